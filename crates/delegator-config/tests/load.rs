@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use delegator_config::{
     Config, Envelope, KEYS, Problem, ProblemSource, Source, SourcedSetting, Sources, load, reference,
 };
-use delegator_domain::agents::AgentProtocol;
+use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENTS};
 use delegator_domain::task::Mode;
 use proptest::prelude::*;
 
@@ -155,7 +155,8 @@ fn agents_get_their_defaults() {
          [agents.codex]\nenv = [\"PROXY\"]\n",
     );
     let config = machine.load();
-    assert_eq!(config.agent_names(), ["codex", "claude"]);
+    let built_in: Vec<&str> = BUILT_IN_AGENTS.iter().map(|agent| agent.name).collect();
+    assert_eq!(config.agent_names(), built_in, "a configured built-in agent is listed once");
     let (codex, claude) = (config.agent("codex").unwrap(), config.agent("claude").unwrap());
     assert_eq!(
         (codex.program.to_str(), codex.variables.as_slice()),
@@ -261,7 +262,8 @@ fn an_invalid_configuration_leaves_the_valid_part() {
 
     let cut = "[agents.cut]\ncommand = ['x']\n[agents.whole]\nprotocol = 'plain'\ncommand = ['x']\n[broken\n";
     let config = load(&Machine::new().user(cut).sources).unwrap_err().valid_part;
-    assert_eq!(config.agent_names(), ["codex", "whole"], "an incomplete agent is left out");
+    let own = &config.agent_names()[BUILT_IN_AGENTS.len()..];
+    assert_eq!(own, ["whole"], "an incomplete agent is left out");
 }
 
 #[test]

@@ -29,6 +29,15 @@ pub struct BuiltInAgent {
 pub const BUILT_IN_AGENTS: &[BuiltInAgent] = &[
     BuiltInAgent { name: DEFAULT_AGENT, protocol: DEFAULT_PROTOCOL, program: "codex" },
     BuiltInAgent { name: "claude", protocol: AgentProtocol::ClaudeStream, program: "claude" },
+    BuiltInAgent { name: "gemini", protocol: AgentProtocol::Acp, program: "gemini" },
+    BuiltInAgent { name: "opencode", protocol: AgentProtocol::Acp, program: "opencode" },
+    BuiltInAgent { name: "goose", protocol: AgentProtocol::Acp, program: "goose" },
+    BuiltInAgent { name: "qwen", protocol: AgentProtocol::Acp, program: "qwen" },
+    BuiltInAgent { name: "copilot", protocol: AgentProtocol::Acp, program: "copilot" },
+    BuiltInAgent { name: "kimi", protocol: AgentProtocol::Acp, program: "kimi" },
+    BuiltInAgent { name: "cline", protocol: AgentProtocol::Acp, program: "cline" },
+    BuiltInAgent { name: "claude-acp", protocol: AgentProtocol::Acp, program: "claude-agent-acp" },
+    BuiltInAgent { name: "codex-acp", protocol: AgentProtocol::Acp, program: "codex-acp" },
 ];
 
 /// The built-in agent of this name.
@@ -49,7 +58,16 @@ named_enum! {
         IdleJsonl = "idle-jsonl",
         /// Claude Code with `stream-json` in both directions.
         ClaudeStream = "claude-stream",
+        /// The Agent Client Protocol: JSON-RPC over stdin and stdout.
+        Acp = "acp",
     }
+}
+
+/// What decides how an agent is run: its protocol and, among the agents of one protocol, its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentKind<'a> {
+    pub name: &'a str,
+    pub protocol: AgentProtocol,
 }
 
 /// An agent of the user's configuration, or a built-in one.
@@ -69,4 +87,10 @@ pub struct ConfiguredAgent {
     pub state_dirs: Vec<PathBuf>,
     /// How long it may wait for another message after its last turn.
     pub linger: Duration,
+}
+
+impl ConfiguredAgent {
+    pub fn kind(&self) -> AgentKind<'_> {
+        AgentKind { name: &self.name, protocol: self.protocol }
+    }
 }

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use delegator_domain::budget::BudgetFinding;
 use delegator_domain::question::{Question, QuestionNumber};
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_git::{ApplyError, Overlap, RestoreError};
@@ -61,6 +62,8 @@ pub enum EngineError {
     VariableNotAllowed { agent: String, name: String, right: VariableAccess },
     #[error("the task would be at nesting depth {depth}; the configured max_depth is {allowed}")]
     NestingTooDeep { depth: u32, allowed: u32 },
+    #[error("a budget is exhausted: {finding}")]
+    BudgetExhausted { finding: BudgetFinding },
     #[error("task {parent} already has {allowed} running or queued tasks, the configured max_children")]
     TooManyChildren { parent: String, allowed: usize },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]

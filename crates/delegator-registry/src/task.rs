@@ -24,6 +24,8 @@ pub struct NewTask {
     /// What enforces the mode; `None` if the task runs elsewhere.
     pub sandbox: Option<SandboxKind>,
     pub agent: String,
+    /// How many other agents may run it if that one cannot.
+    pub fallbacks: usize,
     pub model: Option<String>,
     /// The first line of the task's text, redacted.
     pub title: String,
@@ -50,6 +52,7 @@ impl NewTask {
             mode: Mode::ReadOnly,
             sandbox: Some(SandboxKind::Agent),
             agent: DEFAULT_AGENT.to_owned(),
+            fallbacks: 0,
             model: None,
             title: text.to_owned(),
             text: text.to_owned(),
@@ -232,12 +235,24 @@ pub struct Finish {
     pub survivors: Vec<i32>,
     /// Token usage, if the agent reported it.
     pub tokens: Option<Tokens>,
+    pub turns: Option<u64>,
+    /// Millionths of a US dollar, if the agent reported it.
+    pub cost_microdollars: Option<u64>,
 }
 
 impl Finish {
     /// An end without further facts.
     pub fn bare(end: TaskEnd) -> Finish {
-        Finish { end, exit: None, ran_ms: None, summary: None, survivors: Vec::new(), tokens: None }
+        Finish {
+            end,
+            exit: None,
+            ran_ms: None,
+            summary: None,
+            survivors: Vec::new(),
+            tokens: None,
+            turns: None,
+            cost_microdollars: None,
+        }
     }
 }
 

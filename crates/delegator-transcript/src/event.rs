@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::acp::{AgentMessage, ClientMessage};
+use crate::wire::app_server::{SentRequest, ServerMessage};
 use crate::wire::claude::ClaudeLine;
 
 /// One decoded line.
@@ -25,6 +26,8 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
+    /// A message of Codex's app server.
+    AppServer(AppServerEvent<'a>),
     /// A line of Claude Code.
     Claude(ClaudeLine<'a>),
     /// A message of the Agent Client Protocol.
@@ -63,6 +66,14 @@ impl Event<'_> {
                 })
         )
     }
+}
+
+/// A message between us and Codex's app server.
+#[derive(Clone, Debug)]
+pub enum AppServerEvent<'a> {
+    /// We sent a request.
+    Sent(SentRequest),
+    Received(ServerMessage<'a>),
 }
 
 /// A message of the Agent Client Protocol, of one of its two directions.

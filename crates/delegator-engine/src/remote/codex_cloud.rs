@@ -47,7 +47,7 @@ impl HostedCodex {
             problem: problem.to_string(),
         })?;
         let variables = self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let allowed = allowed_variables(agent.protocol, variables, &self.codex.variables);
+        let allowed = allowed_variables(agent.kind(), variables, &self.codex.variables);
         let cloud = CodexCloud::new(agent.program, allowed.into_iter().collect(), self.scratch.clone());
         Ok(cloud.with_leading_args(agent.args))
     }

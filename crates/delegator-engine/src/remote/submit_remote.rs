@@ -210,6 +210,7 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
         mode: submission.environment.mode,
         sandbox: None,
         agent: submission.agent.clone(),
+        fallbacks: 0,
         model: None,
         title: submission.title.clone(),
         text: submission.text.clone(),

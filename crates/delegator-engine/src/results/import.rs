@@ -104,6 +104,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         mode: Mode::ReadOnly,
         sandbox: None,
         agent: DEFAULT_AGENT.to_owned(),
+        fallbacks: 0,
         model: head.model.clone(),
         title,
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),

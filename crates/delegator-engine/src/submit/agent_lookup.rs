@@ -36,7 +36,7 @@ struct FileStamp {
 }
 
 impl Engine {
-    /// The agent with its program, and the program's version if it reports one.
+    /// The agent with its program, and the program's version if it reports one and a run depends on it.
     pub fn locate_agent(
         &self,
         configured: &ConfiguredAgent,
@@ -46,7 +46,7 @@ impl Engine {
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let agent = Agent::locate(configured, path, Some(workdir))
             .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })?;
-        let version = self.version_of(&agent, environment);
+        let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();
         Ok(Agent { version, ..agent })
     }
 
@@ -58,11 +58,12 @@ impl Engine {
         environment: &Variables,
     ) -> Option<HealthCheck> {
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let given = allowed_variables(agent.protocol, variables, &configured.variables);
+        let given = allowed_variables(agent.kind(), variables, &configured.variables);
         agent.check_sign_in(&given, environment, PROBE_TIMEOUT)
     }
 
-    fn version_of(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
+    /// The version that the program of an agent reports.
+    pub fn agent_version(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
         let files = file_stamps(agent);
         // A state directory of another owner is neither read nor written.
         let is_our_dir = matches!(StateDir::find(&self.state_dir, &OpenOptions::default()), Ok(Some(_)));
@@ -78,7 +79,7 @@ impl Engine {
         }
         // The probe gets no variable that an agent would not get.
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let variables = allowed_variables(agent.protocol, variables, &[]);
+        let variables = allowed_variables(agent.kind(), variables, &[]);
         let version = agent.probe_version(&variables, PROBE_TIMEOUT)?;
         known.insert(key, CachedVersion { files, version });
         // Without the cache the next submission probes again.

@@ -9,6 +9,7 @@
 pub(crate) mod agent_lookup;
 pub(crate) mod allowed_dir;
 pub(crate) mod allowed_file;
+pub(crate) mod budget_use;
 pub(crate) mod detach;
 pub(crate) mod enclosure;
 pub(crate) mod estimate;

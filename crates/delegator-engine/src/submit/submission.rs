@@ -75,7 +75,7 @@ impl Submission {
     fn check_variables(&self) -> Result<(), EngineError> {
         let EnvPolicy::AllowList(names) = &self.settings.env_policy else { return Ok(()) };
         for name in names {
-            match variable_access(self.agent.protocol, name, &self.passed_variables) {
+            match variable_access(self.agent.kind(), name, &self.passed_variables) {
                 VariableAccess::Passed => {}
                 right => {
                     let agent = self.agent.name.clone();
@@ -119,6 +119,7 @@ impl Engine {
             *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
         }
         refuse_reserved_directories(settings, &self.state_dir)?;
+        self.check_budgets(settings)?;
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
@@ -154,6 +155,7 @@ impl Engine {
             mode: settings.mode,
             sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
             agent: submission.agent.name.clone(),
+            fallbacks: submission.fallbacks.len(),
             model: settings.model.clone(),
             title: submission.title.clone(),
             text: launch.task.clone(),
@@ -238,7 +240,7 @@ impl Engine {
             skipped: submission.skipped.clone(),
             umask: submission.umask,
             variables: agent_environment(
-                submission.agent.protocol,
+                submission.agent.kind(),
                 variables,
                 &submission.passed_variables,
                 &marker,

@@ -113,7 +113,7 @@ impl Engine {
     /// Whether the sandbox of an agent can run a command and keeps it from writing; an error says why not.
     pub fn probe_agent_sandbox(&self, agent: &Agent, environment: &Variables) -> Result<(), String> {
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let variables = allowed_variables(agent.protocol, variables, &[]);
+        let variables = allowed_variables(agent.kind(), variables, &[]);
         let sandbox = SandboxRequest {
             mode: Mode::ReadOnly,
             denied_dir: None,

@@ -10,10 +10,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
+use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::message::{MessageNumber, QueuedMessage};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{TaskEnd, TaskId};
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{
@@ -26,6 +27,7 @@ use super::snapshot_file::write_snapshot;
 use super::user_dialogue::{Supervised, UserDialogue, settle_message};
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
+use crate::submit::budget_use::used_by_others;
 use crate::submit::launch::Launch;
 use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::upkeep::leftovers;
@@ -98,15 +100,23 @@ impl TaskPorts {
         self.signals.reason().or_else(|| is_lost().then(|| CONTACT_LOST.to_owned()))
     }
 
-    /// Another agent runs the task.
-    pub(crate) fn record_agent(&self, launch: &Launch) {
+    /// Another agent runs the task; `end` is the end of the one before, if it ran.
+    pub(crate) fn record_agent(&self, launch: &Launch, end: Option<&TaskEnd>) {
         let sandbox = launch.agent.sandbox(launch.settings.effective_mode());
-        let _ = self.registry.borrow_mut().set_agent(
+        let _ = self.registry.borrow_mut().replace_agent(
             &self.id,
             &self.attempt.nonce,
             (&launch.agent.name, sandbox),
+            end,
             self.engine.now_ms(),
         );
+    }
+
+    /// Why an agent must not run now, if it is paused.
+    pub(crate) fn pause_of(&self, agent: &str) -> Option<String> {
+        let pauses = self.registry.borrow().agent_pauses(self.engine.now_ms()).ok()?;
+        let pause = pauses.into_iter().find(|pause| pause.agent == agent)?;
+        Some(format!("it is paused: {}", pause.reason))
     }
 
     fn drain_socket(&self) {
@@ -192,6 +202,10 @@ impl Ports for TaskPorts {
             let engine = self.engine.clone();
             let _ = self.engine.system.run_in_background("rescue", Box::new(move || engine.rescue()));
         }
+    }
+
+    fn used_by_others(&self, scope: &BudgetScope) -> Amounts {
+        used_by_others(&self.engine, &self.registry.borrow(), Some(&self.id), scope).unwrap_or_default()
     }
 
     fn owner_of(&self, pid: i32) -> Owner {

@@ -166,6 +166,14 @@ fn run_and_record(
 ) -> Finish {
     let mut skipped = std::mem::take(&mut launch.skipped);
     loop {
+        if let Some(reason) = ports.pause_of(&launch.agent.name) {
+            let agent = launch.agent.name.clone();
+            if launch.use_next_agent() {
+                skipped.push(SkippedAgent { agent, reason });
+                ports.record_agent(&launch, None);
+                continue;
+            }
+        }
         let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, (group.take(), typical)) {
             Ok(_) if ports.end_reason().is_some() => {
                 return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
@@ -183,7 +191,7 @@ fn run_and_record(
             let agent = launch.agent.name.clone();
             if launch.use_next_agent() {
                 skipped.push(SkippedAgent { agent, reason });
-                ports.record_agent(&launch);
+                ports.record_agent(&launch, Some(&result.end));
                 group = Cgroup::create(&ports.id).filter(|_| !launch.settings.without_group);
                 continue;
             }
@@ -387,6 +395,8 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         summary: Some(one_sentence_summary(&result.end, result.exit, record)),
         survivors: record.survivors.clone(),
         tokens: tokens(&result.report),
+        turns: Some(result.report.turns),
+        cost_microdollars: result.report.cost.map(|cost| cost.own),
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("008-sandbox.sql"), min_writer: 8 },
     // An older program would end a task without settling its messages, and start tasks of a paused agent.
     Migration { sql: include_str!("009-messages.sql"), min_writer: 9 },
+    Migration { sql: include_str!("010-budgets.sql"), min_writer: 9 },
 ];
 
 /// The newest schema this program knows.
@@ -109,6 +110,7 @@ mod tests {
         "6722e1330c4f264c83b50f4b146a16e909d435f2a5b4149f47eb71d3327524e9",
         "18f944ead9956c36f9a49f371b4b3dc40e38d8203f4743f205a2b975dd651eae",
         "623d42744a9762fbcae70a7bca58aec9d4b7a836cf7e4af4195d43e760815988",
+        "423cddbc3e11bf6c61ea663a0cc59a83d866cf1ba1af22cb66a0863ad0309151",
     ];
 
     #[test]
@@ -129,7 +131,7 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 8), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 9), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
             db.execute_batch("SELECT more_work_trees, mode_enforced, sandbox FROM tasks").unwrap();
         }

@@ -208,7 +208,7 @@ pub(crate) fn end_task(
     let survivors = (!finish.survivors.is_empty()).then(|| json!(finish.survivors).to_string());
     let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
                exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
-               limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, summary = :summary, \
+               limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, turns = :turns, cost_microdollars = :cost, summary = :summary, \
                kill_incomplete = :kill_incomplete WHERE seq = :seq";
     db.execute(
         sql,
@@ -223,6 +223,8 @@ pub(crate) fn end_task(
             ":limit": limit,
             ":reason": reason,
             ":ran_ms": finish.ran_ms,
+            ":turns": finish.turns,
+            ":cost": finish.cost_microdollars,
             ":summary": finish.summary,
             ":kill_incomplete": survivors,
             ":seq": stored.seq,

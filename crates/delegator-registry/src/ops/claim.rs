@@ -22,11 +22,11 @@ pub(crate) const RUNNING: &str = "SELECT id, mode, mode_enforced, work_tree, mor
      allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
      AND state IN ('starting', 'working')";
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
-     allow_parallel_writes, resumed_thread, thread_id, agent FROM tasks WHERE provider IS NULL \
+     allow_parallel_writes, resumed_thread, thread_id, agent, fallbacks FROM tasks WHERE provider IS NULL \
      AND state = 'queued' ORDER BY seq";
 /// Whether a task waits whose agent is not paused, while fewer than `?2` tasks run.
 pub(crate) const MAY_CLAIM: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued' \
-     AND agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1)) \
+     AND (fallbacks > 0 OR agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1))) \
      AND (SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')) < ?2";
 
 /// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
@@ -144,12 +144,14 @@ impl Registry {
 struct Waiting {
     seq: i64,
     agent: String,
+    /// Another agent may run it while this one is paused.
+    has_fallback: bool,
     claimant: Claimant,
 }
 
 impl Waiting {
     fn pause<'a>(&self, pauses: &'a [AgentPause]) -> Option<&'a AgentPause> {
-        pauses.iter().find(|pause| pause.agent == self.agent)
+        pauses.iter().find(|pause| pause.agent == self.agent && !self.has_fallback)
     }
 }
 
@@ -226,7 +228,13 @@ fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlit
 }
 
 fn waiting_from(row: &Row<'_>) -> rusqlite::Result<Waiting> {
-    Ok(Waiting { seq: row.get("seq")?, agent: row.get("agent")?, claimant: claimant_from(row)? })
+    let fallbacks: u32 = row.get("fallbacks")?;
+    Ok(Waiting {
+        seq: row.get("seq")?,
+        agent: row.get("agent")?,
+        has_fallback: fallbacks > 0,
+        claimant: claimant_from(row)?,
+    })
 }
 
 fn claimant_from(row: &Row<'_>) -> rusqlite::Result<Claimant> {

@@ -1,8 +1,9 @@
 //! Records facts that do not change a task's state: its thread, its agent, and that its result was read.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{SandboxKind, TaskId};
+use delegator_domain::task::{SandboxKind, TaskEnd, TaskId};
 
+use super::agent_pauses;
 use super::attempt::load_attempt;
 use crate::error::RegistryError;
 use crate::registry::Registry;
@@ -31,18 +32,23 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Stores the agent that runs the task instead of the first one, and what enforces its mode.
-    pub fn set_agent(
+    /// Stores the agent that runs the task instead of the one before, which ended like this, and what enforces its mode. A
+    /// usage limit pauses the agent before.
+    pub fn replace_agent(
         &mut self,
         id: &TaskId,
         nonce: &Nonce,
         (agent, sandbox): (&str, SandboxKind),
+        end: Option<&TaskEnd>,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
         let attempt = Attempt::working(nonce.clone());
         self.write(|db| match load_attempt(db, id, &attempt)? {
             Err(lost) => Ok(Cas::Lost(lost)),
             Ok(stored) => {
+                if let Some(end) = end {
+                    agent_pauses::pause_after(db, stored.seq, end, now_ms)?;
+                }
                 let sql = "UPDATE tasks SET agent = ?1, sandbox = ?2, updated_at_ms = ?3 WHERE seq = ?4";
                 db.execute(sql, (agent, sandbox.name(), now_ms, stored.seq))?;
                 Ok(Cas::Applied(()))

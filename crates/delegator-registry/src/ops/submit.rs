@@ -158,9 +158,9 @@ fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Optio
 pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
                more_work_trees, allow_parallel_writes, mode, mode_enforced, sandbox, agent, model, title, labels, input, \
-               resumed_thread, idempotency_key, request_hash, provider, environment) \
+               resumed_thread, idempotency_key, request_hash, provider, environment, fallbacks) \
                VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, :sandbox, \
-               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment)";
+               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment, :fallbacks)";
     let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
     let first_tree = trees.next();
@@ -169,6 +169,7 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
         sql,
         named_params! {
             ":id": task.id.as_str(),
+            ":fallbacks": task.fallbacks,
             ":state": State::Queued.name(),
             ":now": now_ms,
             ":working_dir": task.working_dir,

@@ -2,6 +2,7 @@
 //!
 //! SQLite computes the sums from the rows that match the filter. Days are in UTC.
 
+use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, Row, params_from_iter};
 
@@ -99,6 +100,27 @@ impl Registry {
         })
     }
 
+    /// What the ended tasks of a budget have used; of a day, since `day_start_ms`.
+    pub fn used(&self, scope: &BudgetScope, day_start_ms: i64) -> Result<Amounts, RegistryError> {
+        let amounts = "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(turns), 0), \
+                       coalesce(sum(cost_microdollars), 0), coalesce(sum(ran_ms), 0)";
+        match scope {
+            BudgetScope::Task => Ok(Amounts::default()),
+            BudgetScope::Day => self.read(|db| {
+                let sql =
+                    format!("{amounts} {FROM_TASKS} WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1");
+                db.query_row(&sql, [day_start_ms], amounts_from)
+            }),
+            BudgetScope::Label { key, value } => self.read(|db| {
+                let sql = format!(
+                    "{amounts} {FROM_TASKS} JOIN labels ON labels.task = tasks.seq \
+                     WHERE ended_order IS NOT NULL AND labels.key = ?1 AND labels.value = ?2"
+                );
+                db.query_row(&sql, (key, value), amounts_from)
+            }),
+        }
+    }
+
     /// Durations of the last completed tasks, newest first: in one directory, or in all.
     pub fn durations_ms(&self, working_dir: Option<&str>, limit: u32) -> Result<Vec<u64>, RegistryError> {
         self.read(|db| match working_dir {
@@ -136,6 +158,15 @@ fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
             output: row.get(5)?,
             reasoning_output: row.get(6)?,
         },
+    })
+}
+
+fn amounts_from(row: &Row<'_>) -> rusqlite::Result<Amounts> {
+    Ok(Amounts {
+        tokens: row.get(0)?,
+        turns: row.get(1)?,
+        cost_microdollars: row.get(2)?,
+        running_ms: row.get(3)?,
     })
 }
 

@@ -1,12 +1,12 @@
 //! What an agent can do. Inputs that an agent cannot honour are refused, never ignored.
 
-use delegator_domain::agents::AgentProtocol;
+use delegator_domain::agents::{AgentKind, AgentProtocol};
 use delegator_domain::message::Delivery;
 use delegator_domain::task::{Mode, SandboxKind};
 
-use super::{claude, codex, idle_jsonl, plain};
+use super::{acp, claude, codex, idle_jsonl, plain};
 
-/// What agents of a protocol can do.
+/// What an agent can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// It has threads, which a later task can resume.
@@ -14,8 +14,28 @@ pub struct Capabilities {
     /// It enforces the mode of a task with a sandbox of its own.
     pub sandbox: bool,
     pub messages: MessageSupport,
+    /// What the token counts that it reports are counts of.
+    pub usage: UsageScope,
+    /// It reports its cost.
+    pub cost: bool,
+    /// It reports its plan.
+    pub plan: bool,
+    /// It reports the exit codes of its commands.
+    pub exit_codes: bool,
     /// The inputs that it cannot honour.
     pub unsupported_inputs: &'static [AgentInput],
+}
+
+/// What token counts are counts of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageScope {
+    /// It reports none.
+    None,
+    Turn,
+    /// The last call of the model in a turn: less than the turn took.
+    LastCall,
+    /// The thread, earlier tasks included.
+    Thread,
 }
 
 /// Which messages an agent takes while its task runs.
@@ -79,12 +99,13 @@ impl Capabilities {
         }
     }
 
-    pub fn of(protocol: AgentProtocol) -> Capabilities {
-        match protocol {
+    pub fn of(agent: AgentKind<'_>) -> Capabilities {
+        match agent.protocol {
             AgentProtocol::CodexExec => codex::CAPABILITIES,
             AgentProtocol::Plain => plain::CAPABILITIES,
             AgentProtocol::IdleJsonl => idle_jsonl::CAPABILITIES,
             AgentProtocol::ClaudeStream => claude::CAPABILITIES,
+            AgentProtocol::Acp => acp::capabilities(agent.name),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 
-use delegator_domain::agents::AgentProtocol;
+use delegator_domain::agents::{AgentKind, AgentProtocol};
 use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::task::TaskId;
 
-use super::{claude, codex};
+use super::{acp, claude, codex};
 
 /// Marks every process of a task: `DELEGATOR_TASK=<id>:<depth>`.
 pub const MARKER: &str = "DELEGATOR_TASK";
@@ -58,25 +58,25 @@ pub fn parse_task_marker(marker: &str) -> Option<(TaskId, u32)> {
 
 /// The variables that the built-in list, the protocol or the user's configuration (`named`) allows.
 pub fn allowed_variables<'a>(
-    protocol: AgentProtocol,
+    agent: AgentKind<'_>,
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
 ) -> Variables {
     submitted
         .into_iter()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(protocol, name, named)))
+        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(agent, name, named)))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
 /// The agent's environment: the allowed variables, `TERM=dumb`, and the marker.
 pub fn agent_environment<'a>(
-    protocol: AgentProtocol,
+    agent: AgentKind<'_>,
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
     marker: &str,
 ) -> Variables {
-    let mut variables = allowed_variables(protocol, submitted, named);
+    let mut variables = allowed_variables(agent, submitted, named);
     variables.push(("TERM".into(), "dumb".into()));
     variables.push((MARKER.into(), marker.into()));
     variables.sort();
@@ -84,8 +84,8 @@ pub fn agent_environment<'a>(
 }
 
 /// Whether a variable of the submitter is passed to the agent.
-fn is_allowed(protocol: AgentProtocol, name: &str, named: &[String]) -> bool {
-    name != "TERM" && variable_access(protocol, name, named) == VariableAccess::Passed
+fn is_allowed(agent: AgentKind<'_>, name: &str, named: &[String]) -> bool {
+    name != "TERM" && variable_access(agent, name, named) == VariableAccess::Passed
 }
 
 /// Whether a variable is passed to the agent.
@@ -100,10 +100,11 @@ pub enum VariableAccess {
 }
 
 /// Whether a variable is passed to the agent, given the names in the user's configuration.
-pub fn variable_access(protocol: AgentProtocol, name: &str, named: &[String]) -> VariableAccess {
-    let own_variables: &[&str] = match protocol {
+pub fn variable_access(agent: AgentKind<'_>, name: &str, named: &[String]) -> VariableAccess {
+    let own_variables: &[&str] = match agent.protocol {
         AgentProtocol::CodexExec => &codex::OWN_VARIABLES,
         AgentProtocol::ClaudeStream => &claude::OWN_VARIABLES,
+        AgentProtocol::Acp => acp::profile(agent.name).own_variables,
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
     };
     let is_listed = PASSED_VARIABLES.contains(&name)
@@ -131,7 +132,8 @@ mod tests {
     fn environment(variables: &[(&str, &str)], named: &[&str]) -> Variables {
         let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
         let variables = variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-        agent_environment(AgentProtocol::CodexExec, variables, &named, "T:0")
+        let codex = AgentKind { name: "codex", protocol: AgentProtocol::CodexExec };
+        agent_environment(codex, variables, &named, "T:0")
     }
 
     #[test]
@@ -181,8 +183,10 @@ mod tests {
 
     #[test]
     fn the_keys_of_one_agent_are_not_passed_to_another() {
-        let access = |protocol| variable_access(protocol, "OPENAI_API_KEY", &[]);
-        assert_eq!(access(AgentProtocol::CodexExec), VariableAccess::Passed);
-        assert_eq!(access(AgentProtocol::Plain), VariableAccess::NotListed);
+        let access = |name, protocol| variable_access(AgentKind { name, protocol }, "OPENAI_API_KEY", &[]);
+        assert_eq!(access("codex", AgentProtocol::CodexExec), VariableAccess::Passed);
+        assert_eq!(access("mine", AgentProtocol::Plain), VariableAccess::NotListed);
+        assert_eq!(access("goose", AgentProtocol::Acp), VariableAccess::Passed);
+        assert_eq!(access("gemini", AgentProtocol::Acp), VariableAccess::NotListed);
     }
 }

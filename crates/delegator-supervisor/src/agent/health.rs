@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegator_domain::agents::AgentProtocol;
 
 use super::environment::Variables;
-use super::{Agent, claude, codex};
+use super::{Agent, acp, claude, codex};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthStatus {
@@ -37,7 +37,10 @@ pub struct HealthCheck {
 pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Option<HealthCheck> {
     match protocol {
         AgentProtocol::CodexExec => Some(codex::check_home(environment)),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => None,
+        AgentProtocol::Plain
+        | AgentProtocol::IdleJsonl
+        | AgentProtocol::ClaudeStream
+        | AgentProtocol::Acp => None,
     }
 }
 
@@ -57,6 +60,7 @@ impl Agent {
             AgentProtocol::ClaudeStream => {
                 Some(claude::check_sign_in(&self.program, &self.args, environment, caller, limit))
             }
+            AgentProtocol::Acp => acp::check_sign_in(&self.name, environment),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
     }
@@ -70,6 +74,7 @@ impl Agent {
                 let tested = claude::TESTED_VERSION;
                 (HealthStatus::Ok, format!("{program}, version {major}.{minor}.{patch} (tested: {tested})"))
             }
+            (AgentProtocol::Acp, version) => acp::describe_program(&self.name, &self.program, version),
             (AgentProtocol::CodexExec | AgentProtocol::ClaudeStream, None) => {
                 (HealthStatus::Warning, format!("{program} does not report its version"))
             }

@@ -4,6 +4,7 @@
 //! `match` on [`AgentProtocol`] in this file, with one folder or file per protocol: `codex/`, `plain.rs`. The other files are
 //! shared by all agents. `docs/adding-an-agent.md` walks through adding one.
 
+mod acp;
 mod capabilities;
 mod claude;
 mod codex;
@@ -27,13 +28,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::agents::{
-    AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL, built_in_agent,
+    AgentKind, AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL, built_in_agent,
 };
 use delegator_domain::task::{FailureKind, Mode, SandboxKind};
 use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-pub use capabilities::{AgentInput, Capabilities, MessageSupport};
+pub use capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
@@ -94,16 +95,17 @@ impl Agent {
         workdir: Option<&Path>,
     ) -> Result<Agent, LocateError> {
         let found = locate(configured.program.as_os_str(), path, workdir)?;
-        let program = match configured.protocol {
-            AgentProtocol::CodexExec => codex::native_program(&found).unwrap_or(found),
-            AgentProtocol::ClaudeStream => claude::native_program(&found).unwrap_or(found),
-            AgentProtocol::Plain | AgentProtocol::IdleJsonl => found,
+        let (program, first_args) = match configured.protocol {
+            AgentProtocol::CodexExec => (codex::native_program(&found).unwrap_or(found), Vec::new()),
+            AgentProtocol::ClaudeStream => (claude::native_program(&found).unwrap_or(found), Vec::new()),
+            AgentProtocol::Acp => acp::resolve_program(&configured.name, found, path, workdir),
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => (found, Vec::new()),
         };
         Ok(Agent {
             name: configured.name.clone(),
             protocol: configured.protocol,
             program,
-            args: configured.args.iter().map(OsString::from).collect(),
+            args: first_args.into_iter().chain(configured.args.iter().map(OsString::from)).collect(),
             version: None,
             unsandboxed: configured.unsandboxed,
             state_dirs: configured.state_dirs.clone(),
@@ -121,12 +123,24 @@ impl Agent {
             AgentProtocol::ClaudeStream => {
                 claude::probe_version(&self.program, &self.args, environment, limit)
             }
+            AgentProtocol::Acp => {
+                acp::probe_version(&self.name, &self.program, &self.args, environment, limit)
+            }
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
     }
 
+    /// Whether a run is planned by the version of the program.
+    pub fn depends_on_version(&self) -> bool {
+        matches!(self.protocol, AgentProtocol::CodexExec | AgentProtocol::ClaudeStream)
+    }
+
+    pub fn kind(&self) -> AgentKind<'_> {
+        AgentKind { name: &self.name, protocol: self.protocol }
+    }
+
     pub fn capabilities(&self) -> Capabilities {
-        Capabilities::of(self.protocol)
+        Capabilities::of(self.kind())
     }
 
     /// What enforces the mode of its tasks in this mode.
@@ -144,6 +158,7 @@ impl Agent {
         let own = match self.protocol {
             AgentProtocol::CodexExec | AgentProtocol::IdleJsonl | AgentProtocol::Plain => StatePaths::NONE,
             AgentProtocol::ClaudeStream => claude::STATE_PATHS,
+            AgentProtocol::Acp => acp::profile(&self.name).state,
         };
         own.resolve(&self.state_dirs, environment)
     }
@@ -160,36 +175,45 @@ impl Agent {
             AgentProtocol::ClaudeStream => {
                 (claude::args(request)?, EndingRecipe::stop_turn(request.terminate_grace))
             }
+            AgentProtocol::Acp => {
+                let args = acp::args(&self.name).iter().map(OsString::from).collect();
+                (args, EndingRecipe::stop_turn(request.terminate_grace))
+            }
         };
+        let sandbox = self.sandbox(request.mode);
         let conversation = match self.protocol {
             AgentProtocol::CodexExec | AgentProtocol::Plain => {
                 ConversationPlan::Once { stdin: request.prompt().into_bytes() }
             }
             AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
-            AgentProtocol::ClaudeStream => {
-                claude::conversation(request, self.sandbox(request.mode) == SandboxKind::Enforced)
-            }
+            AgentProtocol::ClaudeStream => claude::conversation(request, sandbox == SandboxKind::Enforced),
+            AgentProtocol::Acp => acp::conversation(&self.name, request, sandbox)?,
+        };
+        let finish = match self.protocol {
+            AgentProtocol::Acp => acp::finish(&self.name, request),
+            _ => EndingRecipe::close(request.terminate_grace),
         };
         Ok(LaunchPlan {
             program: self.program.clone(),
             args: self.args.iter().cloned().chain(args).collect(),
-            env: self.set_variables(&request.marker),
+            env: self.set_variables(request, sandbox),
             conversation,
             ending,
-            finish: EndingRecipe::close(request.terminate_grace),
+            finish,
             linger: self.linger,
             expected_thread: request.resume.clone(),
         })
     }
 
     /// The variables that are set for a run.
-    fn set_variables(&self, marker: &str) -> Vec<(String, String)> {
-        let own: &[(&str, &str)] = match self.protocol {
-            AgentProtocol::ClaudeStream => &claude::SET_VARIABLES,
-            AgentProtocol::CodexExec | AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
-        };
+    fn set_variables(&self, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<(String, String)> {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        own.iter().copied().chain([(MARKER, marker)]).map(owned).collect()
+        let own = match self.protocol {
+            AgentProtocol::ClaudeStream => claude::SET_VARIABLES.map(owned).to_vec(),
+            AgentProtocol::Acp => acp::set_variables(&self.name, request, sandbox),
+            AgentProtocol::CodexExec | AgentProtocol::Plain | AgentProtocol::IdleJsonl => Vec::new(),
+        };
+        own.into_iter().chain([owned((MARKER, &request.marker))]).collect()
     }
 
     /// Fails as [`Agent::plan`] would, without a working directory.
@@ -197,6 +221,7 @@ impl Agent {
         match self.protocol {
             AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
             AgentProtocol::ClaudeStream => claude::validate(request),
+            AgentProtocol::Acp => acp::validate(request),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => Ok(()),
         }
     }
@@ -205,7 +230,10 @@ impl Agent {
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
             AgentProtocol::CodexExec => codex::leftovers(environment),
-            AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => Leftovers::None,
+            AgentProtocol::Plain
+            | AgentProtocol::IdleJsonl
+            | AgentProtocol::ClaudeStream
+            | AgentProtocol::Acp => Leftovers::None,
         }
     }
 
@@ -234,7 +262,7 @@ pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: 
     match protocol {
         AgentProtocol::CodexExec => codex::find_thread(environment, thread_id),
         AgentProtocol::ClaudeStream => claude::find_thread(environment, thread_id),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl => ThreadLookup::NotSearchable,
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::Acp => ThreadLookup::NotSearchable,
     }
 }
 
@@ -245,6 +273,7 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
         AgentProtocol::Plain => Some(Dialect::Plain),
         AgentProtocol::IdleJsonl => Some(Dialect::Idle),
         AgentProtocol::ClaudeStream => Some(Dialect::ClaudeStream),
+        AgentProtocol::Acp => Some(Dialect::Acp),
     }
 }
 
@@ -257,6 +286,7 @@ pub fn reported_failure(
     match protocol {
         AgentProtocol::CodexExec => codex::reported_failure(message, code),
         AgentProtocol::ClaudeStream => claude::reported_failure(message, code),
+        AgentProtocol::Acp => acp::reported_failure(message, code),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }
@@ -265,9 +295,10 @@ pub fn reported_failure(
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
     match protocol {
         AgentProtocol::CodexExec => codex::parse_line(line),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => {
-            StderrLine::Message(Message::default())
-        }
+        AgentProtocol::Plain
+        | AgentProtocol::IdleJsonl
+        | AgentProtocol::ClaudeStream
+        | AgentProtocol::Acp => StderrLine::Message(Message::default()),
     }
 }
 
@@ -276,6 +307,7 @@ pub fn sign_in_command(agent: &str) -> Option<&'static str> {
     match built_in_agent(agent)?.protocol {
         AgentProtocol::CodexExec => Some(codex::SIGN_IN_COMMAND),
         AgentProtocol::ClaudeStream => Some(claude::SIGN_IN_COMMAND),
+        AgentProtocol::Acp => acp::profile(agent).sign_in.command,
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }

@@ -4,12 +4,16 @@
 //! its exit code decides whether it succeeded. It has no threads and no sandbox, and does not report tokens, commands or
 //! files.
 
-use super::capabilities::{AgentInput, Capabilities, MessageSupport};
+use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     threads: false,
     sandbox: false,
     messages: MessageSupport::None,
+    usage: UsageScope::None,
+    cost: false,
+    plan: false,
+    exit_codes: false,
     unsupported_inputs: &[
         AgentInput::Model,
         AgentInput::Profile,

@@ -5,20 +5,20 @@
 //! requests and wait for our response; the agent withdraws them if the turn is interrupted. A turn may also begin without a
 //! message, when something that the agent left running in the background has ended.
 
-mod open_requests;
-
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use delegator_domain::message::{Delivery, MessageNumber};
+use delegator_domain::question::{Answer, OptionKind, QuestionNumber};
 use delegator_transcript::Text;
 use delegator_transcript::wire::claude::{
-    ClaudeLine, ControlRequest, PermissionRequest, ToolAction, allow_tool, deny_tool, interrupt,
-    refuse_request, user_message,
+    self, ClaudeLine, ControlRequest, PermissionRequest, ToolAction, allow_tool, answer_questions, deny_tool,
+    interrupt, refuse_request, user_message,
 };
 
+use super::open_questions::{AgentQuestion, OpenQuestions, Reply};
 use super::permissions::{Decision, PermissionPolicy, RequestedAction};
 use super::{Control, Outbox, Step};
-use open_requests::OpenRequests;
 
 /// What is said to Claude Code. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,18 @@ pub(crate) struct Claude {
     is_interrupted: bool,
     /// The last message, until its turn begins.
     unconfirmed: Option<MessageNumber>,
-    requests: OpenRequests,
+    questions: OpenQuestions<OpenRequest>,
+    /// Tools that the user has allowed until the task ends.
+    allowed_tools: BTreeSet<String>,
+}
+
+/// A request that waits for the user.
+#[derive(Debug)]
+struct OpenRequest {
+    id: String,
+    tool: String,
+    /// Raw JSON.
+    input: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +59,8 @@ enum TurnState {
 
 /// The only request that we send.
 const INTERRUPT_ID: &str = "interrupt";
+const REJECTED: &str = "The user did not allow this.";
+const NO_ANSWER: &str = "The user did not answer. Continue with what you consider best.";
 
 impl Claude {
     pub(super) fn new(plan: ClaudePlan) -> Claude {
@@ -58,7 +71,8 @@ impl Claude {
             has_prompt: false,
             is_interrupted: false,
             unconfirmed: None,
-            requests: OpenRequests::default(),
+            questions: OpenQuestions::default(),
+            allowed_tools: BTreeSet::new(),
         }
     }
 
@@ -71,7 +85,7 @@ impl Claude {
             Some(ClaudeLine::Init { .. }) => self.on_turn_start(out),
             Some(ClaudeLine::Result(_)) => {
                 self.report_ready(out);
-                self.requests.withdraw_all(out);
+                self.questions.withdraw(|_| true, out);
                 self.state = TurnState::Ended;
                 out.report(Step::TurnEnded);
             }
@@ -82,7 +96,8 @@ impl Claude {
                 }
             },
             Some(ClaudeLine::ControlCancel { request_id }) => {
-                self.requests.withdraw(&request_id.resolve(), out);
+                let id = request_id.resolve();
+                self.questions.withdraw(|request| request.id == id, out);
             }
             _ => {}
         }
@@ -113,7 +128,8 @@ impl Claude {
         let path;
         let action = match &request.action {
             ToolAction::Ask(questions) if !questions.is_empty() => {
-                return self.requests.ask_questions(request_id, request.input, questions, out);
+                let questions = questions.iter().map(agent_question).collect();
+                return self.questions.ask_questions(open_request(request_id, request), questions, out);
             }
             ToolAction::Command { .. } | ToolAction::McpTool => RequestedAction::Command,
             ToolAction::Edit { path: requested } => {
@@ -125,7 +141,7 @@ impl Claude {
         match self.permissions.decide(action) {
             Decision::Allow => out.send(allow_tool(request_id, request.input)),
             Decision::Reject(reason) => out.send(deny_tool(request_id, reason)),
-            Decision::AskUser => self.requests.ask_permission(request_id, request, out),
+            Decision::AskUser => self.ask_permission(request_id, request, out),
         }
     }
 
@@ -136,7 +152,7 @@ impl Claude {
                 self.unconfirmed = Some(number);
                 self.state = TurnState::Running;
             }
-            Control::Answer { question, answer } => self.requests.answer(question, &answer, out),
+            Control::Answer { question, answer } => self.on_answer(question, answer, out),
             Control::Interrupt => {
                 self.is_interrupted = true;
                 match self.state {
@@ -148,9 +164,71 @@ impl Claude {
         }
     }
 
+    /// Asks the user whether a tool may be used, unless the user has allowed it until the end.
+    fn ask_permission(&mut self, request_id: &Text<'_>, request: &PermissionRequest<'_>, out: &mut Outbox) {
+        let tool = request.tool.resolve();
+        if self.allowed_tools.contains(&*tool) {
+            return out.send(allow_tool(request_id, request.input));
+        }
+        let (title, subject) = match &request.action {
+            ToolAction::Command { command } => ("Run a command".to_owned(), command.resolve().into_owned()),
+            ToolAction::Edit { path } => ("Change a file".to_owned(), path.resolve().into_owned()),
+            _ => (format!("Use the tool {tool}"), request.input.to_owned()),
+        };
+        let reason = request.reason.as_ref().map(|reason| format!("\n({})", reason.resolve()));
+        let options = [
+            (OptionKind::AllowOnce, "Allow once".to_owned()),
+            (OptionKind::AllowAlways, format!("Allow {tool} until the task ends")),
+            (OptionKind::RejectOnce, "Reject".to_owned()),
+        ];
+        let detail = subject + &reason.unwrap_or_default();
+        self.questions.ask_permission(open_request(request_id, request), title, detail, &options, out);
+    }
+
+    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
+        let Some((request, reply)) = self.questions.answer(question, answer, out) else { return };
+        let id = Text::plain(&request.id);
+        out.send(match reply {
+            Reply::Permission { chosen: Some(OptionKind::AllowOnce), .. } => allow_tool(&id, &request.input),
+            Reply::Permission { chosen: Some(OptionKind::AllowAlways), .. } => {
+                let allowed = allow_tool(&id, &request.input);
+                self.allowed_tools.insert(request.tool);
+                allowed
+            }
+            Reply::Permission { text, .. } => deny_tool(&id, text.as_deref().unwrap_or(REJECTED)),
+            Reply::Answers(answers) => {
+                let mut given =
+                    answers.iter().filter_map(|it| Some((it.key.as_str(), it.answer.as_deref()?))).peekable();
+                match given.peek() {
+                    Some(_) => answer_questions(&id, &request.input, given),
+                    None => deny_tool(&id, NO_ANSWER),
+                }
+            }
+        });
+    }
+
     pub(super) fn can_take(&self, delivery: Delivery) -> bool {
         delivery == Delivery::Next && self.state == TurnState::Ended && !self.is_interrupted
     }
+}
+
+fn open_request(request_id: &Text<'_>, request: &PermissionRequest<'_>) -> OpenRequest {
+    OpenRequest {
+        id: request_id.resolve().into_owned(),
+        tool: request.tool.resolve().into_owned(),
+        input: request.input.to_owned(),
+    }
+}
+
+/// The agent knows a question by its text.
+fn agent_question(question: &claude::AgentQuestion<'_>) -> AgentQuestion {
+    let text = question.question.resolve().into_owned();
+    let description = |text: &Text<'_>| text.resolve().into_owned();
+    let options = question
+        .options
+        .iter()
+        .map(|option| (option.label.resolve().into_owned(), option.description.as_ref().map(description)));
+    AgentQuestion { key: text.clone(), text, options: options.collect(), multiple: question.multiple }
 }
 
 #[cfg(test)]

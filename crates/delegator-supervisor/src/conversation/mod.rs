@@ -6,14 +6,21 @@
 //!
 //! Invariants: no prompt is sent while a turn runs, and none after an interrupt.
 
+mod acp;
+mod app_server;
 mod claude;
 mod idle_queue;
 mod once;
+mod open_questions;
 mod permissions;
 
 use delegator_domain::message::{Delivery, MessageNumber};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 
+use acp::Acp;
+pub use acp::{AcpPlan, AcpSetting, SettingValue};
+use app_server::AppServer;
+pub use app_server::AppServerPlan;
 use claude::Claude;
 pub use claude::ClaudePlan;
 use idle_queue::IdleQueue;
@@ -32,6 +39,8 @@ pub enum ConversationPlan {
         prompt: String,
     },
     Claude(ClaudePlan),
+    Acp(AcpPlan),
+    AppServer(AppServerPlan),
 }
 
 impl ConversationPlan {
@@ -112,6 +121,8 @@ pub(crate) enum Conversation {
     Once(Once),
     IdleQueue(IdleQueue),
     Claude(Claude),
+    Acp(Acp),
+    AppServer(AppServer),
 }
 
 impl Conversation {
@@ -120,6 +131,8 @@ impl Conversation {
             ConversationPlan::Once { stdin } => Conversation::Once(Once::new(stdin)),
             ConversationPlan::IdleQueue { prompt } => Conversation::IdleQueue(IdleQueue::new(prompt)),
             ConversationPlan::Claude(plan) => Conversation::Claude(Claude::new(plan)),
+            ConversationPlan::Acp(plan) => Conversation::Acp(Acp::new(plan)),
+            ConversationPlan::AppServer(plan) => Conversation::AppServer(AppServer::new(plan)),
         }
     }
 
@@ -129,6 +142,8 @@ impl Conversation {
             Conversation::Once(once) => once.open(out),
             Conversation::IdleQueue(idle) => idle.open(out),
             Conversation::Claude(claude) => claude.open(out),
+            Conversation::Acp(acp) => acp.open(out),
+            Conversation::AppServer(app_server) => app_server.open(out),
         }
     }
 
@@ -138,6 +153,8 @@ impl Conversation {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_line(line, out),
             Conversation::Claude(claude) => claude.on_line(line, out),
+            Conversation::Acp(acp) => acp.on_line(line, out),
+            Conversation::AppServer(app_server) => app_server.on_line(line, out),
         }
     }
 
@@ -147,6 +164,8 @@ impl Conversation {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_control(control, out),
             Conversation::Claude(claude) => claude.on_control(control, out),
+            Conversation::Acp(acp) => acp.on_control(control, out),
+            Conversation::AppServer(app_server) => app_server.on_control(control, out),
         }
     }
 
@@ -156,6 +175,8 @@ impl Conversation {
             Conversation::Once(_) => false,
             Conversation::IdleQueue(idle) => idle.can_take(delivery),
             Conversation::Claude(claude) => claude.can_take(delivery),
+            Conversation::Acp(acp) => acp.can_take(delivery),
+            Conversation::AppServer(app_server) => app_server.can_take(delivery),
         }
     }
 }

@@ -14,17 +14,19 @@ mod rollout;
 mod turn_item;
 mod usage;
 
-use crate::event::{AcpEvent, Event, IdleEvent, ItemPhase, ThreadEvent};
+use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemPhase, ThreadEvent};
 use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
 use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
 use crate::wire::SENT;
 use crate::wire::acp::{AgentMessage, ClientMessage};
+use crate::wire::app_server::{SentRequest, ServerMessage};
 use crate::wire::claude::ClaudeLine;
 use crate::wire::json_rpc::Message;
 pub(crate) use error::named_code;
 use item::decode_item;
+pub(crate) use turn_item::codex_exec_result;
 use usage::decode_usage;
 
 /// Decodes a line from the framer.
@@ -159,12 +161,20 @@ fn decode_idle_event<'a>(
 fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
     let is_acp = |message: &Object<'_>| message.members().any(|(key, _)| key == "jsonrpc");
     if let Some(sent) = line.object(SENT) {
-        let message = Message::from_members(&sent).filter(|_| is_acp(&sent));
-        let acp = message.map(|message| Event::Acp(AcpEvent::Sent(ClientMessage::from_message(message))));
-        return Some(acp.unwrap_or(Event::Sent));
+        return Some(match Message::from_members(&sent) {
+            Some(message) if is_acp(&sent) => {
+                Event::Acp(AcpEvent::Sent(ClientMessage::from_message(message)))
+            }
+            Some(message) => SentRequest::from_message(&message)
+                .map_or(Event::Sent, |request| Event::AppServer(AppServerEvent::Sent(request))),
+            None => Event::Sent,
+        });
     }
-    let message = Message::from_members(line).filter(|_| is_acp(line))?;
-    Some(Event::Acp(AcpEvent::Received(AgentMessage::from_message(message))))
+    let message = Message::from_members(line)?;
+    Some(match is_acp(line) {
+        true => Event::Acp(AcpEvent::Received(AgentMessage::from_message(message))),
+        false => Event::AppServer(AppServerEvent::Received(ServerMessage::from_message(message))),
+    })
 }
 
 /// Decodes an event inside a wrapper: `{"id":…,"msg":…}` or `{"timestamp":…,"type":…,"payload":…}`. Other programs use

@@ -90,7 +90,7 @@ pub(super) fn decode_text_part(part: Value<'_>) -> Option<Text<'_>> {
 
 /// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the status has it).
 /// A value without any field of an MCP result is returned unchanged.
-pub(super) fn codex_exec_result(raw: &str) -> String {
+pub(crate) fn codex_exec_result(raw: &str) -> String {
     let result = Object::read(raw);
     let content = result.raw("content");
     let structured = result.first(&["structuredContent", "structured_content"], Value::raw);

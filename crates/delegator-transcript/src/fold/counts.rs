@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AcpEvent, Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
+use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::acp::AgentMessage;
+use crate::wire::app_server::ServerMessage;
 use crate::wire::claude::ClaudeLine;
 
 /// Bounds on the stored names of unknown types.
@@ -189,6 +190,13 @@ fn type_name(event: &Event<'_>) -> &'static str {
             AgentMessage::OtherNotification { .. } => "notification",
             AgentMessage::Result { .. } => "result",
             AgentMessage::Error { .. } => "error",
+        },
+        Event::AppServer(AppServerEvent::Sent(_)) => "sent",
+        Event::AppServer(AppServerEvent::Received(message)) => match message {
+            ServerMessage::Notification(_) => "notification",
+            ServerMessage::Request { .. } => "request",
+            ServerMessage::Response { .. } => "result",
+            ServerMessage::Error { .. } => "error",
         },
         Event::Preamble(_) => "preamble",
         Event::Sent => "sent",

@@ -136,6 +136,7 @@ impl Fold {
         match effect {
             Effect::Emit(event) => self.on_event(event),
             Effect::Usage(usage) => self.usage = Some(*usage),
+            Effect::UsageBefore(usage) => self.options.usage_before = Some(*usage),
             Effect::Cost(cost) => self.cost = Some(*cost),
             Effect::Interrupted => self.turn = TurnState::Interrupted,
             Effect::Idle => self.idle = true,

@@ -82,7 +82,9 @@ fn subtract(total: Usage, before: Usage) -> Usage {
 
 fn cache_hit_rate(usage: Usage) -> Option<f64> {
     let rate = usage.cached_input_tokens as f64 / usage.input_tokens as f64;
-    (usage.input_tokens > 0).then_some(rate.clamp(0.0, 1.0))
+    // Rounded, so that a stored rate is read back unchanged.
+    let rounded = (rate * 1e6).round() / 1e6;
+    (usage.input_tokens > 0).then_some(rounded.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
 mod acp;
+mod app_server;
 mod claude;
 mod idle;
 mod item_ids;
@@ -22,13 +23,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::decode::decode;
 use crate::event::{
-    AgentError, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
+    AgentError, AppServerEvent, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent,
+    Usage,
 };
 use crate::framer::{Line, LineText};
 use crate::json::{Text, write};
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::app_server::ServerMessage;
 use crate::wire::claude::ClaudeLine;
 use acp::AcpMapper;
+use app_server::AppServerMapper;
 use claude::ClaudeMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
@@ -54,6 +58,8 @@ pub enum Dialect {
     ClaudeStream,
     /// The Agent Client Protocol, both directions.
     Acp,
+    /// Codex's app server, both directions.
+    AppServer,
 }
 
 impl Dialect {
@@ -76,8 +82,10 @@ pub enum Effect<'a> {
     Emit(ThreadEvent<'a>),
     /// The current running total of the thread or of the stream. Codex exec events report it only at the end of a turn.
     Usage(Usage),
-    /// The same in US dollars.
+    /// The running total in US dollars.
     Cost(f64),
+    /// What the thread had used before the stream.
+    UsageBefore(Usage),
     /// The turn was aborted; Codex exec events have no event for it.
     Interrupted,
     Idle,
@@ -152,6 +160,7 @@ pub struct Translator {
     idle: IdleMapper,
     claude: ClaudeMapper,
     acp: AcpMapper,
+    app_server: AppServerMapper,
     /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
     thread_start: Option<ThreadStart>,
 }
@@ -219,14 +228,23 @@ impl Translator {
             Event::Rollout(_) => Dialect::Rollout,
             Event::Claude(_) => Dialect::ClaudeStream,
             Event::Acp(_) => Dialect::Acp,
+            Event::AppServer(_) => Dialect::AppServer,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
             Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };
-        let is_guess = matches!(event, Event::Preamble(_) | Event::Idle(IdleEvent::Idle | IdleEvent::Done));
+        let is_guess = matches!(
+            event,
+            Event::Preamble(_)
+                | Event::Idle(IdleEvent::Idle | IdleEvent::Done)
+                // Many programs print objects with an id and a result.
+                | Event::AppServer(AppServerEvent::Received(
+                    ServerMessage::Response { .. } | ServerMessage::Error { .. }
+                ))
+        );
         let is_own = self.record_dialect(dialect, is_guess);
-        if !is_own && (is_turn_boundary(&event) || dialect == Dialect::Acp) {
+        if !is_own && (is_turn_boundary(&event) || matches!(dialect, Dialect::Acp | Dialect::AppServer)) {
             return sink(Effect::Unmapped(UnmappedReason::Ignored));
         }
         if self.dialect == Some(Dialect::Idle) && self.guessed_from == 0 {
@@ -245,6 +263,7 @@ impl Translator {
             Event::Rollout(line) => self.rollout(line.payload, is_own),
             Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
             Event::Acp(event) => self.acp.apply(event, &mut self.ids),
+            Event::AppServer(message) => self.app_server.apply(message, &mut self.ids),
             _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {

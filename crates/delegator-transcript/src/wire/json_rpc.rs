@@ -11,6 +11,9 @@ use serde::ser::Serializer;
 
 use crate::json::{Ending, Object, Text, Value};
 
+/// The request makes no sense now, or its parameters are wrong.
+pub const INVALID_REQUEST: i64 = -32600;
+pub const INVALID_PARAMS: i64 = -32602;
 /// The method is not known: what a request that we do not serve is answered with.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 
@@ -88,7 +91,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn request_id(id: Value<'_>) -> Option<RequestId> {
+pub(super) fn request_id(id: Value<'_>) -> Option<RequestId> {
     let text = || Some(RequestId::Text(id.text()?.resolve().into_owned()));
     id.integer().map(RequestId::Number).or_else(text)
 }

@@ -8,11 +8,10 @@
 //! A stored stream contains both directions: a line of the agent as it came, a line that we sent as `{"sent":<line>}`.
 
 pub mod acp;
+pub mod app_server;
 pub mod claude;
 pub mod idle;
 pub mod json_rpc;
-
-use crate::framer::LineText;
 
 /// The key of the stored form of a line that we sent.
 pub(crate) const SENT: &str = "sent";
@@ -31,18 +30,7 @@ pub fn sent_line(line: &[u8]) -> Vec<u8> {
     [SENT_PREFIX.as_bytes(), line, b"}"].concat()
 }
 
-/// Who wrote a line of a stored stream, and its message. Of an over-long line the message is what is available.
-pub fn message_of<'a>(line: &'a LineText<'_>) -> (Sender, &'a str) {
-    match line {
-        LineText::Whole(text) => message_of_text(text),
-        LineText::Truncated { head, .. } => match head.trim_start().strip_prefix(SENT_PREFIX) {
-            Some(head) => (Sender::Us, head),
-            None => (Sender::Agent, head),
-        },
-    }
-}
-
-/// [`message_of`] for a line that is already text.
+/// Who wrote a line of a stored stream, and its message.
 pub fn message_of_text(line: &str) -> (Sender, &str) {
     let sent = line.trim_ascii().strip_prefix(SENT_PREFIX).and_then(|rest| rest.strip_suffix('}'));
     match sent {

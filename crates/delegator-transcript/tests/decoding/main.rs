@@ -5,6 +5,7 @@
 mod acp;
 mod acp_schema;
 mod activity;
+mod app_server;
 mod bad_input;
 mod claude;
 mod documented_types;

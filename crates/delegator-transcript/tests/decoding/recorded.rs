@@ -19,7 +19,7 @@ pub(crate) fn read(name: &str) -> Vec<u8> {
 /// Every recording in `tests/transcripts`, with its name.
 pub(crate) fn all() -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    for folder in ["", "versions", "rollouts", "claude"] {
+    for folder in ["", "versions", "rollouts", "claude", "app_server"] {
         for entry in std::fs::read_dir(transcripts().join(folder)).expect("the folder is there") {
             let path = entry.expect("readable").path();
             if path.extension().is_some_and(|ext| ext == "jsonl") {
@@ -37,7 +37,7 @@ pub(crate) fn all() -> Vec<(String, Vec<u8>)> {
 pub(crate) fn is_exec_stream(name: &str) -> bool {
     let is_protocol =
         name.ends_with(".rollout.jsonl") || name.contains("/0.40.0.") || name.contains("/0.42.0.");
-    !is_protocol && !name.starts_with("claude/")
+    !is_protocol && !name.starts_with("claude/") && !name.starts_with("app_server/")
 }
 
 pub(crate) fn summarize(bytes: &[u8]) -> Report {

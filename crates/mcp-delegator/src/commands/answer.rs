@@ -133,7 +133,7 @@ fn output(id: &TaskId, question: &StoredQuestion) -> CommandOutput {
 }
 
 fn describe(data: &Value) -> Document {
-    let (number, task) = (scalar(&data["question"]), scalar(&data["task_id"]));
+    let (number, task) = (scalar(&data["question_number"]), scalar(&data["task_id"]));
     if data["state"] != "answered" {
         let title = format!("Question {number} of {task} is {}", scalar(&data["state"]));
         return conversation::append_question(Document::titled(title), &data["task_id"], data);

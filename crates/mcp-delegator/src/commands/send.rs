@@ -96,7 +96,7 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
     let configured =
         select_agent(context.config, &agent).map_err(|problem| AppError::from_problems(vec![problem]))?;
     let delivery = if input.now { Delivery::Now } else { Delivery::Next };
-    let support = Capabilities::of(configured.protocol).messages;
+    let support = Capabilities::of(configured.kind()).messages;
     let SentMessage { message, state, queued } = engine.send_message(&id, &input.text, delivery, support)?;
     let output = CommandOutput::done(SentData {
         task_id: id.to_string(),
@@ -108,7 +108,7 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
 }
 
 fn describe(data: &Value) -> Document {
-    let (number, task) = (scalar(&data["message"]["number"]), scalar(&data["task_id"]));
+    let (number, task) = (scalar(&data["message"]["message_number"]), scalar(&data["task_id"]));
     Document::titled(format!("Message {number} to {task} queued"))
         .block(Block::Facts(facts(
             data,

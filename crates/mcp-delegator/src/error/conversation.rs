@@ -32,7 +32,7 @@ pub(super) fn conversation_error(error: EngineError, message: String) -> AppErro
             .context("task_id", task.as_str()),
         EngineError::UnknownQuestion { task, number } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
-            .context("question", number.0),
+            .context("question_number", number.0),
         EngineError::SeveralQuestions { task, numbers } => {
             let numbers: Vec<Value> = numbers.iter().map(|number| number.0.into()).collect();
             several_questions(message, &task, numbers)
@@ -48,7 +48,7 @@ fn several_questions(message: String, task: &TaskId, numbers: Vec<Value>) -> App
     AppError::new(ErrorCode::MissingArgument, message)
         .context("task_id", task.as_str())
         .context("field", "question")
-        .context("questions", numbers)
+        .context("question_numbers", numbers)
         .suggest(format!("Give the number of one of them as {{input:question}}: {}.", listed.join(", ")))
 }
 
@@ -56,7 +56,7 @@ fn several_questions(message: String, task: &TaskId, numbers: Vec<Value>) -> App
 fn question_closed(message: String, task: &TaskId, question: &StoredQuestion) -> AppError {
     let error = AppError::new(ErrorCode::WrongState, message)
         .context("task_id", task.as_str())
-        .context("question", question.question.number.0)
+        .context("question_number", question.question.number.0)
         .context("question_state", question.state.name());
     let Some(answer) = question.answer.as_ref().filter(|_| question.state == QuestionState::Answered) else {
         return error;

@@ -19,6 +19,7 @@ use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 
 const LESS_DEPTH: &str = "Do the work in this task, or raise max_depth in your own configuration.";
+const RAISE_BUDGET: &str = "See what tasks have used with 'mcp-delegator status --usage'. The user's configuration sets the budgets; that of a day begins again at 0:00 UTC.";
 const FEWER_CHILDREN: &str = "Wait for a child task to end, or raise max_children in your own configuration.";
 
 impl From<EngineError> for AppError {
@@ -69,6 +70,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
         EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
         EngineError::TooManyChildren { .. } => blocked(message, FEWER_CHILDREN),
+        EngineError::BudgetExhausted { .. } => blocked(message, RAISE_BUDGET),
         EngineError::UnusableDirectory { input, path, problem } => {
             refused(directory_problem(input, &path, &problem))
         }

@@ -354,7 +354,7 @@ fn collect_text_files(
                 "is given more than once",
             ));
         }
-        let is_stdin = property.has_stdin_flag && is_set(matches, tree::STDIN);
+        let is_stdin = property.has_stdin_flag && is_set(matches, &tree::stdin_id(&property.name));
         let name = property.name;
         files.extend(given.into_iter().next().map(|path| TextFile { input: name.clone(), flag, path }));
         files.extend(is_stdin.then(|| TextFile {

@@ -102,7 +102,7 @@ fn selected_agent_problems(
 }
 
 fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &ConfiguredAgent) -> Vec<Problem> {
-    let capabilities = Capabilities::of(agent.protocol);
+    let capabilities = Capabilities::of(agent.kind());
     let is_given = |name: &str| match input.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::Array(list)) => !list.is_empty(),
@@ -125,7 +125,7 @@ fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &Conf
 
 fn variable_problems(input: &Value, agent: &ConfiguredAgent) -> Vec<Problem> {
     let problem =
-        |(field, given): (String, &str)| match variable_access(agent.protocol, given, &agent.variables) {
+        |(field, given): (String, &str)| match variable_access(agent.kind(), given, &agent.variables) {
             VariableAccess::Passed => None,
             right => Some(variable_not_allowed(&field, &agent.name, given, right)),
         };

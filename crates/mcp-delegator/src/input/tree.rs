@@ -219,15 +219,18 @@ fn file_arg(property: &Property) -> Arg {
         .hide(property.unavailable)
 }
 
-/// clap id of `--stdin`.
-pub const STDIN: &str = "stdin@flag";
+/// clap id of `--stdin`, which gives a property.
+pub fn stdin_id(name: &str) -> String {
+    format!("{name}@stdin")
+}
 
 /// `--stdin`: the same as `-` for the text.
 fn stdin_arg(property: &Property) -> Arg {
-    Arg::new(STDIN)
+    let id = stdin_id(&property.name);
+    Arg::new(id.clone())
         .long("stdin")
         .action(ArgAction::SetTrue)
-        .overrides_with(STDIN)
+        .overrides_with(id)
         .help(format!("Read --{} from standard input", property.flag()))
 }
 

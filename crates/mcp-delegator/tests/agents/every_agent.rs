@@ -4,13 +4,13 @@ use std::path::Path;
 
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::codex_config;
-use delegator_testkit::generated::workspace;
 use delegator_testkit::program::{World, read_text};
 use delegator_testkit::scripted_model::{Action, Script, ScriptedModel};
 use delegator_testkit::stage::task_processes;
 use serde_json::json;
 
 use crate::PROGRAM;
+use crate::claude_tasks::with_claude;
 
 const TASK: &str = "Please do [script task].";
 const TEST: &str = "import unittest\n\n\nclass Notes(unittest.TestCase):\n    def test_notes(self):\n        \
@@ -45,13 +45,6 @@ fn world_and_model() -> (World, ScriptedModel) {
     (world, model)
 }
 
-/// A PATH that begins with the programs of a folder of npm packages.
-fn path_with(folder: &str) -> String {
-    let programs = workspace().join(folder).join("node_modules/.bin");
-    assert!(programs.exists(), "{} is missing: run scripts/test, which installs it", programs.display());
-    format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display())
-}
-
 /// Runs the task and checks its report.
 fn check(world: &World, agent: &str, reports: &Reports) {
     let args = ["local", "exec", TASK, "--agent", agent, "--mode", "workspace-write"];
@@ -84,10 +77,7 @@ fn codex() {
 #[test]
 fn claude() {
     let (world, model) = world_and_model();
-    let world = world
-        .variable("PATH", &path_with(".tools/claude-code-2.1.325"))
-        .variable("ANTHROPIC_BASE_URL", &model.url())
-        .variable("ANTHROPIC_API_KEY", "fake-key");
+    let world = with_claude(world, &model);
     check(&world, "claude", &Reports { tokens: true, commands: true });
 }
 

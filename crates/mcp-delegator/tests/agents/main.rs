@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod claude_tasks;
 mod codex_hidden_state;
 mod codex_tasks;
 mod every_agent;

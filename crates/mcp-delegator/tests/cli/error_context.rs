@@ -192,6 +192,8 @@ fn every_reason_has_its_kind_and_its_suggestion() {
             matches!(kind, "usage_limit" | "rate_limit"),
             "{context}"
         );
+        // A usage limit pauses the agent.
+        stage.run_json(&["queue", "resume", "--agent", "codex"]);
     }
 }
 
@@ -280,6 +282,8 @@ fn a_retry_time_in_the_past_is_zero_and_a_usage_limit_is_not_retryable() {
         "{envelope}"
     );
     assert!(envelope["meta"]["retry_after_ms"].as_u64().is_some_and(|wait| wait > 270_000_000), "{envelope}");
+    // A usage limit pauses the agent.
+    stage.run_json(&["queue", "resume", "--agent", "codex"]);
     // After its first action, an agent must not be started again without a look at what it did.
     let steps = [json!({"message": "I have begun."})];
     stage.set_script(failing_turn(&steps, "Rate limit reached. Please try again in 20s."));

@@ -1,5 +1,5 @@
 //! Names of fields in the published output schemas: own booleans are `is_*` or `has_*`, own counts `*_count`, and own
-//! measures end in their unit. Names that a contract spells stand in a table with their source.
+//! measures end in their unit, own ordinals in `_number`. Names that a contract spells stand in a table with their source.
 
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::output::envelopes::schema;
@@ -68,7 +68,8 @@ const INTEGERS: [(&str, &str); 33] = [
     ("bytes", SPECIFICATION),
 ];
 
-const UNITS: [&str; 8] = ["_bytes", "_characters", "_code", "_hours", "_ms", "_seconds", "_tokens", "_count"];
+const UNITS: [&str; 9] =
+    ["_bytes", "_characters", "_code", "_hours", "_ms", "_seconds", "_tokens", "_count", "_number"];
 
 fn is_type(schema: &Value, name: &str) -> bool {
     let is_named = |kind: &Value| kind == name;

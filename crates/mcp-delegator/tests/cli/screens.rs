@@ -138,7 +138,12 @@ fn failed_agents() {
     });
     let limit = "You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at Sep 23rd, 2027 8:13 AM UTC.";
     stage.set_script(turn(&[json!({"turn_failed": limit})]));
-    compare("run_usage_limit", |columns| screen(&stage, columns, &["local", "run", "x"]));
+    compare("run_usage_limit", |columns| {
+        let text = screen(&stage, columns, &["local", "run", "x"]);
+        // The limit pauses the agent.
+        stage.run_json(&["queue", "resume", "--agent", "codex"]);
+        text
+    });
     stage.set_script(turn(&[json!({"wait_for_file": "never"})]));
     compare("run_timeout", |columns| {
         screen(&stage, columns, &["local", "run", "x", "--hard-timeout-sec", "1"])

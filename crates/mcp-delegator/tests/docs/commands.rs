@@ -35,10 +35,10 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
         "serve" if args.contains("--http") => Ending::Signal,
         "serve" => Ending::StdinCloses,
         "worker" => Ending::WithWorld,
-        "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo" | "diff" | "doctor"
-        | "env" | "events" | "exec" | "fleet" | "help" | "import" | "init" | "local" | "logs" | "man"
-        | "manifest" | "queue" | "restore" | "results" | "resume" | "retry" | "run" | "schema" | "setup"
-        | "status" | "version" | "wait" => Ending::Exits,
+        "answer" | "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo" | "diff"
+        | "doctor" | "env" | "events" | "exec" | "fleet" | "help" | "import" | "init" | "local" | "logs"
+        | "man" | "manifest" | "queue" | "restore" | "results" | "resume" | "retry" | "run" | "schema"
+        | "send" | "setup" | "status" | "version" | "wait" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use delegator_domain::question::{AnswerOption, OptionKind, Question, QuestionKind, QuestionNumber};
+use delegator_domain::task::{State, TaskId};
 use delegator_fleet::{Database, DatabaseUrl, NewSession, NewTask, OnLost, new_id};
+use delegator_registry::{OpenOptions, Registry, StateDir};
 use delegator_testkit::cloud_script::{ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::generated::workspace;
 use delegator_testkit::postgres::PostgresServer;
@@ -24,8 +27,10 @@ const ADDRESS: &str = "127.0.0.1:7777";
 
 pub(crate) struct ExampleWorld {
     pub(crate) stage: Stage,
-    /// A finished task that wrote a file; present if an example names a task.
+    /// A finished task that wrote a file, or the task of `chat`; present if an example names a task.
     task_id: Option<String>,
+    /// A running task whose agent takes messages and has asked a question; present if an example talks to one.
+    chat: Option<Chat>,
     /// A finished cloud task that changed the same file; present if an example names one.
     cloud_task_id: Option<String>,
     /// The database of a fleet with one worker; present if an example is about the fleet.
@@ -63,7 +68,12 @@ impl ExampleWorld {
             let environments = json!({"env_site": environment}).to_string();
             stage.world.write("home/.config/mcp-delegator/environments.json", &environments);
         }
-        let task_id = commands.iter().any(|command| command.contains(TASK_ID)).then(|| {
+        let talks = |command: &&String| {
+            command.contains("mcp-delegator send ") || command.contains("mcp-delegator answer ")
+        };
+        let chat = commands.iter().any(talks).then(|| Chat::start(&stage, &config));
+        let names_task = commands.iter().any(|command| command.contains(TASK_ID));
+        let finished_task = (names_task && chat.is_none()).then(|| {
             let id = stage.exec(&["--mode", "workspace-write"]);
             assert_eq!(stage.wait(&id)["data"]["state"], "completed");
             id
@@ -86,7 +96,9 @@ impl ExampleWorld {
             }
             id
         });
-        let world = ExampleWorld { stage, task_id, cloud_task_id, fleet, workers: RefCell::default() };
+        let task_id = chat.as_ref().map(|chat| chat.task_id.clone()).or(finished_task);
+        let workers = RefCell::default();
+        let world = ExampleWorld { stage, task_id, chat, cloud_task_id, fleet, workers };
         commands.iter().for_each(|command| world.prepare_files(command));
         world
     }
@@ -107,8 +119,10 @@ impl ExampleWorld {
             return;
         }
         let status = self.stage.run_json(&["local", "status"]);
-        for task in ["tasks", "queue"].iter().flat_map(|list| status["data"][list].as_array().unwrap()) {
-            self.stage.wait(task["task_id"].as_str().unwrap());
+        let chat = self.chat.as_ref().map(|chat| chat.task_id.as_str());
+        let tasks = ["tasks", "queue"].iter().flat_map(|list| status["data"][list].as_array().unwrap());
+        for id in tasks.map(|task| task["task_id"].as_str()).filter(|id| *id != chat) {
+            self.stage.wait(id.unwrap());
         }
     }
 
@@ -128,6 +142,13 @@ impl ExampleWorld {
         for mut worker in self.workers.take() {
             kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
             assert_eq!(worker.wait().unwrap().code(), Some(0));
+        }
+    }
+
+    /// Ends the task whose agent takes messages.
+    pub(crate) fn end_chat(&self) {
+        if let Some(chat) = &self.chat {
+            self.stage.run_json(&["local", "cancel", &chat.task_id]);
         }
     }
 
@@ -152,6 +173,43 @@ impl ExampleWorld {
                 std::fs::copy(transcript(word), path).unwrap();
             }
         }
+    }
+}
+
+/// A task of an agent that reads messages until it is cancelled, with an open question.
+struct Chat {
+    task_id: String,
+}
+
+impl Chat {
+    fn start(stage: &Stage, config: &str) -> Chat {
+        let agent =
+            "[agents.chat]\nprotocol = \"idle-jsonl\"\ncommand = [\"/bin/cat\"]\nunsandboxed = true\n";
+        stage.world.write("home/.config/mcp-delegator/config.toml", &format!("{config}{agent}"));
+        // There is something to send.
+        stage.world.write("project/code.txt", "changed\n");
+        let accepted = stage.run_json(&["local", "exec", "chat", "--agent", "chat"]);
+        let task_id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
+        let state_dir = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
+        let mut registry = Registry::open(&state_dir).unwrap();
+        let id: TaskId = task_id.parse().unwrap();
+        let is_working = |registry: &Registry| registry.get(&id).unwrap().unwrap().state == State::Working;
+        wait_until("the agent works", || is_working(&registry));
+        let nonce = registry.get(&id).unwrap().unwrap().nonce.unwrap();
+        let option = |id: &str, label: &str, kind| AnswerOption { id: id.into(), label: label.into(), kind };
+        let question = Question {
+            number: QuestionNumber(1),
+            kind: QuestionKind::Permission,
+            title: "Run make?".to_owned(),
+            detail: None,
+            options: vec![
+                option("allow_once", "Allow once", OptionKind::AllowOnce),
+                option("reject_once", "Reject", OptionKind::RejectOnce),
+            ],
+            free_text: false,
+        };
+        registry.ask(&id, &nonce, &question, 4_000_000_000_000, 1).unwrap();
+        Chat { task_id }
     }
 }
 

@@ -34,6 +34,7 @@ fn run_pages(is_selected: impl Fn(&str) -> bool) -> usize {
             count += 1;
         }
         world.drain_workers();
+        world.end_chat();
     }
     count
 }

@@ -66,6 +66,10 @@ fn an_agent_whose_program_is_missing_is_skipped_and_the_last_failure_counts() {
     let (data, skipped) = run(&stage, &["missing", "codex", "second"]);
     assert_eq!(data["state"], "completed", "{data:#}");
     assert_eq!(skipped, ["missing", "codex"]);
+    // The usage limit has paused codex, so now it is skipped without a try.
+    let (data, skipped) = run(&stage, &["codex", "second"]);
+    assert_eq!((&data["state"], skipped), (&json!("completed"), vec!["codex".to_owned()]), "{data:#}");
+    stage.run_json(&["queue", "resume", "--agent", "codex"]);
     let (data, skipped) = run(&stage, &["missing", "codex"]);
     assert_eq!((&data["state"], skipped), (&json!("failed"), vec!["missing".to_owned()]), "{data:#}");
     let refused = stage.world.run(["local", "exec", "x", "--agent", "missing"]).json();

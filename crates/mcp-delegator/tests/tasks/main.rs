@@ -6,6 +6,7 @@
 mod agent_environment;
 mod agent_fallback;
 mod batches;
+mod budgets;
 mod concurrent_servers;
 mod crashes;
 mod enclosure;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use delegator_domain::task::{FailureKind, Mode};
 use delegator_transcript::ErrorCode;
 
-use super::capabilities::{AgentInput, Capabilities, MessageSupport};
+use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 use super::environment::Variables;
 use super::error_codes::kind_of_code;
 use super::launch::{LaunchRequest, PlanError};
@@ -33,6 +33,10 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     threads: true,
     sandbox: false,
     messages: MessageSupport::NextTurn,
+    usage: UsageScope::Turn,
+    cost: true,
+    plan: true,
+    exit_codes: true,
     unsupported_inputs: &[AgentInput::Profile, AgentInput::Images, AgentInput::EnvPolicy],
 };
 
@@ -52,13 +56,14 @@ pub(super) const OWN_VARIABLES: [&str; 7] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// Where it keeps its settings, its sign-in and its threads.
+/// Where it keeps its settings, its sign-in and its threads. It also works if it cannot write `~/.claude.json`, which defines
+/// servers that the user's other sessions start: that file stays read-only.
 pub(super) const STATE_PATHS: StatePaths = StatePaths {
     directories: &[
         StateDir { variable: Some("CLAUDE_CONFIG_DIR"), home: ".claude" },
         StateDir { variable: Some("XDG_CACHE_HOME/claude-cli-nodejs"), home: ".cache/claude-cli-nodejs" },
     ],
-    files: &[".claude.json"],
+    files: &[],
 };
 
 /// Set for every run.

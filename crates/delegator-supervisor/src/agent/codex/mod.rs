@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use super::capabilities::{AgentInput, Capabilities, MessageSupport};
+use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 use super::environment::Variables;
 use super::health::HealthCheck;
 use super::launch::LaunchRequest;
@@ -49,6 +49,10 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     threads: true,
     sandbox: true,
     messages: MessageSupport::None,
+    usage: UsageScope::Thread,
+    cost: false,
+    plan: true,
+    exit_codes: true,
     unsupported_inputs: &[AgentInput::Ask],
 };
 
@@ -70,6 +74,11 @@ pub(super) fn validate(request: &LaunchRequest, version: Version) -> Result<(), 
     command_line::validate(request, CodexVersion::known_or_newest(version))
 }
 
+/// The first version in what a program prints about itself.
+pub(super) fn parse_version(output: &str) -> Option<(u32, u32, u32)> {
+    CodexVersion::from_output(output).map(|version| (version.major, version.minor, version.patch))
+}
+
 /// Runs `codex --version`; `args` are the configured arguments, which come first.
 pub(super) fn probe_version(
     program: &Path,
@@ -79,8 +88,7 @@ pub(super) fn probe_version(
 ) -> Result<(u32, u32, u32), ProbeError> {
     let args = args.iter().map(OsString::as_os_str).chain([OsStr::new("--version")]);
     let output = printed_output(program, args, environment, limit)?;
-    let version = CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })?;
-    Ok((version.major, version.minor, version.patch))
+    parse_version(&output).ok_or(ProbeError::NoVersion { output })
 }
 
 /// Whether Codex can authenticate, or a problem of its configuration. `environment` are the variables that the agent

@@ -88,7 +88,7 @@ impl CodexVersion {
     }
 
     fn parse_token(token: &str) -> Option<CodexVersion> {
-        let token = token.strip_prefix('v').unwrap_or(token);
+        let token = token.strip_prefix('v').unwrap_or(token).trim_end_matches('.');
         let plain = token.split(['-', '+']).next()?;
         let mut numbers = plain.split('.').map(|number| number.parse::<u32>().ok());
         let version = CodexVersion::new(numbers.next()??, numbers.next()??, numbers.next()??);
@@ -115,6 +115,7 @@ mod tests {
         let version = CodexVersion::new(0, 166, 0);
         assert_eq!(CodexVersion::from_output("codex-cli 0.166.0\n"), Some(version));
         assert_eq!(CodexVersion::from_output("WARNING: odd (1.2)\ncodex-cli 0.166.0-alpha.3"), Some(version));
+        assert_eq!(CodexVersion::from_output("Another CLI 0.166.0.\nRun 'x'"), Some(version));
         assert_eq!(CodexVersion::from_output("usage: codex [0.1]"), None);
         assert_eq!(CodexVersion::from_output(""), None);
     }

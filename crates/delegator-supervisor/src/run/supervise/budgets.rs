@@ -68,7 +68,8 @@ fn used(report: &Report, elapsed: Duration) -> Amounts {
     let own = report.usage.map(|usage| usage.own);
     Amounts {
         tokens: own.map_or(0, |own| count(own.input_tokens).saturating_add(count(own.output_tokens))),
-        turns: report.turns,
+        // The running turn is not used up.
+        turns: report.turns.saturating_sub(u64::from(report.turn == TurnState::Running)),
         cost_microdollars: report.cost.map_or(0, |cost| cost.own),
         running_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
     }

@@ -1,7 +1,7 @@
 //! Messages of the agent.
 
 use crate::event::Todo;
-use crate::json::{Object, Text, Value};
+use crate::json::{Ending, Object, Text, Value};
 use crate::wire::json_rpc::{Message, RequestId, RpcError};
 
 use super::tool_call::{ToolCall, text_of_content};
@@ -123,9 +123,11 @@ impl OptionKind {
 }
 
 impl<'a> AgentMessage<'a> {
-    /// Reads a line of the agent. `None` if it is no message.
+    /// Reads a line of the agent, or the beginning of an over-long one. `None` if it is no message.
     pub fn read(line: &'a str) -> Option<Self> {
-        Message::read(line).map(Self::from_message)
+        let members = Object::read(line);
+        let message = Message::from_members(&members).filter(|_| members.ending != Ending::Invalid);
+        message.map(Self::from_message)
     }
 
     pub(crate) fn from_message(message: Message<'a>) -> Self {

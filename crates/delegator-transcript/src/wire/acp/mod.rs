@@ -21,7 +21,9 @@ pub use agent_message::{
 };
 pub use client_message::{ClientMessage, ClientRequest};
 pub(crate) use error::{code_of_text, error_code, error_message};
-pub use results::{ConfigOption, InitializeResult, PromptResult, SessionResult, SteeringResult, StopReason};
+pub use results::{
+    ConfigOption, InitializeResult, OptionValue, PromptResult, SessionResult, SteeringResult, StopReason,
+};
 pub use tool_call::{CallStatus, ToolCall, ToolKind};
 
 /// Sign in first.

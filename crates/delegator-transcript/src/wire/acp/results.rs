@@ -40,7 +40,15 @@ pub struct ConfigOption<'a> {
     /// A switch; all others are a choice among `values`.
     pub is_boolean: bool,
     pub current: Option<Text<'a>>,
-    pub values: Vec<Text<'a>>,
+    pub values: Vec<OptionValue<'a>>,
+}
+
+/// A possible value of a setting.
+#[derive(Clone, Debug)]
+pub struct OptionValue<'a> {
+    pub value: Text<'a>,
+    /// What a user is shown.
+    pub name: Text<'a>,
 }
 
 /// The answer to `session/prompt`.
@@ -132,12 +140,12 @@ impl<'a> ConfigOption<'a> {
 }
 
 /// Values may be in named groups.
-fn option_values<'a>(option: &Object<'a>) -> Vec<Text<'a>> {
-    let values = |value: Value<'a>| {
-        let value = value.object()?;
-        Some(match value.text("value") {
-            Some(value) => vec![value],
-            None => option_values(&value),
+fn option_values<'a>(option: &Object<'a>) -> Vec<OptionValue<'a>> {
+    let values = |entry: Value<'a>| {
+        let entry = entry.object()?;
+        Some(match entry.text("value") {
+            Some(value) => vec![OptionValue { value, name: entry.text("name").unwrap_or_default() }],
+            None => option_values(&entry),
         })
     };
     option.list(&["options"], values).into_iter().flatten().collect()

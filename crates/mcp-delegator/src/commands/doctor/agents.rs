@@ -56,6 +56,8 @@ fn agent_checks(
         let suggestion = format!("Install bubblewrap, or set {name}.unsandboxed to true to accept that.");
         return vec![Check::warning(name, message, suggestion)];
     }
+    let version = agent.version.or_else(|| engine.agent_version(&agent, variables));
+    let agent = Agent { version, ..agent };
     let (status, message) = agent.describe_program();
     let mut checks = vec![match status {
         HealthStatus::Ok => Check::ok(name, message),

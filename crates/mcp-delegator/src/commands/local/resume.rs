@@ -106,7 +106,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
 fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(), AppError> {
     let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     let configured = select_agent(context.config, agent).map_err(refuse)?;
-    if !Capabilities::of(configured.protocol).threads {
+    if !Capabilities::of(configured.kind()).threads {
         return Err(EngineError::NoThreads { agent: configured.name }.into());
     }
     match &input.agent.agent {

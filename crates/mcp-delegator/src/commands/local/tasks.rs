@@ -127,7 +127,7 @@ pub fn build_submission(
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
     let may_write = select(context.config)?.iter().any(|agent| {
-        let sandbox = Capabilities::of(agent.protocol).sandbox_of(request.mode, agent.unsandboxed);
+        let sandbox = Capabilities::of(agent.kind()).sandbox_of(request.mode, agent.unsandboxed);
         request.mode.may_write(sandbox.enforces_mode())
     });
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);

@@ -135,7 +135,8 @@ impl Server {
         outside_backlog(context, async {
             let (sender, open) = watch::channel(Vec::new());
             let sender = questions::can_pass_on(context).then_some(sender);
-            let asking = questions::ask_user(context, &engine, open);
+            // On the heap, because every call reserves memory for what it may await.
+            let asking = Box::pin(questions::ask_user(context, &engine, open));
             let wait = wait_for_tasks(&self.wait_thread, engine.clone(), waiting, progress, sender);
             let (outcome, ()) = tokio::join!(wait, asking);
             let outcome = outcome?;

@@ -32,7 +32,7 @@ pub struct MessagesData {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MessageData {
     /// 1, 2, … per task.
-    pub number: u32,
+    pub message_number: u32,
     #[schemars(extend("enum" = Delivery::NAMES))]
     pub delivery: &'static str,
     #[schemars(extend("enum" = MessageState::NAMES))]
@@ -70,7 +70,7 @@ impl MessagesData {
 impl From<&Message> for MessageData {
     fn from(message: &Message) -> MessageData {
         MessageData {
-            number: message.number.0,
+            message_number: message.number.0,
             delivery: message.delivery.name(),
             state: message.state.name(),
             reason: message.reason.clone(),
@@ -87,7 +87,7 @@ impl From<&Message> for MessageData {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QuestionData {
     /// 1, 2, … per task.
-    pub question: u32,
+    pub question_number: u32,
     #[schemars(extend("enum" = QuestionKind::NAMES))]
     pub kind: &'static str,
     #[schemars(extend("enum" = QuestionState::NAMES))]
@@ -99,7 +99,7 @@ pub struct QuestionData {
     /// The possible answers; empty if only a text answers it.
     pub options: Vec<OptionData>,
     /// A text can answer it.
-    pub accepts_text: bool,
+    pub is_text_accepted: bool,
     pub asked_at: UtcTime,
     /// Without an answer until then, the agent gets none.
     pub expires_at: UtcTime,
@@ -130,13 +130,13 @@ impl From<&StoredQuestion> for QuestionData {
         let question = &stored.question;
         let option = |position: usize| question.options.get(position).map(|option| option.id.clone());
         QuestionData {
-            question: question.number.0,
+            question_number: question.number.0,
             kind: question.kind.name(),
             state: stored.state.name(),
             title: truncate_chars(&question.title, MAX_TITLE_CHARS),
             detail: question.detail.as_deref().map(|detail| truncate_chars(detail, MAX_DETAIL_CHARS)),
             options: question.options.iter().map(Into::into).collect(),
-            accepts_text: question.free_text,
+            is_text_accepted: question.free_text,
             asked_at: UtcTime::from_ms(stored.asked_at_ms),
             expires_at: UtcTime::from_ms(stored.expires_at_ms),
             answer: stored.answer.as_ref().map(|answer| AnswerData {

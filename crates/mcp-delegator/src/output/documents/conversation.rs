@@ -20,7 +20,7 @@ pub fn append_question(document: Document, task: &Value, question: &Value) -> Do
         Some("permission") => "The agent asks for permission",
         _ => "The agent asks",
     };
-    let number = scalar(&question["question"]);
+    let number = scalar(&question["question_number"]);
     let title = scalar(&question["title"]);
     let mut document = document.block(Block::Text(format!("{label} (question {number}): {title}")));
     if let Some(detail) = question["detail"].as_str() {
@@ -43,7 +43,7 @@ pub fn how_to_answer(task: &Value, question: &Value) -> Suggestion {
         Some(first) => (call.with("option", first), "Answer with one of them, for example: {call}"),
         None => (call.with("text", "…"), "Answer: {call}"),
     };
-    Suggestion::with_call(text, call.with("question", question["question"].clone()))
+    Suggestion::with_call(text, call.with("question", question["question_number"].clone()))
 }
 
 /// The last messages of a task.
@@ -51,7 +51,7 @@ pub fn append_messages(document: Document, task: &Value) -> Document {
     let items = task["messages"]["items"].as_array().into_iter().flatten();
     let row = |message: &Value| {
         vec![
-            scalar(&message["number"]),
+            scalar(&message["message_number"]),
             scalar(&message["state"]),
             truncate_cell(&scalar(&message["excerpt"]), MAX_EXCERPT_BYTES),
             truncate_cell(&scalar(&message["reason"]), MAX_REASON_BYTES),
@@ -84,7 +84,7 @@ mod tests {
     fn a_question_is_shown_with_its_answers_and_the_command_that_answers_it() {
         let option = |id: &str, label: &str| json!({"id": id, "label": label, "kind": "other"});
         let question = json!({
-            "question": 2, "kind": "permission", "state": "open", "title": "Run a command?",
+            "question_number": 2, "kind": "permission", "state": "open", "title": "Run a command?",
             "detail": "rm -r build", "expires_at": "2026-01-01T00:00:00.000Z",
             "options": [option("yes", "Allow once"), option("no", "Reject")],
         });

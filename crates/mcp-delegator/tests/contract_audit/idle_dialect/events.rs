@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 use crate::assertions::{contains, equals, text};
-use crate::recorded::{Session, task_id};
+use crate::recorded::{CHAT, CHAT_TEXTS, Session, task_id};
 use crate::row::{Section, differs, not_built, not_testable, works};
 use crate::transcripts::{converted, events, run_events, summary};
 
@@ -32,11 +32,22 @@ fn item_of(kind: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {kind} in {events:?}"))["item"].clone()
 }
 
+/// The lines that the agent read, as JSON.
+fn messages() -> Vec<Value> {
+    CHAT.stdin.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The kinds of the lines of the conversation in order; `sent` for a line to the agent.
+fn conversation() -> Vec<&'static str> {
+    let kind = |event: &'static Value| event["type"].as_str().unwrap_or("sent");
+    CHAT.events.iter().map(kind).collect()
+}
+
+/// Each message is sent when the agent has reported that it is idle, and never before.
 #[track_caller]
-fn send_is_not_available() {
-    let refused = World::new(PROGRAM).run(["send", "T-local-0", "text"]).json();
-    equals(&refused, "/error/code", "UNSUPPORTED");
-    equals(&refused, "/meta/command", "send");
+fn messages_follow_idle() {
+    let turn = ["sent", "agent_message", "idle"];
+    assert_eq!(conversation(), turn.repeat(CHAT_TEXTS.len()));
 }
 
 pub(crate) const SECTIONS: &[Section] = &[
@@ -166,12 +177,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&summary(&waiting), "/state", "completed");
                 },
             ),
-            not_built(
+            works(
                 15,
                 "`idle`: queued messages can be written to the standard input of the agent now",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "Each message is sent after `idle`, the first one at the start",
+                || messages_follow_idle(),
             ),
             works(
                 16,
@@ -185,26 +195,30 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(ends[0], "/usage/input_tokens", 0);
                 },
             ),
-            not_built(
+            works(
                 17,
                 "`idle` sets the idle flag",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "Only an idle agent gets a message: no two messages are sent without `idle` in between",
+                || messages_follow_idle(),
             ),
-            not_built(
+            works(
                 18,
                 "`idle` drains the stdin queue",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "All messages are delivered, and all of them are accepted",
+                || {
+                    equals(&CHAT.wait, "/data/messages/accepted_count", 2);
+                    equals(&CHAT.wait, "/data/messages/queued_count", 0);
+                },
             ),
             not_built(
                 19,
                 "`idle` emits a structured log event, `idle_detected`",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "supervisors write no log",
+                "The stored events have the line itself",
+                || {
+                    let kinds = conversation();
+                    assert_eq!(kinds.iter().filter(|kind| **kind == "idle").count(), CHAT_TEXTS.len());
+                },
             ),
             works(
                 20,
@@ -222,12 +236,14 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         heading: "Communication Pattern",
         rows: &[
-            not_built(
+            works(
                 21,
                 "The parent writes `tool_result` objects to the standard input of the agent",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "Each line that the agent reads has the type `tool_result`",
+                || {
+                    let kinds: Vec<Value> = messages().into_iter().map(|it| it["type"].clone()).collect();
+                    assert_eq!(kinds, ["tool_result"; CHAT_TEXTS.len()]);
+                },
             ),
             works(
                 22,
@@ -248,12 +264,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                     assert_eq!(kinds, expected);
                 },
             ),
-            not_built(
+            works(
                 23,
                 "Standard input of the agent: one JSON object per line",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "The agent reads as many lines as it gets messages",
+                || assert_eq!(CHAT.stdin.lines().count(), CHAT_TEXTS.len()),
             ),
             works(
                 24,
@@ -292,65 +307,54 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         heading: "Stdin Input Format",
         rows: &[
-            not_built(
+            works(
                 26,
                 "Queued messages are written as newline-delimited `tool_result` objects",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "Each line that the agent reads is such an object",
+                || assert!(messages().iter().all(|message| message["type"] == "tool_result")),
             ),
-            not_built(
+            works(
                 27,
                 "A message is `{\"type\":\"tool_result\",\"content\":TEXT}`",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED; such a line in a transcript is recognised as an echo and not as an action of the agent",
+                "A message has exactly these keys; such a line in a transcript is recognised as an echo and not as an action of the agent",
                 || {
-                    send_is_not_available();
+                    let text = CHAT_TEXTS[0];
+                    assert_eq!(messages()[0], json!({"type": "tool_result", "content": text}));
                     let echoed = r#"{"type":"tool_result","content":"text"}"#;
                     let run = run_events(&["normalize"], &format!("{STREAM}{echoed}\n"));
                     assert!(run.stderr.contains("1 ignored."), "{}", run.stderr);
                 },
             ),
-            not_built(
-                28,
-                "Each message ends with a newline",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
-            ),
-            not_built(
+            works(28, "Each message ends with a newline", "The agent reads each message as one line", || {
+                assert!(CHAT.stdin.ends_with("}\n"), "{}", CHAT.stdin);
+                assert_eq!(CHAT.stdin.matches("}\n").count(), CHAT_TEXTS.len());
+            }),
+            works(
                 29,
                 "Each queued message is one JSON object",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "A message of two lines is one object",
+                || equals(&messages()[1], "/content", CHAT_TEXTS[1]),
             ),
-            not_built(
+            works(
                 30,
                 "`content` is the text of the message, unchanged",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "Line breaks and quotes arrive as they were given",
+                || {
+                    let contents: Vec<Value> =
+                        messages().into_iter().map(|it| it["content"].clone()).collect();
+                    assert_eq!(contents, CHAT_TEXTS);
+                },
             ),
         ],
     },
     Section {
         heading: "Usage in atm-agent-mcp",
         rows: &[
-            not_built(
+            works(
                 31,
                 "The agent is started with pipes for standard input and output",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "An agent with `protocol = \"idle\"` is refused",
-                || {
-                    let config =
-                        "[agents.chat]\nprotocol = \"idle\"\ncommand = [\"chat\"]\nunsandboxed = true\n";
-                    let world = World::new(PROGRAM);
-                    world.write("home/.config/mcp-delegator/config.toml", config);
-                    let refused = world.run(["local", "exec", "x", "--agent", "chat"]).json();
-                    equals(&refused, "/ok", false);
-                    contains(&refused, "/error/message", "protocol");
-                },
+                "The agent finds pipes there",
+                || assert_eq!(CHAT.pipes, "pipes\n"),
             ),
             works(
                 32,
@@ -372,27 +376,28 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&summary, &format!("/counts/by_type/{kind}"), 1);
                 }
             }),
-            not_built(
+            works(
                 34,
                 "`idle` sets the flag and triggers the drain of the queue",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "The next message follows each `idle`",
+                || messages_follow_idle(),
             ),
             not_built(
                 35,
                 "`done` emits a structured log event",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED",
-                || send_is_not_available(),
+                "supervisors write no log",
+                "The stored events have the line itself",
+                || {
+                    let kinds = conversation();
+                    assert_eq!(kinds.iter().filter(|kind| **kind == "idle").count(), CHAT_TEXTS.len());
+                },
             ),
-            not_built(
+            works(
                 36,
                 "All lines, `idle` and `done` included, are forwarded to readers",
-                "the stdin queue and agents of this dialect are not available in this version",
-                "`send` answers UNSUPPORTED; `events follow` prints the events that a transcript means, and `idle` as the end of a turn",
+                "The stored events have every line in order; `events follow` prints the events that a transcript means, and `idle` as the end of a turn",
                 || {
-                    send_is_not_available();
+                    messages_follow_idle();
                     let run = run_events(&["follow", "--format", "jsonl"], STREAM);
                     let last = run.stdout.lines().nth(6).unwrap();
                     assert!(last.contains("turn.completed"), "{}", run.stdout);

@@ -4,6 +4,7 @@
 //! MCP. A test process records only the scenarios that its rows read. Every scenario ends its tasks before it returns.
 
 mod all_tools;
+mod chat;
 mod cli_answers;
 mod cloud;
 mod ended_tasks;
@@ -17,6 +18,7 @@ mod standard_fields;
 mod stopped_tasks;
 
 pub(crate) use all_tools::{ALL_TOOLS, CATEGORIES};
+pub(crate) use chat::{CHAT, CHAT_TEXTS};
 pub(crate) use cli_answers::{CLI_ANSWERS, CliAnswer};
 pub(crate) use cloud::CLOUD;
 pub(crate) use ended_tasks::{COMPLETED, FAILED};

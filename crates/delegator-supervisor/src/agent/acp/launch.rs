@@ -1,0 +1,113 @@
+//! How an agent is started, what is said to it, and how it is ended. Pure.
+
+use delegator_domain::task::{Mode, SandboxKind};
+
+use super::profile::{ModelInput, Profile};
+use super::profiles::profile;
+use crate::agent::launch::{LaunchRequest, PlanError};
+use crate::conversation::{AcpPlan, AcpSetting, ConversationPlan, PermissionPolicy};
+use crate::run::ending::EndingRecipe;
+
+/// The arguments that make it speak the protocol.
+pub(in crate::agent) fn args(name: &str) -> &'static [&'static str] {
+    profile(name).args
+}
+
+/// An error if a value cannot be passed to an agent: its messages are Unicode.
+pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
+    texts(request).map(drop)
+}
+
+/// The working directory and the further directories.
+fn texts(request: &LaunchRequest) -> Result<(String, Vec<String>), PlanError> {
+    let problem = "it is not valid Unicode";
+    let text = |path: &std::path::PathBuf, field| {
+        path.to_str().map(str::to_owned).ok_or(PlanError::Value { field, problem })
+    };
+    let directories = request.add_dirs.iter().map(|path| text(path, "add_dirs")).collect::<Result<_, _>>()?;
+    Ok((text(&request.workdir, "working_dir")?, directories))
+}
+
+/// What is said to it. `sandbox` is what enforces the mode of the task.
+pub(in crate::agent) fn conversation(
+    name: &str,
+    request: &LaunchRequest,
+    sandbox: SandboxKind,
+) -> Result<ConversationPlan, PlanError> {
+    let profile = profile(name);
+    let (cwd, directories) = texts(request)?;
+    Ok(ConversationPlan::Acp(AcpPlan {
+        prompt: request.prompt(),
+        cwd,
+        directories,
+        resume: request.resume.clone(),
+        settings: settings(profile, request, sandbox),
+        permissions: permissions(request, sandbox),
+        replays_late: profile.replays_late,
+    }))
+}
+
+fn task_mode(request: &LaunchRequest) -> Mode {
+    if request.preview { Mode::ReadOnly } else { request.mode }
+}
+
+/// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits.
+fn permissions(request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
+    let mode = match task_mode(request) {
+        Mode::WorkspaceWrite if sandbox == SandboxKind::Agent => Mode::ReadOnly,
+        mode => mode,
+    };
+    PermissionPolicy {
+        mode,
+        ask: request.ask,
+        is_enforced: sandbox == SandboxKind::Enforced,
+        writable_roots: std::iter::once(&request.workdir).chain(&request.add_dirs).cloned().collect(),
+    }
+}
+
+/// The mode, model and reasoning effort of the session.
+///
+/// A read-only task runs in the agent's mode for that only where something depends on it. Such modes make an agent plan
+/// instead of answering, and some take its tools away; enclosed, it can use commands that only read.
+fn settings(profile: &Profile, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<AcpSetting> {
+    let needs_own_mode = sandbox != SandboxKind::Enforced || profile.refusal_ends_turn;
+    let modes = match task_mode(request) {
+        Mode::DangerFullAccess if !request.ask => profile.modes.full_access,
+        Mode::ReadOnly if needs_own_mode => profile.modes.read_only,
+        _ => profile.modes.asking,
+    };
+    let model = match profile.model {
+        ModelInput::Session => request.model.clone().map(AcpSetting::Model),
+        ModelInput::Variable(_) => None,
+    };
+    let effort = request.reasoning_effort.clone().map(AcpSetting::ReasoningEffort);
+    modes.iter().cloned().chain(model).chain(effort).collect()
+}
+
+/// The variables that are set for a run.
+pub(in crate::agent) fn set_variables(
+    name: &str,
+    request: &LaunchRequest,
+    sandbox: SandboxKind,
+) -> Vec<(String, String)> {
+    let profile = profile(name);
+    let is_asked = request.ask || (sandbox == SandboxKind::None && request.mode != Mode::DangerFullAccess);
+    let asking = if is_asked { profile.asking_variables } else { &[] };
+    let model = match (&profile.model, &request.model) {
+        (ModelInput::Variable(variable), Some(model)) => Some((*variable, model.as_str())),
+        _ => None,
+    };
+    let variables = profile.set_variables.iter().chain(asking).copied().chain(model);
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// How it is ended after its last turn.
+pub(in crate::agent) fn finish(name: &str, request: &LaunchRequest) -> EndingRecipe {
+    match profile(name).ignores_end_of_input {
+        true => EndingRecipe::terminate(request.terminate_grace),
+        false => EndingRecipe::close(request.terminate_grace),
+    }
+}
+
+#[cfg(test)]
+mod tests;

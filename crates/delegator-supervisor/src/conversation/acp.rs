@@ -1,0 +1,337 @@
+//! The Agent Client Protocol: handshake, settings of the session, prompts, permission requests, cancellation.
+//!
+//! Everything is one request after the other: `initialize`, `session/new` (or `load`, `resume`), the settings, then a prompt
+//! per turn. The answer to a prompt ends its turn. An error in the handshake, and a request to sign in, end the conversation;
+//! the dialect reads the reason from the same line.
+//!
+//! Gemini CLI replays the history of a loaded session after its answer. Until a request of ours is answered without an
+//! update in between, the replay is not over and no prompt is sent.
+
+mod calls;
+mod permission_requests;
+mod settings;
+
+use std::collections::VecDeque;
+
+use delegator_domain::message::{Delivery, MessageNumber};
+use delegator_transcript::wire::acp::outgoing::{self, ClientInfo};
+use delegator_transcript::wire::acp::{
+    AUTHENTICATION_REQUIRED, AgentMessage, InitializeResult, PermissionRequest, SessionResult,
+    SteeringResult, Update,
+};
+use delegator_transcript::wire::json_rpc::{INVALID_PARAMS, INVALID_REQUEST, RequestId, RpcError};
+
+use super::permissions::{Decision, PermissionPolicy};
+use super::{Control, Outbox, Step};
+use calls::{KnownCalls, RequestedChange};
+use permission_requests::PermissionRequests;
+pub use settings::{AcpSetting, SettingValue};
+use settings::{SettingRequest, setting_requests};
+
+const CLIENT: ClientInfo<'static> =
+    ClientInfo { name: "mcp-delegator", title: "mcp-delegator", version: env!("CARGO_PKG_VERSION") };
+/// A replay of history is waited for with at most this many requests.
+const MAX_REPLAY_CHECKS: u32 = 1000;
+
+/// What is said to the agent. Data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcpPlan {
+    pub prompt: String,
+    /// Absolute path of the working directory.
+    pub cwd: String,
+    /// Further directories of the session, absolute paths. Passed on if the agent takes them.
+    pub directories: Vec<String>,
+    /// The session to continue.
+    pub resume: Option<String>,
+    /// In the order in which they are set, before the first prompt.
+    pub settings: Vec<AcpSetting>,
+    pub permissions: PermissionPolicy,
+    /// It replays the history of a loaded session after it has answered.
+    pub replays_late: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Acp {
+    plan: AcpPlan,
+    phase: Phase,
+    last_id: i64,
+    /// Our requests without an answer.
+    sent: Vec<(i64, SentRequest)>,
+    session_id: String,
+    settings: VecDeque<SettingRequest>,
+    /// Requests sent to learn whether the replay of history is over.
+    replay_checks: u32,
+    saw_update: bool,
+    can_steer: bool,
+    is_interrupted: bool,
+    /// The message of the running turn, until the agent does something.
+    unconfirmed: Option<MessageNumber>,
+    calls: KnownCalls,
+    requests: PermissionRequests,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Handshake,
+    /// A turn runs.
+    Running,
+    /// The next prompt can be sent.
+    Idle,
+    /// The agent takes nothing more.
+    Over,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SentRequest {
+    Initialize,
+    OpenSession,
+    Setting,
+    ReplayCheck,
+    Prompt,
+    Steering(MessageNumber),
+}
+
+impl Acp {
+    pub(super) fn new(plan: AcpPlan) -> Acp {
+        Acp {
+            plan,
+            phase: Phase::Handshake,
+            last_id: 0,
+            sent: Vec::new(),
+            session_id: String::new(),
+            settings: VecDeque::new(),
+            replay_checks: 0,
+            saw_update: false,
+            can_steer: false,
+            is_interrupted: false,
+            unconfirmed: None,
+            calls: KnownCalls::default(),
+            requests: PermissionRequests::default(),
+        }
+    }
+
+    pub(super) fn open(&mut self, out: &mut Outbox) {
+        self.send(SentRequest::Initialize, out, |id, _| outgoing::initialize(id, CLIENT));
+    }
+
+    fn send(&mut self, request: SentRequest, out: &mut Outbox, write: impl FnOnce(i64, &Acp) -> Vec<u8>) {
+        self.last_id += 1;
+        self.sent.push((self.last_id, request));
+        out.send(write(self.last_id, self));
+    }
+
+    pub(super) fn on_line(&mut self, line: &str, out: &mut Outbox) {
+        match AgentMessage::read(line) {
+            Some(AgentMessage::Update(update)) => {
+                self.saw_update = true;
+                self.confirm_message(out);
+                if let Update::ToolCall(call) = update {
+                    self.calls.record(&call);
+                }
+            }
+            Some(AgentMessage::PermissionRequest { id, request }) => {
+                self.confirm_message(out);
+                self.on_permission_request(id, &request, out);
+            }
+            Some(AgentMessage::OtherRequest { id, method }) => {
+                out.send(outgoing::refuse(&id, &method.resolve()));
+            }
+            Some(AgentMessage::Result { id, result }) => {
+                if let Some(request) = self.answered(&id) {
+                    self.on_result(request, result, out);
+                }
+            }
+            Some(AgentMessage::Error { id, error }) => {
+                if let Some(request) = id.and_then(|id| self.answered(&id)) {
+                    self.on_error(request, &error, out);
+                }
+            }
+            Some(AgentMessage::OtherNotification { .. }) | None => {}
+        }
+    }
+
+    /// Our request with this id, which is answered now.
+    fn answered(&mut self, id: &RequestId) -> Option<SentRequest> {
+        let RequestId::Number(number) = id else { return None };
+        let index = self.sent.iter().position(|(id, _)| id == number)?;
+        Some(self.sent.remove(index).1)
+    }
+
+    fn on_result(&mut self, request: SentRequest, result: &str, out: &mut Outbox) {
+        match request {
+            SentRequest::Initialize => self.open_session(&InitializeResult::read(result), out),
+            SentRequest::OpenSession => self.on_session(&SessionResult::read(result), out),
+            SentRequest::Setting => self.send_next_setting(out),
+            SentRequest::ReplayCheck => self.check_replay(out),
+            SentRequest::Prompt => self.end_turn(out),
+            SentRequest::Steering(message) => {
+                let result = SteeringResult::read(result);
+                out.report(match result.is_injected() {
+                    true => Step::Accepted(message),
+                    false => {
+                        let reason = format!("the agent did not take it up: {}", result.outcome().resolve());
+                        Step::Refused { message, reason }
+                    }
+                });
+            }
+        }
+    }
+
+    fn on_error(&mut self, request: SentRequest, error: &RpcError<'_>, out: &mut Outbox) {
+        match request {
+            SentRequest::Steering(message) => {
+                let reason = error.message.resolve().into_owned();
+                out.report(Step::Refused { message, reason });
+            }
+            // The agent refuses the request itself; all other errors are those of a turn that has begun.
+            SentRequest::Prompt if matches!(error.code, INVALID_REQUEST | INVALID_PARAMS) => {
+                if let Some(message) = self.unconfirmed.take() {
+                    let reason = error.message.resolve().into_owned();
+                    out.report(Step::Refused { message, reason });
+                }
+                self.end_turn(out);
+            }
+            SentRequest::Prompt if error.code != AUTHENTICATION_REQUIRED => self.end_turn(out),
+            SentRequest::Initialize
+            | SentRequest::OpenSession
+            | SentRequest::Setting
+            | SentRequest::ReplayCheck
+            | SentRequest::Prompt => {
+                self.confirm_message(out);
+                self.requests.withdraw_all(out);
+                self.phase = Phase::Over;
+                out.report(Step::Over);
+            }
+        }
+    }
+
+    fn open_session(&mut self, agent: &InitializeResult<'_>, out: &mut Outbox) {
+        self.can_steer = agent.can_steer;
+        if !agent.can_add_directories {
+            self.plan.directories.clear();
+        }
+        // Without an announced way to continue a session, the agent's answer to the usual one is the reason to fail.
+        let can_resume = agent.can_resume;
+        self.send(SentRequest::OpenSession, out, |id, acp| {
+            let AcpPlan { cwd, directories, resume, .. } = &acp.plan;
+            match resume {
+                None => outgoing::new_session(id, cwd, directories),
+                Some(session) if can_resume => outgoing::resume_session(id, session, cwd, directories),
+                Some(session) => outgoing::load_session(id, session, cwd, directories),
+            }
+        });
+        self.plan.replays_late &= self.plan.resume.is_some() && !can_resume;
+    }
+
+    fn on_session(&mut self, session: &SessionResult<'_>, out: &mut Outbox) {
+        let announced = session.session_id.as_ref().map(|id| id.resolve().into_owned());
+        self.session_id = announced.or_else(|| self.plan.resume.clone()).unwrap_or_default();
+        self.settings = setting_requests(&self.plan.settings, session).into();
+        match session.current_mode.as_ref().filter(|_| self.plan.replays_late) {
+            Some(mode) => {
+                // Setting the mode that it has changes nothing.
+                let mode = mode.resolve().into_owned();
+                self.settings.push_front(SettingRequest::Mode(mode));
+                self.check_replay(out);
+            }
+            None => self.send_next_setting(out),
+        }
+    }
+
+    /// Asks again while updates arrive; then goes on.
+    fn check_replay(&mut self, out: &mut Outbox) {
+        let is_first = self.replay_checks == 0;
+        if (is_first || std::mem::take(&mut self.saw_update)) && self.replay_checks < MAX_REPLAY_CHECKS {
+            self.replay_checks += 1;
+            self.saw_update = false;
+            let request = self.settings.front().cloned();
+            if let Some(request) = request {
+                return self
+                    .send(SentRequest::ReplayCheck, out, |id, acp| request.write(id, &acp.session_id));
+            }
+        }
+        self.settings.pop_front();
+        self.send_next_setting(out);
+    }
+
+    fn send_next_setting(&mut self, out: &mut Outbox) {
+        match self.settings.pop_front() {
+            // The process is ended afterwards.
+            _ if self.is_interrupted => {}
+            Some(request) => {
+                self.send(SentRequest::Setting, out, |id, acp| request.write(id, &acp.session_id));
+            }
+            None => {
+                let prompt = std::mem::take(&mut self.plan.prompt);
+                self.send_prompt(&prompt, out);
+                out.report(Step::Ready);
+            }
+        }
+    }
+
+    fn send_prompt(&mut self, text: &str, out: &mut Outbox) {
+        self.phase = Phase::Running;
+        self.send(SentRequest::Prompt, out, |id, acp| outgoing::prompt(id, &acp.session_id, text));
+    }
+
+    fn end_turn(&mut self, out: &mut Outbox) {
+        self.confirm_message(out);
+        self.requests.withdraw_all(out);
+        self.phase = Phase::Idle;
+        out.report(Step::TurnEnded);
+    }
+
+    /// The agent does something: it has the message.
+    fn confirm_message(&mut self, out: &mut Outbox) {
+        if let Some(message) = self.unconfirmed.take() {
+            out.report(Step::Accepted(message));
+        }
+    }
+
+    fn on_permission_request(&mut self, id: RequestId, request: &PermissionRequest<'_>, out: &mut Outbox) {
+        if self.is_interrupted {
+            return out.send(outgoing::cancel_request(&id));
+        }
+        let call = self.calls.record(&request.call);
+        let change = RequestedChange::of(&call);
+        match change.decide(&self.plan.permissions) {
+            Decision::Allow => out.send(permission_requests::choose(&id, &request.options, true)),
+            Decision::Reject(_) => out.send(permission_requests::choose(&id, &request.options, false)),
+            Decision::AskUser => self.requests.ask(id, &request.options, change.question(&call), out),
+        }
+    }
+
+    pub(super) fn on_control(&mut self, control: Control, out: &mut Outbox) {
+        match control {
+            Control::Message { number, text, .. } if self.phase == Phase::Running => {
+                let steering = SentRequest::Steering(number);
+                self.send(steering, out, |id, acp| outgoing::steer(id, &acp.session_id, &text));
+            }
+            Control::Message { number, text, .. } => {
+                self.unconfirmed = Some(number);
+                self.send_prompt(&text, out);
+            }
+            Control::Answer { question, answer } => self.requests.answer(question, &answer, out),
+            Control::Interrupt => {
+                self.is_interrupted = true;
+                match self.phase {
+                    Phase::Running => out.send(outgoing::cancel(&self.session_id)),
+                    Phase::Handshake | Phase::Idle | Phase::Over => out.report(Step::TurnEnded),
+                }
+                self.requests.cancel_all(out);
+            }
+            Control::Finish => out.close_stdin(),
+        }
+    }
+
+    pub(super) fn can_take(&self, delivery: Delivery) -> bool {
+        let is_ready = match delivery {
+            Delivery::Now => self.phase == Phase::Running && self.can_steer,
+            Delivery::Next => self.phase == Phase::Idle,
+        };
+        is_ready && !self.is_interrupted
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Requests of an agent that wait for the user, for agents that ask for permission and ask questions.
+//!
+//! A request for permission is one question of ours. A request with several questions of the agent is asked one after the
+//! other; its answers are complete when the last one is answered. `R` identifies the request to the agent.
+
+use delegator_domain::question::{Answer, AnswerOption, OptionKind, Question, QuestionKind, QuestionNumber};
+
+use super::{Outbox, Step};
+
+const MAX_DETAIL_BYTES: usize = 4 << 10;
+
+#[derive(Debug)]
+pub(super) struct OpenQuestions<R> {
+    open: Vec<OpenRequest<R>>,
+    last_number: u32,
+}
+
+#[derive(Debug)]
+struct OpenRequest<R> {
+    request: R,
+    /// The question that is open now.
+    number: QuestionNumber,
+    kind: RequestKind,
+}
+
+#[derive(Debug)]
+enum RequestKind {
+    Permission { options: Vec<AnswerOption> },
+    Questions { answered: Vec<AnsweredQuestion>, current: String, waiting: Vec<AgentQuestion> },
+}
+
+/// A question of the agent.
+#[derive(Debug)]
+pub(super) struct AgentQuestion {
+    /// By which the agent knows the question.
+    pub(super) key: String,
+    pub(super) text: String,
+    /// Suggested answers and what they mean.
+    pub(super) options: Vec<(String, Option<String>)>,
+    /// Several options may be chosen.
+    pub(super) multiple: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct AnsweredQuestion {
+    pub(super) key: String,
+    /// `None` if nobody answered.
+    pub(super) answer: Option<String>,
+}
+
+/// What is to be said to the agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// The kind of the chosen option; `None` if nobody answered. The text is for the agent.
+    Permission {
+        chosen: Option<OptionKind>,
+        text: Option<String>,
+    },
+    Answers(Vec<AnsweredQuestion>),
+}
+
+impl<R> Default for OpenQuestions<R> {
+    fn default() -> Self {
+        Self { open: Vec::new(), last_number: 0 }
+    }
+}
+
+impl<R> OpenQuestions<R> {
+    /// Asks for permission. `options` are labels and what choosing them means.
+    pub(super) fn ask_permission(
+        &mut self,
+        request: R,
+        title: String,
+        detail: String,
+        options: &[(OptionKind, String)],
+        out: &mut Outbox,
+    ) {
+        let option = |(kind, label): &(OptionKind, String)| AnswerOption {
+            id: kind.name().to_owned(),
+            label: label.clone(),
+            kind: *kind,
+        };
+        let options: Vec<AnswerOption> = options.iter().map(option).collect();
+        let number = self.next_number();
+        out.report(Step::Asked(Question {
+            number,
+            kind: QuestionKind::Permission,
+            title,
+            detail: Some(truncated(detail)),
+            options: options.clone(),
+            free_text: false,
+        }));
+        self.open.push(OpenRequest { request, number, kind: RequestKind::Permission { options } });
+    }
+
+    /// Asks the questions of the agent, of which there is at least one.
+    pub(super) fn ask_questions(&mut self, request: R, mut questions: Vec<AgentQuestion>, out: &mut Outbox) {
+        if questions.is_empty() {
+            return;
+        }
+        let number = self.next_number();
+        let current = questions.remove(0).ask(number, out);
+        let kind = RequestKind::Questions { answered: Vec::new(), current, waiting: questions };
+        self.open.push(OpenRequest { request, number, kind });
+    }
+
+    /// The reply to the agent, or `None` if its next question was asked, or if the question is not open.
+    pub(super) fn answer(
+        &mut self,
+        number: QuestionNumber,
+        answer: Answer,
+        out: &mut Outbox,
+    ) -> Option<(R, Reply)> {
+        let index = self.open.iter().position(|request| request.number == number)?;
+        let mut open = self.open.remove(index);
+        match open.kind {
+            RequestKind::Permission { options } => {
+                let chosen = options.iter().find(|option| Some(&option.id) == answer.option.as_ref());
+                let chosen = chosen.map(|option| option.kind);
+                Some((open.request, Reply::Permission { chosen, text: answer.text }))
+            }
+            RequestKind::Questions { mut answered, current, mut waiting } => {
+                // The id of an option is its label.
+                answered.push(AnsweredQuestion { key: current, answer: answer.text.or(answer.option) });
+                if waiting.is_empty() {
+                    return Some((open.request, Reply::Answers(answered)));
+                }
+                open.number = self.next_number();
+                let current = waiting.remove(0).ask(open.number, out);
+                open.kind = RequestKind::Questions { answered, current, waiting };
+                self.open.push(open);
+                None
+            }
+        }
+    }
+
+    /// The agent no longer waits for this request.
+    pub(super) fn withdraw(&mut self, is_withdrawn: impl Fn(&R) -> bool, out: &mut Outbox) {
+        self.open.retain(|open| {
+            let is_withdrawn = is_withdrawn(&open.request);
+            if is_withdrawn {
+                out.report(Step::Withdrawn(open.number));
+            }
+            !is_withdrawn
+        });
+    }
+
+    fn next_number(&mut self) -> QuestionNumber {
+        self.last_number += 1;
+        QuestionNumber(self.last_number)
+    }
+}
+
+impl AgentQuestion {
+    /// Returns the key.
+    fn ask(self, number: QuestionNumber, out: &mut Outbox) -> String {
+        let described = self.options.iter().filter_map(|(label, description)| {
+            description.as_ref().map(|description| format!("{label}: {description}"))
+        });
+        let is_long = self.text.contains('\n').then(|| self.text.clone());
+        let several = self.multiple.then(|| "Several answers are possible, separated by commas.".to_owned());
+        let detail: Vec<String> = is_long.into_iter().chain(described).chain(several).collect();
+        let option = |label: &String| AnswerOption {
+            id: label.clone(),
+            label: label.clone(),
+            kind: OptionKind::Other,
+        };
+        out.report(Step::Asked(Question {
+            number,
+            kind: QuestionKind::Question,
+            title: self.text.lines().next().unwrap_or_default().to_owned(),
+            detail: (!detail.is_empty()).then(|| truncated(detail.join("\n"))),
+            options: self.options.iter().map(|(label, _)| option(label)).collect(),
+            free_text: true,
+        }));
+        self.key
+    }
+}
+
+fn truncated(mut text: String) -> String {
+    if text.len() > MAX_DETAIL_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_DETAIL_BYTES));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(key: &str) -> AgentQuestion {
+        AgentQuestion { key: key.to_owned(), text: "a\nb".to_owned(), options: Vec::new(), multiple: true }
+    }
+
+    #[test]
+    fn numbers_go_on_and_a_question_is_answered_once() {
+        let mut questions = OpenQuestions::default();
+        let mut out = Outbox::default();
+        questions.ask_questions("r1", vec![question("k1"), question("k2")], &mut out);
+        let options = [(OptionKind::AllowOnce, "Yes".to_owned())];
+        questions.ask_permission("r2", "t".to_owned(), "é".repeat(5000), &options, &mut out);
+        let asked: Vec<_> = out.steps.drain(..).collect();
+        let [Step::Asked(first), Step::Asked(second)] = &asked[..] else { panic!("{asked:?}") };
+        assert_eq!((first.number.0, first.title.as_str(), second.number.0), (1, "a", 2));
+        assert!(second.detail.as_ref().unwrap().len() < 5000);
+        let text = |text: &str| Answer { option: None, text: Some(text.to_owned()) };
+        assert_eq!(questions.answer(QuestionNumber(1), text("one"), &mut out), None);
+        assert!(matches!(&out.steps[..], [Step::Asked(next)] if next.number.0 == 3));
+        assert_eq!(questions.answer(QuestionNumber(1), text("again"), &mut out), None);
+        let (request, Reply::Answers(answers)) =
+            questions.answer(QuestionNumber(3), Answer::default(), &mut out).unwrap()
+        else {
+            panic!("the questions are answered")
+        };
+        let answers: Vec<_> = answers.iter().map(|it| (it.key.as_str(), it.answer.as_deref())).collect();
+        assert_eq!((request, answers), ("r1", vec![("k1", Some("one")), ("k2", None)]));
+        let option = Answer { option: Some("no such option".to_owned()), text: None };
+        let reply = questions.answer(QuestionNumber(2), option, &mut out);
+        assert_eq!(reply, Some(("r2", Reply::Permission { chosen: None, text: None })));
+    }
+
+    #[test]
+    fn withdrawn_requests_are_reported() {
+        let mut questions = OpenQuestions::default();
+        let mut out = Outbox::default();
+        questions.ask_questions("r1", vec![question("k")], &mut out);
+        questions.ask_questions("r2", vec![question("k")], &mut out);
+        out.steps.clear();
+        questions.withdraw(|request| *request == "r2", &mut out);
+        assert_eq!(out.steps, [Step::Withdrawn(QuestionNumber(2))]);
+        questions.withdraw(|_| true, &mut out);
+        assert_eq!(out.steps.len(), 2);
+    }
+}

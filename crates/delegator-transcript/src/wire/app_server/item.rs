@@ -1,0 +1,113 @@
+//! Items of a turn.
+
+use super::snake_case;
+use crate::decode::codex_exec_result;
+use crate::event::{
+    ChangeKind, CollabToolCall, CommandExecution, FileChange, ItemDetails, ItemStatus, McpToolCall,
+};
+use crate::json::{Object, Text, Value, write};
+
+/// An item with the id that the app server gave it.
+#[derive(Clone, Debug)]
+pub struct ServerItem<'a> {
+    pub id: Text<'a>,
+    pub item: TurnItem<'a>,
+}
+
+#[derive(Clone, Debug)]
+pub enum TurnItem<'a> {
+    /// An item of Codex exec events.
+    Work { status: Option<ItemStatus>, details: ItemDetails<'a> },
+    /// The prompt or another message of the user.
+    UserMessage,
+    /// A known type that Codex exec events leave out.
+    Ignored,
+}
+
+pub(super) fn read<'a>(fields: &Object<'a>) -> Option<ServerItem<'a>> {
+    let kind = fields.text("type")?;
+    let item = match kind.simple().unwrap_or_default() {
+        "userMessage" => TurnItem::UserMessage,
+        "hookPrompt" | "functionCallOutput" | "plan" | "subAgentActivity" | "imageView" | "sleep"
+        | "enteredReviewMode" | "exitedReviewMode" | "contextCompaction" => TurnItem::Ignored,
+        name => {
+            let status = fields.text("status");
+            TurnItem::Work {
+                status: status.map(|status| ItemStatus::from_name(&snake_case(&status.resolve()))),
+                details: details(name, fields),
+            }
+        }
+    };
+    Some(ServerItem { id: fields.text("id").unwrap_or_default(), item })
+}
+
+fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
+    let text = |key: &str| fields.text(key).unwrap_or_default();
+    match kind {
+        "agentMessage" => ItemDetails::AgentMessage { text: text("text") },
+        "reasoning" => ItemDetails::Reasoning { text: joined(fields, &["summary", "content"]) },
+        "commandExecution" => {
+            let output = text("aggregatedOutput");
+            ItemDetails::CommandExecution(CommandExecution {
+                command: text("command"),
+                output_bytes: output.len() as u64,
+                output,
+                output_tail: None,
+                exit_code: fields.first(&["exitCode"], |code| i32::try_from(code.integer()?).ok()),
+            })
+        }
+        "fileChange" => ItemDetails::FileChange {
+            changes: fields.list(&["changes"], |change| {
+                let change = change.object()?;
+                let kind = change.object("kind").and_then(|kind| kind.text("type"));
+                let kind = ChangeKind::from_name(kind.as_ref().and_then(Text::simple).unwrap_or_default());
+                Some(FileChange { path: change.text("path")?, kind })
+            }),
+        },
+        "mcpToolCall" | "dynamicToolCall" => ItemDetails::McpToolCall(McpToolCall {
+            server: fields.text("server").unwrap_or(Text::plain("agent")),
+            tool: text("tool"),
+            arguments: fields.raw("arguments").map(Text::plain),
+            result: fields.raw("result").map(|raw| Text::owned(codex_exec_result(raw))),
+            error: fields.object("error").and_then(|error| error.text("message")),
+        }),
+        "webSearch" => ItemDetails::WebSearch { query: text("query"), action: fields.raw("action") },
+        "collabAgentToolCall" => ItemDetails::CollabToolCall(CollabToolCall {
+            tool: Text::owned(snake_case(&text("tool").resolve())),
+            sender_thread_id: fields.text("senderThreadId"),
+            receiver_thread_ids: fields.raw("receiverThreadIds"),
+            prompt: fields.text("prompt"),
+            agents_states: fields.object("agentsStates").map(|states| agents_states(&states)),
+        }),
+        other => ItemDetails::Other { kind: Text::owned(snake_case(other)) },
+    }
+}
+
+/// The texts of the first of these lists that has some.
+fn joined<'a>(fields: &Object<'a>, keys: &[&str]) -> Text<'a> {
+    let texts = keys.iter().map(|key| fields.list(&[key], Value::text)).find(|texts| !texts.is_empty());
+    match <[Text<'a>; 1]>::try_from(texts.unwrap_or_default()) {
+        Ok([text]) => text,
+        Err(texts) => Text::owned(texts.iter().map(Text::resolve).collect::<Vec<_>>().join("\n\n")),
+    }
+}
+
+/// `{"id":{"status":"pendingInit","message":…}}` with the status in snake case.
+fn agents_states(states: &Object<'_>) -> Text<'static> {
+    let mut out = Vec::new();
+    let mut object = write::Object::open(&mut out);
+    for (thread, state) in states.members() {
+        let state = state.object().unwrap_or_default();
+        object.with(&Text::json(thread).resolve(), |out| {
+            let mut written = write::Object::open(out);
+            written.plain("status", &snake_case(&state.text("status").unwrap_or_default().resolve()));
+            match state.text("message") {
+                Some(message) => written.text("message", &message),
+                None => written.raw("message", "null"),
+            }
+            written.close();
+        });
+    }
+    object.close();
+    Text::owned(String::from_utf8(out).unwrap_or_default())
+}

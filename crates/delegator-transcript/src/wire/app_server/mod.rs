@@ -1,0 +1,251 @@
+//! Messages of Codex's app server: JSON-RPC without the member `jsonrpc`, one message per line.
+//!
+//! Measured with 0.166. A thread is begun or resumed, then turns run on it. The response to `turn/start` comes at once; the
+//! end of the turn is the notification `turn/completed`. Sub-agents have threads of their own, whose notifications arrive on
+//! the same connection: every notification about a turn names its thread. Names are in camel case; the content is
+//! that of Codex exec events.
+
+mod errors;
+mod item;
+mod request;
+mod write;
+
+pub use item::{ServerItem, TurnItem};
+pub use request::{ApprovalRequest, ServerRequest, UserInputQuestion};
+pub use write::{
+    Approval, ApprovalPolicy, Client, Input, SandboxMode, ThreadOptions, TurnOptions, WrittenAnswer,
+    answer_approval, answer_user_input, clean_background_terminals, initialize, initialized, interrupt_turn,
+    refuse_permissions, refuse_request, resume_thread, start_thread, start_turn, steer_turn,
+};
+
+use super::json_rpc::{Message, RequestId, request_id};
+use crate::event::{AgentError, Todo, Usage};
+use crate::json::{Object, Text, Value};
+
+/// A request that we sent, as far as its failure matters.
+#[derive(Clone, Debug)]
+pub struct SentRequest {
+    pub id: RequestId,
+    /// Without it no work is done: it begins the connection, the thread or a turn.
+    pub is_essential: bool,
+}
+
+impl SentRequest {
+    /// `None` if it is no request.
+    pub(crate) fn from_message(message: &Message<'_>) -> Option<Self> {
+        let Message::Request { id, method, .. } = message else { return None };
+        let essential = ["initialize", "thread/start", "thread/resume", "turn/start"];
+        let is_essential = method.simple().is_some_and(|method| essential.contains(&method));
+        Some(Self { id: id.clone(), is_essential })
+    }
+}
+
+/// A message of the app server.
+#[derive(Clone, Debug)]
+pub enum ServerMessage<'a> {
+    Notification(Notification<'a>),
+    Request {
+        id: RequestId,
+        request: ServerRequest<'a>,
+    },
+    Response {
+        id: RequestId,
+        response: Response<'a>,
+    },
+    /// A request of ours failed.
+    Error {
+        id: Option<RequestId>,
+        message: Text<'a>,
+    },
+}
+
+/// A response to a request of ours; which one, says its id.
+#[derive(Clone, Debug)]
+pub enum Response<'a> {
+    /// To a request that begins or resumes a thread.
+    Thread {
+        thread_id: Text<'a>,
+    },
+    /// To a request that begins a turn.
+    Turn {
+        turn_id: Text<'a>,
+    },
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub enum Notification<'a> {
+    /// `thread/started`
+    ThreadStarted { thread_id: Text<'a> },
+    /// A notification about a thread.
+    OfThread { thread_id: Text<'a>, event: TurnEvent<'a> },
+    /// `configWarning`, `deprecationNotice`, and warnings that name no thread.
+    Warning { message: Text<'a> },
+    /// `account/rateLimits/updated`
+    RateLimits,
+    /// One that says nothing about the work.
+    Other { method: Text<'a> },
+}
+
+/// What happens in a thread.
+#[derive(Clone, Debug)]
+pub enum TurnEvent<'a> {
+    Started {
+        turn_id: Text<'a>,
+    },
+    Completed {
+        turn_id: Text<'a>,
+        outcome: TurnOutcome<'a>,
+    },
+    Item {
+        is_completed: bool,
+        item: ServerItem<'a>,
+    },
+    Plan(Vec<Todo<'a>>),
+    /// The running total of the thread.
+    Usage(Usage),
+    /// An error that is retried, or the one that ends the turn.
+    Error {
+        message: Text<'a>,
+    },
+    Warning {
+        message: Text<'a>,
+    },
+    /// `serverRequest/resolved`: a request of the app server was answered or is no longer needed.
+    RequestResolved {
+        request_id: RequestId,
+    },
+    Other {
+        method: Text<'a>,
+    },
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug)]
+pub enum TurnOutcome<'a> {
+    Completed,
+    Interrupted,
+    Failed(AgentError<'a>),
+}
+
+impl<'a> ServerMessage<'a> {
+    /// Reads a line. `None` if it is no message.
+    pub fn read(line: &'a str) -> Option<Self> {
+        Message::read(line).map(Self::from_message)
+    }
+
+    pub(crate) fn from_message(message: Message<'a>) -> Self {
+        match message {
+            Message::Notification { method, params } => {
+                Self::Notification(notification(method, &Object::read(params)))
+            }
+            Message::Request { id, method, params } => {
+                Self::Request { id, request: request::read(method, params) }
+            }
+            Message::Result { id, result } => Self::Response { id, response: response(result) },
+            Message::Error { id, error } => Self::Error { id, message: error.message },
+        }
+    }
+}
+
+fn response(result: &str) -> Response<'_> {
+    let result = Object::read(result);
+    let id_of = |key: &str| result.object(key)?.text("id");
+    match (id_of("thread"), id_of("turn")) {
+        (Some(thread_id), _) => Response::Thread { thread_id },
+        (None, Some(turn_id)) => Response::Turn { turn_id },
+        (None, None) => Response::Other,
+    }
+}
+
+fn notification<'a>(method: Text<'a>, params: &Object<'a>) -> Notification<'a> {
+    match method.simple().unwrap_or_default() {
+        "thread/started" => match params.object("thread").and_then(|thread| thread.text("id")) {
+            Some(thread_id) => Notification::ThreadStarted { thread_id },
+            None => Notification::Other { method },
+        },
+        "account/rateLimits/updated" => Notification::RateLimits,
+        "configWarning" | "deprecationNotice" | "guardianWarning" => {
+            Notification::Warning { message: warning(params) }
+        }
+        name => match params.text("threadId") {
+            Some(thread_id) => {
+                let event = turn_event(name, params).unwrap_or(TurnEvent::Other { method });
+                Notification::OfThread { thread_id, event }
+            }
+            None if name == "warning" => Notification::Warning { message: warning(params) },
+            None => Notification::Other { method },
+        },
+    }
+}
+
+fn warning<'a>(params: &Object<'a>) -> Text<'a> {
+    let summary = params.first(&["summary", "message"], Value::text).unwrap_or_default();
+    match params.text("details") {
+        Some(details) => Text::owned(format!("{}: {}", summary.resolve(), details.resolve())),
+        None => summary,
+    }
+}
+
+fn turn_event<'a>(method: &str, params: &Object<'a>) -> Option<TurnEvent<'a>> {
+    Some(match method {
+        "turn/started" => TurnEvent::Started { turn_id: params.object("turn")?.text("id")? },
+        "turn/completed" => {
+            let turn = params.object("turn")?;
+            TurnEvent::Completed { turn_id: turn.text("id").unwrap_or_default(), outcome: outcome(&turn) }
+        }
+        "item/started" | "item/completed" => TurnEvent::Item {
+            is_completed: method == "item/completed",
+            item: item::read(&params.object("item")?)?,
+        },
+        "turn/plan/updated" => TurnEvent::Plan(params.list(&["plan"], |step| {
+            let step = step.object()?;
+            let completed = step.text("status").is_some_and(|status| status == *"completed");
+            Some(Todo { text: step.text("step")?, completed })
+        })),
+        "thread/tokenUsage/updated" => {
+            TurnEvent::Usage(usage(&params.object("tokenUsage")?.object("total")?))
+        }
+        "error" => TurnEvent::Error { message: params.object("error")?.text("message")? },
+        "warning" => TurnEvent::Warning { message: warning(params) },
+        "serverRequest/resolved" => {
+            TurnEvent::RequestResolved { request_id: params.first(&["requestId"], request_id)? }
+        }
+        _ => return None,
+    })
+}
+
+fn outcome<'a>(turn: &Object<'a>) -> TurnOutcome<'a> {
+    let status = turn.text("status").unwrap_or_default();
+    match status.simple() {
+        Some("completed") => TurnOutcome::Completed,
+        Some("interrupted") => TurnOutcome::Interrupted,
+        _ => TurnOutcome::Failed(match turn.object("error") {
+            Some(error) => errors::read(&error),
+            None => AgentError { message: status, code: None },
+        }),
+    }
+}
+
+fn usage(total: &Object<'_>) -> Usage {
+    let count = |key: &str| total.first(&[key], Value::integer);
+    Usage {
+        input_tokens: count("inputTokens").unwrap_or_default(),
+        cached_input_tokens: count("cachedInputTokens").unwrap_or_default(),
+        cache_write_input_tokens: count("cacheWriteInputTokens"),
+        output_tokens: count("outputTokens").unwrap_or_default(),
+        reasoning_output_tokens: count("reasoningOutputTokens"),
+    }
+}
+
+/// `inProgress` as `in_progress`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}

@@ -1,0 +1,57 @@
+//! An agent of the idle dialect that gets its task and two messages.
+
+use std::sync::LazyLock;
+
+use delegator_testkit::program::read_text;
+use delegator_testkit::stage::Stage;
+use serde_json::Value;
+
+use crate::PROGRAM;
+
+/// The texts that the agent gets: its task, then the messages.
+pub(crate) const CHAT_TEXTS: [&str; 3] = ["the task", "two\nlines", "say \"three\""];
+
+pub(crate) struct Chat {
+    /// The kinds of the agent's standard input and output.
+    pub(crate) pipes: String,
+    /// What the agent read.
+    pub(crate) stdin: String,
+    /// What the agent printed, with the lines that were sent to it.
+    pub(crate) events: Vec<Value>,
+    pub(crate) wait: Value,
+}
+
+const AGENT: &str = r#"#!/bin/sh
+[ -p /dev/stdin ] && [ -p /dev/stdout ] && echo pipes > pipes.txt
+while read -r line; do
+  printf '%s\n' "$line" >> stdin.txt
+  printf '{"type":"agent_message","content":"read"}\n{"type":"idle"}\n'
+done
+"#;
+
+pub(crate) static CHAT: LazyLock<Chat> = LazyLock::new(|| {
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
+    let agent = stage.write_program("bin/chat", AGENT);
+    let config = format!(
+        "[agents.chat]\nprotocol = \"idle-jsonl\"\ncommand = [\"{}\"]\nunsandboxed = true\n",
+        agent.display()
+    );
+    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
+    stage.run_json(&["queue", "pause"]);
+    let [task, messages @ ..] = CHAT_TEXTS;
+    let accepted = stage.run_json(&["local", "exec", task, "--agent", "chat", "--skip-git-repo-check"]);
+    let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
+    for text in messages {
+        stage.run_json(&["send", &id, text]);
+    }
+    stage.run_json(&["queue", "resume"]);
+    let wait = stage.wait(&id);
+    let stored = stage.run_json(&["logs", &id])["data"]["stdout"].as_str().unwrap_or_default().to_owned();
+    let project = stage.world.project();
+    Chat {
+        pipes: read_text(&project.join("pipes.txt")),
+        stdin: read_text(&project.join("stdin.txt")),
+        events: stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        wait,
+    }
+});
