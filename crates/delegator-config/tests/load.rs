@@ -97,7 +97,7 @@ fn with_nothing_set_every_key_has_its_default() {
     let expected = r#"
 codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 interrupt_grace_sec=5
 terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 call_budget_sec=50 max_mode="workspace-write"
-max_stream_bytes=67108864 max_processes=4096 containment="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
+max_stream_bytes=67108864 max_processes=4096 containment="auto" enclosure="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
 redact_names=[] agents={}
 retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
 budget.day_tokens=null max_depth=3 max_children=16 notify.command=null
