@@ -131,9 +131,7 @@ fn notes(property: &Property) -> Vec<String> {
     let bound = |key: &str| property.schema.get(key);
     let mut notes = Vec::new();
     if let (Some(low), Some(high)) = (bound("minimum"), bound("maximum")) {
-        // A bound that nobody reaches says nothing.
-        let is_reachable = high.as_u64().is_none_or(|high| high < UNREACHABLE);
-        notes.push(if is_reachable { format!("{low}..{high}") } else { format!("{low}..") });
+        notes.push(format!("{low}..{high}"));
     }
     if let (Some(low), Some(high), true) = (bound("minLength"), bound("maxLength"), property.shows_length) {
         notes.push(format!("{low}..{high} chars"));
@@ -176,9 +174,19 @@ fn option_entry(property: &Property) -> String {
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
     match choices.as_slice() {
         [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
-        [] => append_notes(&property.name, &notes(property)),
+        [] => append_notes(&property.name, &short_notes(property)),
         choices => format!("{} {}", property.name, choices_text(choices)),
     }
+}
+
+/// The notes without an upper bound that no caller reaches.
+fn short_notes(property: &Property) -> Vec<String> {
+    let high = property.schema.get("maximum").and_then(Value::as_u64).filter(|high| *high >= UNREACHABLE);
+    let shorten = |note: String| match high {
+        Some(high) => note.strip_suffix(&high.to_string()).map(str::to_owned).unwrap_or(note),
+        None => note,
+    };
+    notes(property).into_iter().map(shorten).collect()
 }
 
 /// The choices separated by `|`, the default marked.
