@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set up its world must stop")]
 
 pub mod answers;
+pub mod asking_agent;
 mod certificates;
 pub mod cloud_script;
 pub mod codex;

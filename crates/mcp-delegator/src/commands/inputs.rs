@@ -124,7 +124,7 @@ pub struct SubmissionInputs {
     pub task: String,
     /// Repeating a call with the same key and input returns the first task instead of starting another
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true, "x-length" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true))]
     pub idempotency_key: Option<String>,
     /// Labels, for display and filters
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -234,7 +234,7 @@ pub struct AgentInputs {
     pub budget: Option<u64>,
     /// Turn limit of the task, for agents that take messages
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
     pub max_turns: Option<u32>,
     /// Cost limit of the task in US cents, for agents that report it
     #[serde(skip_serializing_if = "Option::is_none")]

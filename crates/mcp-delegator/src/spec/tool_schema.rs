@@ -102,6 +102,8 @@ fn type_keys_only(schema: &Value) -> Value {
     Value::Object(reduced)
 }
 
+const UNREACHABLE: u64 = 100_000_000;
+
 /// Default of a boolean input. The command line help omits it.
 const DEFAULT_FALSE: &str = "default false";
 
@@ -129,7 +131,9 @@ fn notes(property: &Property) -> Vec<String> {
     let bound = |key: &str| property.schema.get(key);
     let mut notes = Vec::new();
     if let (Some(low), Some(high)) = (bound("minimum"), bound("maximum")) {
-        notes.push(format!("{low}..{high}"));
+        // A bound that nobody reaches says nothing.
+        let is_reachable = high.as_u64().is_none_or(|high| high < UNREACHABLE);
+        notes.push(if is_reachable { format!("{low}..{high}") } else { format!("{low}..") });
     }
     if let (Some(low), Some(high), true) = (bound("minLength"), bound("maxLength"), property.shows_length) {
         notes.push(format!("{low}..{high} chars"));
@@ -172,7 +176,6 @@ fn option_entry(property: &Property) -> String {
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
     match choices.as_slice() {
         [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
-        [] if property.is_names => append_notes(&property.name, &["or one name".to_owned()]),
         [] => append_notes(&property.name, &notes(property)),
         choices => format!("{} {}", property.name, choices_text(choices)),
     }

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use delegator_testkit::codex::{codex_program, world_with_codex};
+use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::{RunOutput, World, output_of};
+use delegator_testkit::stage::Stage;
+use mcp_delegator::commands::doctor::agent_table;
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
@@ -286,4 +289,28 @@ fn the_program_on_path_is_compared_with_this_one() {
     std::fs::remove_file(&link).unwrap();
     std::os::unix::fs::symlink(codex_program(), &link).unwrap();
     assert!(on_path(folder.path())["message"].as_str().unwrap().contains("another program"));
+}
+
+#[test]
+fn the_page_of_agents_is_up_to_date() {
+    assert_up_to_date("docs/agents.md", &agent_table::page());
+}
+
+#[test]
+fn agents_that_are_not_installed_are_listed_and_no_problem() {
+    let stage = Stage::with_shell_agent(PROGRAM, "echo codex-cli 0.166.0");
+    let data = data(&stage.world.run(["doctor"]));
+    let agents = data["agents"].as_array().unwrap();
+    let agent =
+        |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(
+        (&agent("codex")["is_installed"], &agent("codex")["sandbox"]),
+        (&json!(true), &json!("agent"))
+    );
+    assert_eq!(
+        (&agent("gemini")["is_installed"], &agent("gemini")["sandbox"]),
+        (&json!(false), &json!("enforced"))
+    );
+    let checks = data["checks"].to_string();
+    assert!(!checks.contains("agents.gemini"), "{checks}");
 }

@@ -117,7 +117,13 @@ impl HttpServer {
     }
 
     pub(crate) fn session(&self) -> Session<'_> {
-        let response = self.initialize();
+        self.session_with(json!({}))
+    }
+
+    /// A session of a client with these capabilities.
+    pub(crate) fn session_with(&self, capabilities: Value) -> Session<'_> {
+        let message = initialize_message_with(capabilities);
+        let response = self.request("POST", "/mcp", &self.default_headers(), &message);
         let id = response.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{response:?}")).to_owned();
         let mut headers = self.default_headers();
         headers.push(("Mcp-Session-Id".to_owned(), id));
@@ -181,10 +187,13 @@ impl Drop for HttpServer {
 }
 
 pub(crate) fn initialize_message() -> String {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a-test", "version": "1"},
-    }})
-    .to_string()
+    initialize_message_with(json!({}))
+}
+
+fn initialize_message_with(capabilities: Value) -> String {
+    let info = json!({"name": "a-test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string()
 }
 
 impl Session<'_> {

@@ -16,6 +16,7 @@ mod idle_agents;
 mod lifecycle;
 mod plain_agents;
 mod project_limits;
+mod questions;
 mod queue;
 mod scripted;
 mod secrets;

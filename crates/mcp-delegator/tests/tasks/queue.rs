@@ -442,3 +442,63 @@ fn status_also_lists_all_tasks_in_one_shape() {
     }
     stage.run_json(&["cancel", "--all"]);
 }
+
+/// A turn that fails with a usage limit.
+fn limited_turn(message: &str) -> serde_json::Value {
+    json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"turn_failed": message}])
+}
+
+#[test]
+fn a_usage_limit_pauses_the_agent_until_a_user_resumes_it() {
+    let stage =
+        Stage::with_script(PROGRAM, limited_turn("You've hit your usage limit. Try again in 3 days."));
+    let limited = stage.exec(&[]);
+    assert_eq!(stage.wait(&limited)["data"]["metadata"]["error_context"]["failure_kind"], "usage_limit");
+    stage.set_script(successful_turn(&[]));
+    let accepted = stage.run_json(&["local", "exec", "do it"]);
+    let (waiting, pause) = (&accepted["data"]["task_id"], &accepted["meta"]["agent_pause"]);
+    assert_eq!((&pause["agent"], &pause["task_id"]), (&json!("codex"), &json!(limited)), "{accepted}");
+    assert!(accepted["warnings"].to_string().contains("queue resume --agent codex"), "{accepted}");
+    let status = stage.run_json(&["local", "status"]);
+    assert_eq!(status["data"]["agent_pauses"][0], *pause, "{status}");
+    assert_eq!(status["data"]["queue"][0]["agent_pause"], *pause, "{status}");
+    let doctor = stage.run_json(&["doctor"]);
+    assert!(doctor.to_string().contains("no queued task of these agents starts for now: codex"), "{doctor}");
+    let expired = stage.run_json(&["local", "wait", waiting.as_str().unwrap(), "--timeout-sec", "1"]);
+    assert_eq!(expired["meta"]["failure_data"]["state"], "queued", "{expired}");
+    assert!(expired["warnings"].to_string().contains("W_QUEUE_002"), "{expired}");
+    let resumed = stage.run_json(&["queue", "resume", "--agent", "codex"]);
+    assert_eq!(
+        (&resumed["data"]["is_changed"], resumed["data"].get("agent_pauses")),
+        (&json!(true), None),
+        "{resumed}"
+    );
+    assert_eq!(stage.wait(waiting.as_str().unwrap())["data"]["state"], "completed");
+}
+
+/// The caller that waits starts the task.
+#[test]
+fn a_paused_agent_continues_when_its_limit_is_reset() {
+    let stage = Stage::with_script(PROGRAM, limited_turn("You've hit your usage limit. Try again in 2s."));
+    stage.wait(&stage.exec(&[]));
+    stage.set_script(successful_turn(&[]));
+    let waited = stage.wait(&stage.exec(&[]));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+}
+
+#[test]
+fn a_user_pauses_one_agent_and_the_tasks_of_others_start() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    let config = "[agents.true]\nprotocol = \"plain\"\ncommand = [\"/bin/true\"]\nunsandboxed = true\n";
+    stage.world.write("home/.config/mcp-delegator/config.toml", config);
+    let paused = stage.run_json(&["queue", "pause", "--agent", "codex"]);
+    assert_eq!((&paused["data"]["is_paused"], &paused["data"]["is_changed"]), (&json!(false), &json!(true)));
+    assert_eq!(paused["data"]["agent_pauses"][0].get("until_at"), None, "{paused}");
+    let (held, other) = (stage.exec(&[]), stage.exec(&["--agent", "true", "--skip-git-repo-check"]));
+    assert_eq!(stage.wait(&other)["data"]["state"], "completed");
+    assert_eq!(stage.run_json(&["local", "status", &held])["data"]["queue"][0]["task_id"], held);
+    let unknown = stage.run_json(&["queue", "pause", "--agent", "kodex"]);
+    assert_eq!(unknown["error"]["code"], "INVALID_VALUE", "{unknown}");
+    stage.run_json(&["queue", "resume", "--agent", "codex"]);
+    assert_eq!(stage.wait(&held)["data"]["state"], "completed");
+}

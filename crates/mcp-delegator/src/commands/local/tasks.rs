@@ -155,7 +155,7 @@ pub fn build_submission(
         running_sec: None,
     };
     let settings = Settings {
-        budgets: config.settings.budget.of_task(task_caps, &labels),
+        budgets: config.settings.budgets(task_caps, &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)

@@ -75,6 +75,14 @@ pub struct ErrorSubject {
     pub errno: String,
     /// The user declined to confirm the call.
     pub is_declined: bool,
+    /// The question of the agent that the call was about.
+    pub question_number: u32,
+    pub question_state: String,
+    /// The numbers of the open questions.
+    pub question_numbers: Vec<u32>,
+    /// The answer that was given first.
+    pub answer_option: String,
+    pub answer_text: String,
     pub verification: VerificationData,
     /// How far the clock jumped.
     pub jumped_by_hours: i64,
