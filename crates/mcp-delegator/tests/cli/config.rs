@@ -166,7 +166,6 @@ fn an_input_that_is_not_built_is_refused_by_name() {
         &["--carry-dirty"],
         &["--budget", "5"],
         &["--salvage"],
-        &["--live"],
         &["--on-success", "x"],
         &["--on-failure", "x"],
     ] {
