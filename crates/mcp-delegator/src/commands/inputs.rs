@@ -244,9 +244,9 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
     pub salvage: bool,
-    /// Keep the agent running for further messages
+    /// Run the agent so that it takes messages and asks questions while it works: codex as codex-app-server
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    #[schemars(extend("x-advanced" = true))]
     pub live: bool,
     /// Task to start when this one completes
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -116,6 +116,13 @@ fn opencode() {
 }
 
 #[test]
+fn codex_app_server() {
+    let (world, model) = world_and_model();
+    world.write("home/.codex/config.toml", &codex_config(model.port));
+    check(&world, "codex-app-server", &Reports { tokens: true, commands: true });
+}
+
+#[test]
 fn claude() {
     let (world, model) = world_and_model();
     let world = with_claude(world, &model);

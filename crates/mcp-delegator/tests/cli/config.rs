@@ -165,7 +165,6 @@ fn an_input_that_is_not_built_is_refused_by_name() {
         &["--isolation", "worktree"][..],
         &["--carry-dirty"],
         &["--salvage"],
-        &["--live"],
         &["--on-success", "x"],
         &["--on-failure", "x"],
     ] {
