@@ -102,8 +102,6 @@ fn type_keys_only(schema: &Value) -> Value {
     Value::Object(reduced)
 }
 
-const UNREACHABLE: u64 = 100_000_000;
-
 /// Default of a boolean input. The command line help omits it.
 const DEFAULT_FALSE: &str = "default false";
 
@@ -174,19 +172,9 @@ fn option_entry(property: &Property) -> String {
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
     match choices.as_slice() {
         [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
-        [] => append_notes(&property.name, &short_notes(property)),
+        [] => append_notes(&property.name, &notes(property)),
         choices => format!("{} {}", property.name, choices_text(choices)),
     }
-}
-
-/// The notes without an upper bound that no caller reaches.
-fn short_notes(property: &Property) -> Vec<String> {
-    let high = property.schema.get("maximum").and_then(Value::as_u64).filter(|high| *high >= UNREACHABLE);
-    let shorten = |note: String| match high {
-        Some(high) => note.strip_suffix(&high.to_string()).map(str::to_owned).unwrap_or(note),
-        None => note,
-    };
-    notes(property).into_iter().map(shorten).collect()
 }
 
 /// The choices separated by `|`, the default marked.

@@ -118,7 +118,7 @@ const AFTER_TABLE: &str = "
 - **sandbox**: `agent`: it enforces the mode of a task with its own sandbox. `enforced`: we do, with Landlock or bubblewrap: only the working
   directory, additional directories, a temporary directory and the agent's own files are writable, and in read-only mode only the last two. See [security](../SECURITY.md).
 - **resume**: a later task can continue its thread.
-- **messages**: when `mcp-delegator send` reaches it. `never`: it reads only the task. `next_turn`: when its turn has ended. `running_turn`: also
+- **messages**: when messages (`send`) reach it. `never`: it reads only the task. `next_turn`: when its turn has ended. `running_turn`: also
   with `--now`, into the running turn.
 - **usage**: what its token counts cover. `last_call`: only the last call of the model in a turn, which is less than the turn took. `thread`:
   the thread, from which we subtract earlier tasks. Most agents report tokens when a turn ends, so a budget can be exceeded by one turn.
