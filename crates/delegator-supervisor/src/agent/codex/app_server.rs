@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_those_of_exec_and_the_rest_is_said() {
+    fn settings_are_those_of_exec_and_the_rest_is_sent() {
         let request = LaunchRequest {
             mode: Mode::WorkspaceWrite,
             model: Some("m".to_owned()),

@@ -1,3 +1,5 @@
+//! The conversation with Codex's app server, line by line.
+
 use delegator_domain::question::Question;
 use delegator_transcript::wire::app_server::{ApprovalPolicy, SandboxMode};
 use serde_json::{Value, json};
