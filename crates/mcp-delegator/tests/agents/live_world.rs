@@ -21,7 +21,8 @@ use crate::PROGRAM;
 /// | `limit` | fails with a usage limit |
 pub(crate) struct LiveWorld {
     pub(crate) world: World,
-    pub(crate) model: ScriptedModel,
+    /// Serves as long as the world is used.
+    _model: ScriptedModel,
     pub(crate) agent: &'static str,
 }
 
@@ -58,7 +59,7 @@ impl LiveWorld {
             ("second", vec![vec![Action::Say("Second.")]]),
         ];
         let model = ScriptedModel::start(scripts.into_iter().chain(more));
-        LiveWorld { world: with_agent(world, &model), model, agent }
+        LiveWorld { world: with_agent(world, &model), _model: model, agent }
     }
 
     /// Submits a task that runs this script and returns its id.
