@@ -170,7 +170,7 @@ fn agents_get_their_defaults() {
     );
     assert_eq!((claude.protocol, claude.unsandboxed), (AgentProtocol::Plain, false));
     assert_eq!(claude.variables, ["KEY"]);
-    assert!(config.agent("nobody").is_none());
+    assert!(config.agent("unknown").is_none());
     let agents = value(&config, "agents").0;
     assert_eq!(agents["claude"]["unsandboxed"], false);
     assert_eq!(agents["codex"]["protocol"], "codex-exec");

@@ -28,6 +28,7 @@ mod remote;
 mod results;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
+mod snapshot_file;
 mod submit;
 mod supervise;
 mod system_port;

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use delegator_domain::message::Delivery;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::Idempotency;
 use serde_json::json;
 
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
-use crate::{Agent, CleanRequest, Ending, Engine, Nesting, Settings, Submission};
+use crate::{Agent, CleanRequest, Ending, Engine, MessageSupport, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Submit(Box<Submission>),
     Cancel(TaskId),
+    Send(TaskId),
     Query(TaskId),
     Rescue,
     Clean {
@@ -28,11 +30,12 @@ pub(super) enum Action {
 
 impl Action {
     pub(super) fn random(rng: &mut Rng, trees: &[PathBuf], tasks: &[TaskId], threads: &[String]) -> Action {
-        match rng.below(20) {
+        match rng.below(24) {
             0..=8 => Action::Submit(Box::new(submission(rng, trees, threads))),
             9..=11 if !tasks.is_empty() => Action::Cancel(rng.pick(tasks).clone()),
             12..=13 if !tasks.is_empty() => Action::Query(rng.pick(tasks).clone()),
             14..=16 => Action::Rescue,
+            20..=23 if !tasks.is_empty() => Action::Send(rng.pick(tasks).clone()),
             17 => Action::Clean { old_after_ms: rng.below(4_000).cast_signed() },
             18 if rng.one_in(2) => Action::Delete(tasks.to_vec()),
             18 => Action::PauseQueue(true),
@@ -50,6 +53,7 @@ impl Action {
                 submission.idempotency.as_ref().map(|known| format!(", {}", known.key)).unwrap_or_default(),
             ),
             Action::Cancel(id) => format!("cancel({})", short(id)),
+            Action::Send(id) => format!("send({})", short(id)),
             Action::Query(id) => format!("query({})", short(id)),
             Action::Rescue => "rescue".to_owned(),
             Action::Clean { old_after_ms } => format!("clean({old_after_ms} ms)"),
@@ -65,6 +69,7 @@ impl Action {
         let result = match self {
             Action::Submit(submission) => submit(engine, simulator, *submission),
             Action::Cancel(id) => cancel_one(engine, &id),
+            Action::Send(id) => send(engine, simulator, id),
             Action::Query(id) => engine.task(&id).map(drop),
             Action::Rescue => engine.rescue(),
             Action::Clean { old_after_ms } => engine.clean(&clean_request(old_after_ms)).map(drop),
@@ -82,6 +87,12 @@ fn submit(engine: &Engine, simulator: &Arc<Simulator>, submission: Submission) -
     let key = submission.idempotency.as_ref().map(|known| known.key.clone());
     let submitted = engine.submit(submission)?;
     simulator.state().acknowledged.push((submitted.task.id, key));
+    Ok(())
+}
+
+fn send(engine: &Engine, simulator: &Arc<Simulator>, id: TaskId) -> Result<(), EngineError> {
+    let sent = engine.send_message(&id, "go on", Delivery::Next, MessageSupport::NextTurn)?;
+    simulator.state().sent.push((id, sent.message.number));
     Ok(())
 }
 

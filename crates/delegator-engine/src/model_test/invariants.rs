@@ -9,16 +9,25 @@ use std::path::Path;
 use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
 use delegator_registry::{ChangeMark, Filter, Registry, Task, TaskFile};
 
+use super::messages::check_messages;
 use crate::simulation::{SimulatorState, short};
 
 #[derive(Debug, Default)]
 pub(super) struct Invariants {
     known: BTreeMap<TaskId, KnownTask>,
-    /// Tasks that were deleted after they had ended.
-    deleted: BTreeSet<TaskId>,
+    /// Tasks that were deleted after they had ended, and what had happened until then: a later task may get the id.
+    deleted: BTreeMap<TaskId, PastEvents>,
     is_paused: bool,
     /// Most steps change nothing that is checked here; then the checks are skipped.
     last_observed: Option<(ChangeMark, usize)>,
+}
+
+/// How many events of the machine belong to a task that was deleted, or to others before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PastEvents {
+    starts: u32,
+    pub(super) sent: usize,
+    pub(super) delivered: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -27,9 +36,9 @@ struct KnownTask {
     path: Vec<State>,
 }
 
-type CheckResult = Result<(), String>;
+pub(super) type CheckResult = Result<(), String>;
 
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> CheckResult {
+pub(super) fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
@@ -42,7 +51,10 @@ impl Invariants {
         max_concurrent: usize,
     ) -> CheckResult {
         let mark = registry.change_mark().map_err(|error| error.to_string())?;
-        let event_count = machine.starts.values().sum::<u32>() as usize + machine.acknowledged.len();
+        let event_count = machine.starts.values().sum::<u32>() as usize
+            + machine.acknowledged.len()
+            + machine.sent.len()
+            + machine.delivered.len();
         if self.last_observed.replace((mark, event_count)) == Some((mark, event_count)) {
             return Ok(());
         }
@@ -56,11 +68,13 @@ impl Invariants {
             };
             let now = KnownTask { task, path };
             check_transition(known, &now, registry)?;
-            check_starts(&now, machine)?;
+            let past = self.deleted.get(&now.task.id).copied().unwrap_or_default();
+            check_starts(&now, machine, past)?;
             check_end(known, &now, machine)?;
+            check_messages(registry, &now.task, machine, past)?;
             current.insert(now.task.id.clone(), now);
         }
-        self.check_deleted(&current)?;
+        self.check_deleted(&current, machine)?;
         self.check_acknowledged(&current, machine)?;
         check_running(&current, max_concurrent)?;
         self.check_claims(&current, max_concurrent)?;
@@ -80,10 +94,16 @@ impl Invariants {
         tasks.into_iter().map(|task| task.id.clone()).collect()
     }
 
-    fn check_deleted(&mut self, current: &BTreeMap<TaskId, KnownTask>) -> CheckResult {
+    fn check_deleted(
+        &mut self,
+        current: &BTreeMap<TaskId, KnownTask>,
+        machine: &SimulatorState,
+    ) -> CheckResult {
         for (id, known) in self.known.iter().filter(|(id, _)| !current.contains_key(*id)) {
             ensure(known.task.state.is_terminal(), || format!("{} was deleted before it ended", short(id)))?;
-            self.deleted.insert(id.clone());
+            let starts = machine.starts.get(id).copied().unwrap_or(0);
+            let past = PastEvents { starts, sent: machine.sent.len(), delivered: machine.delivered.len() };
+            self.deleted.insert(id.clone(), past);
         }
         Ok(())
     }
@@ -94,7 +114,7 @@ impl Invariants {
         machine: &SimulatorState,
     ) -> CheckResult {
         for (id, _) in &machine.acknowledged {
-            let is_there = current.contains_key(id) || self.deleted.contains(id);
+            let is_there = current.contains_key(id) || self.deleted.contains_key(id);
             ensure(is_there, || format!("{} was acknowledged but is lost", short(id)))?;
         }
         let mut keys = BTreeMap::new();
@@ -106,7 +126,7 @@ impl Invariants {
         }
         for (id, key) in &machine.acknowledged {
             let Some(first) = key.as_ref().and_then(|key| keys.get(key)) else { continue };
-            let is_same = first == id || self.deleted.contains(id);
+            let is_same = first == id || self.deleted.contains_key(id);
             ensure(is_same, || format!("one key returned {} and {}", short(first), short(id)))?;
         }
         Ok(())
@@ -185,9 +205,9 @@ fn is_allowed_transition(from: State, to: State) -> bool {
     )
 }
 
-fn check_starts(now: &KnownTask, machine: &SimulatorState) -> CheckResult {
+fn check_starts(now: &KnownTask, machine: &SimulatorState, past: PastEvents) -> CheckResult {
     let (task, name) = (&now.task, short(&now.task.id));
-    let starts = machine.starts.get(&task.id).copied().unwrap_or(0);
+    let starts = machine.starts.get(&task.id).copied().unwrap_or(0) - past.starts;
     ensure(starts <= 1, || format!("{name} was started {starts} times"))?;
     let worked = now.path.contains(&State::Working);
     ensure(starts == 0 || worked, || format!("{name} was started and never worked"))?;

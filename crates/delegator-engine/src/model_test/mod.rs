@@ -12,6 +12,7 @@
 
 mod actions;
 mod invariants;
+mod messages;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -56,7 +56,7 @@ impl Engine {
     ) -> Result<SentMessage, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        self.rescue_unless_recent(&mut registry)?;
+        self.rescue_task(&mut registry, id)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         check_recipient(&task, delivery, support)?;
         if text.len() > MAX_MESSAGE_BYTES {

@@ -19,7 +19,7 @@ impl Engine {
     ) -> Result<StoredQuestion, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        self.rescue_unless_recent(&mut registry)?;
+        self.rescue_task(&mut registry, id)?;
         find(&registry, id, number)
     }
 

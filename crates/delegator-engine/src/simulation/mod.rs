@@ -19,10 +19,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, set_crash_hook};
+use delegator_domain::message::MessageNumber;
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd, TaskId};
 use delegator_registry::Nonce;
 use delegator_supervisor::process::{OwnerLookup, SweepReport};
-use delegator_supervisor::run::{Ports, RunResult, RunSpec, StreamSummary};
+use delegator_supervisor::run::{MessageOutcome, Ports, RunResult, RunSpec, StreamSummary};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
 
@@ -60,6 +61,10 @@ pub(crate) struct SimulatorState {
     supervisors: BTreeMap<String, usize>,
     /// Successful submissions, with their idempotency keys.
     pub(super) acknowledged: Vec<(TaskId, Option<String>)>,
+    /// Messages that were confirmed to their senders.
+    pub(super) sent: Vec<(TaskId, MessageNumber)>,
+    /// Messages that were written to agents, in order.
+    pub(super) delivered: Vec<(TaskId, MessageNumber)>,
     /// Threads that agents have announced.
     pub(super) announced: Vec<String>,
     pub(super) problems: Vec<String>,
@@ -104,6 +109,8 @@ impl Simulator {
             starts: BTreeMap::new(),
             supervisors: BTreeMap::new(),
             acknowledged: Vec::new(),
+            sent: Vec::new(),
+            delivered: Vec::new(),
             announced: Vec::new(),
             problems: Vec::new(),
             trace: Vec::new(),
@@ -265,6 +272,16 @@ impl Simulator {
         Ok(())
     }
 
+    /// Writes a message to the agent, which may end before it confirms it.
+    fn deliver(&self, id: &TaskId, message: MessageNumber, ports: &dyn Ports) {
+        self.state().delivered.push((id.clone(), message));
+        self.pause("message written");
+        let is_confirmed = self.state().rng.one_in(2);
+        if is_confirmed {
+            ports.on_message_settled(message, MessageOutcome::Accepted);
+        }
+    }
+
     /// An agent: reads its input, announces its thread, works for some steps, and ends at random.
     fn run_agent(&self, id: &TaskId, ports: &dyn Ports) -> RunResult {
         {
@@ -274,7 +291,8 @@ impl Simulator {
         }
         self.pause("agent started");
         ports.on_stdin_delivered();
-        let thread = format!("thread of {}", short(id));
+        // A later task may get the id of a deleted one, but never its thread.
+        let thread = format!("thread {} of {}", self.state().announced.len(), short(id));
         ports.on_thread(&thread);
         // Only announced threads can be resumed.
         self.state().announced.push(thread);
@@ -283,6 +301,9 @@ impl Simulator {
                 break TaskEnd::Cancelled { reason: request.reason };
             }
             self.pause("agent working");
+            if let Some(message) = ports.next_message(false) {
+                self.deliver(id, message.number, ports);
+            }
             let mut state = self.state();
             if state.rng.one_in(4) {
                 let kind = FailureKind::AgentExit;

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{FailureKind, State, TaskEnd};
+use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
 use delegator_registry::{ActiveTask, Attempt, Finish, LockAttempt, Registry, TaskFile};
 use delegator_supervisor::process::Cgroup;
 
@@ -63,6 +63,14 @@ impl Engine {
         }
         // Also if no task was rescued: a failed start leaves its task in the queue.
         self.promote(registry)
+    }
+
+    /// Ends a task without a supervisor, if it is this one.
+    pub(crate) fn rescue_task(&self, registry: &mut Registry, id: &TaskId) -> Result<(), EngineError> {
+        match registry.active()?.into_iter().find(|active| active.id == *id) {
+            Some(active) => self.rescue_one(registry, &active),
+            None => Ok(()),
+        }
     }
 
     /// Whether a pass would change something.

@@ -169,10 +169,10 @@ fn agent_table(agents: &Value) -> Block {
             yes_or_no(&agent["is_signed_in"]),
             scalar(&agent["protocol"]),
             scalar(&agent["sandbox"]),
-            yes_or_no(&agent["can_resume"]),
+            yes_or_no(&agent["is_resumable"]),
             scalar(&agent["messages"]),
             scalar(&agent["usage"]),
-            yes_or_no(&agent["reports_cost"]),
+            yes_or_no(&agent["has_cost"]),
         ]
     };
     Block::Table {

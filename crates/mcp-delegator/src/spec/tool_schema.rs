@@ -102,8 +102,6 @@ fn type_keys_only(schema: &Value) -> Value {
     Value::Object(reduced)
 }
 
-const UNREACHABLE: u64 = 100_000_000;
-
 /// Default of a boolean input. The command line help omits it.
 const DEFAULT_FALSE: &str = "default false";
 
@@ -131,9 +129,7 @@ fn notes(property: &Property) -> Vec<String> {
     let bound = |key: &str| property.schema.get(key);
     let mut notes = Vec::new();
     if let (Some(low), Some(high)) = (bound("minimum"), bound("maximum")) {
-        // A bound that nobody reaches says nothing.
-        let is_reachable = high.as_u64().is_none_or(|high| high < UNREACHABLE);
-        notes.push(if is_reachable { format!("{low}..{high}") } else { format!("{low}..") });
+        notes.push(format!("{low}..{high}"));
     }
     if let (Some(low), Some(high), true) = (bound("minLength"), bound("maxLength"), property.shows_length) {
         notes.push(format!("{low}..{high} chars"));

@@ -236,7 +236,7 @@ pub fn refuse_permissions(id: &RequestId) -> Vec<u8> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnswer {
     pub question_id: String,
-    /// Empty if nobody answered.
+    /// Empty without an answer.
     pub texts: Vec<String>,
 }
 

@@ -28,14 +28,14 @@ pub struct Abilities {
     /// What enforces the mode of its tasks: `agent`, `enforced` (by us) or `none`.
     pub sandbox: &'static str,
     /// Whether a later task can continue its thread.
-    pub can_resume: bool,
+    pub is_resumable: bool,
     /// When it takes messages: `never`, `next_turn` or `running_turn`.
     pub messages: &'static str,
     /// What its token counts cover: `none`, `turn`, `last_call` or `thread`.
     pub usage: &'static str,
-    pub reports_cost: bool,
-    pub reports_plan: bool,
-    pub reports_exit_codes: bool,
+    pub has_cost: bool,
+    pub has_plan: bool,
+    pub has_exit_codes: bool,
 }
 
 impl Abilities {
@@ -43,7 +43,7 @@ impl Abilities {
         let capabilities = Capabilities::of(agent);
         Abilities {
             sandbox: capabilities.sandbox_of(Mode::default(), unsandboxed).name(),
-            can_resume: capabilities.threads,
+            is_resumable: capabilities.threads,
             messages: match capabilities.messages {
                 MessageSupport::None => "never",
                 MessageSupport::NextTurn => "next_turn",
@@ -55,9 +55,9 @@ impl Abilities {
                 UsageScope::LastCall => "last_call",
                 UsageScope::Thread => "thread",
             },
-            reports_cost: capabilities.cost,
-            reports_plan: capabilities.plan,
-            reports_exit_codes: capabilities.exit_codes,
+            has_cost: capabilities.cost,
+            has_plan: capabilities.plan,
+            has_exit_codes: capabilities.exit_codes,
         }
     }
 }
@@ -92,13 +92,13 @@ pub fn page() -> String {
 
 fn cells(abilities: &Abilities) -> String {
     let yes_or_no = |value: bool| if value { "yes" } else { "no" };
-    let Abilities { sandbox, can_resume, messages, usage, .. } = abilities;
+    let Abilities { sandbox, is_resumable, messages, usage, .. } = abilities;
     format!(
         "| {sandbox} | {} | {messages} | {usage} | {} | {} | {} |",
-        yes_or_no(*can_resume),
-        yes_or_no(abilities.reports_cost),
-        yes_or_no(abilities.reports_plan),
-        yes_or_no(abilities.reports_exit_codes)
+        yes_or_no(*is_resumable),
+        yes_or_no(abilities.has_cost),
+        yes_or_no(abilities.has_plan),
+        yes_or_no(abilities.has_exit_codes)
     )
 }
 
@@ -118,7 +118,7 @@ const AFTER_TABLE: &str = "
 - **sandbox**: `agent`: it enforces the mode of a task with its own sandbox. `enforced`: we do, with Landlock or bubblewrap: only the working
   directory, additional directories, a temporary directory and the agent's own files are writable, and in read-only mode only the last two. See [security](../SECURITY.md).
 - **resume**: a later task can continue its thread.
-- **messages**: when `mcp-delegator send` reaches it. `never`: it reads only the task. `next_turn`: when its turn has ended. `running_turn`: also
+- **messages**: when messages (`send`) reach it. `never`: it reads only the task. `next_turn`: when its turn has ended. `running_turn`: also
   with `--now`, into the running turn.
 - **usage**: what its token counts cover. `last_call`: only the last call of the model in a turn, which is less than the turn took. `thread`:
   the thread, from which we subtract earlier tasks. Most agents report tokens when a turn ends, so a budget can be exceeded by one turn.

@@ -21,8 +21,8 @@ pub struct Findings {
     pub agents: Vec<AgentRow>,
 }
 
-/// Examines all agents. One that is built in and neither configured nor installed is listed, but is no problem: nobody uses
-/// all of them.
+/// Examines all agents. One that is built in and neither configured nor installed is listed, but is no problem: no
+/// user needs all of them.
 pub fn examine(context: &Context<'_>) -> Findings {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
