@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegator_domain::agents::{BUILT_IN_AGENTS, ConfiguredAgent, DEFAULT_AGENT, built_in_agent};
+use delegator_domain::agents::{BUILT_IN_AGENTS, ConfiguredAgent, DEFAULT_AGENT, LIVE_AGENT, built_in_agent};
 
 use crate::config::Config;
 
@@ -14,6 +14,7 @@ impl Config {
         let (program, args) = match (settings.map(|agent| agent.command.as_slice()), built_in) {
             _ if name == DEFAULT_AGENT => (self.settings.codex_bin.clone(), &[][..]),
             (Some([program, args @ ..]), _) => (program.into(), args),
+            _ if name == LIVE_AGENT => (self.settings.codex_bin.clone(), &[][..]),
             (_, Some(built_in)) => (built_in.program.into(), &[][..]),
             (_, None) => return None,
         };

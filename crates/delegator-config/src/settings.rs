@@ -49,8 +49,30 @@ pub struct Settings {
     #[serde(rename = "restore_point_retention_hours", deserialize_with = "hours")]
     pub restore_point_retention: Duration,
     pub verify_unsandboxed: bool,
-    #[serde(flatten)]
-    pub budget: BudgetSettings,
+    #[serde(rename = "budget.task_tokens")]
+    budget_task_tokens: Option<u64>,
+    #[serde(rename = "budget.task_turns")]
+    budget_task_turns: Option<u64>,
+    #[serde(rename = "budget.task_cost_cents")]
+    budget_task_cost_cents: Option<u64>,
+    #[serde(rename = "budget.day_tokens")]
+    budget_day_tokens: Option<u64>,
+    #[serde(rename = "budget.day_turns")]
+    budget_day_turns: Option<u64>,
+    #[serde(rename = "budget.day_cost_cents")]
+    budget_day_cost_cents: Option<u64>,
+    #[serde(rename = "budget.day_running_sec")]
+    budget_day_running_sec: Option<u64>,
+    #[serde(rename = "budget.label")]
+    budget_label: Option<String>,
+    #[serde(rename = "budget.label_tokens")]
+    budget_label_tokens: Option<u64>,
+    #[serde(rename = "budget.label_turns")]
+    budget_label_turns: Option<u64>,
+    #[serde(rename = "budget.label_cost_cents")]
+    budget_label_cost_cents: Option<u64>,
+    #[serde(rename = "budget.label_running_sec")]
+    budget_label_running_sec: Option<u64>,
     pub max_depth: u32,
     pub max_children: usize,
     /// Read it with [`Config::database_url`](crate::Config::database_url), which considers the file, too.
@@ -95,57 +117,28 @@ pub struct AgentSettings {
     pub linger: Duration,
 }
 
-/// The budgets of the user's configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-pub struct BudgetSettings {
-    #[serde(rename = "budget.task_tokens")]
-    task_tokens: Option<u64>,
-    #[serde(rename = "budget.task_turns")]
-    task_turns: Option<u64>,
-    #[serde(rename = "budget.task_cost_cents")]
-    task_cost_cents: Option<u64>,
-    #[serde(rename = "budget.day_tokens")]
-    day_tokens: Option<u64>,
-    #[serde(rename = "budget.day_turns")]
-    day_turns: Option<u64>,
-    #[serde(rename = "budget.day_cost_cents")]
-    day_cost_cents: Option<u64>,
-    #[serde(rename = "budget.day_running_sec")]
-    day_running_sec: Option<u64>,
-    #[serde(rename = "budget.label")]
-    label: Option<String>,
-    #[serde(rename = "budget.label_tokens")]
-    label_tokens: Option<u64>,
-    #[serde(rename = "budget.label_turns")]
-    label_turns: Option<u64>,
-    #[serde(rename = "budget.label_cost_cents")]
-    label_cost_cents: Option<u64>,
-    #[serde(rename = "budget.label_running_sec")]
-    label_running_sec: Option<u64>,
-}
-
-impl BudgetSettings {
+impl Settings {
     /// The budgets of a task with these labels; `task` are the limits that its caller wants for it alone.
-    pub fn of_task(&self, task: Caps, labels: &BTreeMap<String, String>) -> Vec<Budget> {
+    pub fn budgets(&self, task: Caps, labels: &BTreeMap<String, String>) -> Vec<Budget> {
         let configured = Caps {
-            tokens: self.task_tokens,
-            turns: self.task_turns,
-            cost_cents: self.task_cost_cents,
+            tokens: self.budget_task_tokens,
+            turns: self.budget_task_turns,
+            cost_cents: self.budget_task_cost_cents,
             running_sec: None,
         };
         let day = Caps {
-            tokens: self.day_tokens,
-            turns: self.day_turns,
-            cost_cents: self.day_cost_cents,
-            running_sec: self.day_running_sec,
+            tokens: self.budget_day_tokens,
+            turns: self.budget_day_turns,
+            cost_cents: self.budget_day_cost_cents,
+            running_sec: self.budget_day_running_sec,
         };
         let label = Caps {
-            tokens: self.label_tokens,
-            turns: self.label_turns,
-            cost_cents: self.label_cost_cents,
-            running_sec: self.label_running_sec,
+            tokens: self.budget_label_tokens,
+            turns: self.budget_label_turns,
+            cost_cents: self.budget_label_cost_cents,
+            running_sec: self.budget_label_running_sec,
         };
-        let label_scope = self.label.as_ref().and_then(|key| {
+        let label_scope = self.budget_label.as_ref().and_then(|key| {
             let value = labels.get(key)?.clone();
             Some(BudgetScope::Label { key: key.clone(), value })
         });

@@ -97,10 +97,12 @@ fn with_nothing_set_every_key_has_its_default() {
     let expected = r#"
 codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 interrupt_grace_sec=5
 terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 call_budget_sec=50 max_mode="workspace-write"
-max_stream_bytes=67108864 max_processes=4096 containment="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
+max_stream_bytes=67108864 max_processes=4096 containment="auto" enclosure="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
 redact_names=[] agents={}
 retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
-budget.day_tokens=null max_depth=3 max_children=16 notify.command=null
+budget.task_turns=null budget.task_cost_cents=null budget.day_tokens=null budget.day_turns=null budget.day_cost_cents=null
+budget.day_running_sec=null budget.label=null budget.label_tokens=null budget.label_turns=null budget.label_cost_cents=null
+budget.label_running_sec=null max_depth=3 max_children=16 notify.command=null
 notify.on=["completed","failed","timeout"] database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
 fleet_cutoff_sec=150 fleet_retention_hours=720 fleet_max_bytes=10737418240 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
 output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
@@ -168,7 +170,7 @@ fn agents_get_their_defaults() {
     );
     assert_eq!((claude.protocol, claude.unsandboxed), (AgentProtocol::Plain, false));
     assert_eq!(claude.variables, ["KEY"]);
-    assert!(config.agent("gemini").is_none());
+    assert!(config.agent("unknown").is_none());
     let agents = value(&config, "agents").0;
     assert_eq!(agents["claude"]["unsandboxed"], false);
     assert_eq!(agents["codex"]["protocol"], "codex-exec");
@@ -236,12 +238,12 @@ fn all_problems_of_all_sources_are_reported_together() {
 #[test]
 fn a_key_that_is_not_built_is_a_warning_that_names_it_and_its_origin() {
     let config = Machine::new()
-        .user("[budget]\nday_tokens = 5\n")
+        .user("worktree_quota_bytes = 5000000\n")
         .variable("MCP_DELEGATOR_NOTIFY_COMMAND", "notify-send")
         .load();
     let warnings: Vec<&str> = config.warnings.iter().map(|warning| warning.message.as_str()).collect();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("config.toml:2: `budget.day_tokens` is not built"), "{warnings:?}");
+    assert!(warnings[0].contains("config.toml:1: `worktree_quota_bytes` is not built"), "{warnings:?}");
     assert!(warnings[1].contains("MCP_DELEGATOR_NOTIFY_COMMAND: `notify.command`"), "{warnings:?}");
     assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_005"));
     assert_eq!(Machine::new().load().warnings, []);

@@ -13,6 +13,9 @@ use crate::named_enum::named_enum;
 /// A task that names no agent runs this one.
 pub const DEFAULT_AGENT: &str = "codex";
 
+/// The default agent's program as a server that takes messages.
+pub const LIVE_AGENT: &str = "codex-app-server";
+
 /// The protocol of the default agent.
 pub const DEFAULT_PROTOCOL: AgentProtocol = AgentProtocol::CodexExec;
 
@@ -28,6 +31,7 @@ pub struct BuiltInAgent {
 /// The default agent first.
 pub const BUILT_IN_AGENTS: &[BuiltInAgent] = &[
     BuiltInAgent { name: DEFAULT_AGENT, protocol: DEFAULT_PROTOCOL, program: "codex" },
+    BuiltInAgent { name: LIVE_AGENT, protocol: AgentProtocol::CodexAppServer, program: "codex" },
     BuiltInAgent { name: "claude", protocol: AgentProtocol::ClaudeStream, program: "claude" },
     BuiltInAgent { name: "gemini", protocol: AgentProtocol::Acp, program: "gemini" },
     BuiltInAgent { name: "opencode", protocol: AgentProtocol::Acp, program: "opencode" },
@@ -52,6 +56,8 @@ named_enum! {
     pub enum AgentProtocol {
         /// `codex exec --json`: the task on stdin, Codex exec events on stdout.
         CodexExec = "codex-exec",
+        /// `codex app-server`: JSON-RPC over stdin and stdout.
+        CodexAppServer = "codex-app-server",
         /// Any program: the task on stdin, lines of text on stdout, the exit code decides.
         Plain = "plain",
         /// A program that reads messages and prints events as JSON lines, and reports when it is idle.

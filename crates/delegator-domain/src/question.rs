@@ -1,7 +1,7 @@
 //! Questions of a running agent to its user, and their answers.
 //!
 //! An agent that wants to know something, or that needs permission for an action, asks a question and waits. The first
-//! answer counts; without one in time, the agent is told that there is none.
+//! answer counts; without one in time, the agent learns that there is none.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ pub struct Question {
     pub free_text: bool,
 }
 
-/// An answer to a question. Without option and text it says that nobody answered: permission is not given.
+/// An answer to a question. Without option and text it says that there was none: permission is not given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The id of the chosen option.

@@ -28,6 +28,7 @@ mod remote;
 mod results;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
+mod snapshot_file;
 mod submit;
 mod supervise;
 mod system_port;
@@ -53,9 +54,9 @@ pub use delegator_git::{
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
-    Agent, AgentInput, Capabilities, MARKER, MessageSupport, PlanError, VariableAccess, Variables,
-    VerifyCommand, dialect_of, is_refused_write, parse_task_marker, sandbox_advice, sign_in_command,
-    variable_access,
+    Agent, AgentInput, Capabilities, MARKER, MessageSupport, PlanError, UsageScope, VariableAccess,
+    Variables, VerifyCommand, dialect_of, is_refused_write, parse_task_marker, sandbox_advice,
+    sign_in_command, variable_access,
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};

@@ -28,6 +28,8 @@ pub enum Action {
     Say(&'static str),
     /// A command for the shell.
     Run(String),
+    /// A command that needs permission, because it is to run outside of Codex's sandbox.
+    RunUnsandboxed(String),
     WriteFile {
         path: PathBuf,
         text: &'static str,
@@ -141,7 +143,7 @@ fn reply(api: Api, request: &Value, shared: &Shared) -> String {
                 let is_released = shared.is_released.lock().unwrap();
                 drop(shared.released.wait_while(is_released, |is_released| !*is_released).unwrap());
             }
-            Action::Run(_) | Action::WriteFile { .. } => {
+            Action::Run(_) | Action::RunUnsandboxed(_) | Action::WriteFile { .. } => {
                 items.push(tools::call(api, &offered, action, items.len()));
             }
         }

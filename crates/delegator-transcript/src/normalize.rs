@@ -182,6 +182,7 @@ impl LineNormalizer {
             }
             Effect::Warn(warning) if summary.warnings.len() < MAX_WARNINGS => summary.warnings.push(warning),
             Effect::Warn(_) | Effect::Usage(_) | Effect::UsageBefore(_) | Effect::Cost(_) => {}
+            Effect::LimitReset(_) => {}
             Effect::Interrupted | Effect::Idle | Effect::Done => {}
         });
         summary.shortened += u64::from(line.is_truncated() && summary.lines_written > written_before);

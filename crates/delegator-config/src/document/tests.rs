@@ -138,6 +138,10 @@ fn agents_are_checked_field_by_field() {
             "[agents.x]\nprotocol = \"plain\"\ncommand = [\"./x\"]",
             &[(3, 12, "agents.x.command", "absolute path", None)],
         ),
+        (
+            "[agents.x]\nprotocol = \"plain\"\ncommand = [\"x\"]\nstate_dirs = [\"/x\", \"x\"]",
+            &[(4, 21, "agents.x.state_dirs", "absolute path", None)],
+        ),
         ("[agents.codex]\nenv = [\"TOKEN\"]", &[]),
         ("[agents.codex]\nunsandboxed = true", &[(2, 1, "agents.codex.unsandboxed", "only `env`", None)]),
     ];

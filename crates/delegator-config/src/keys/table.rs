@@ -57,7 +57,7 @@ pub static KEYS: &[Key] = &[
         "answer_timeout_sec",
         ValueKind::Integer { min: 1, max: 86_400, unit: SECONDS },
         Integer(300),
-        "How long a question of an agent waits for an answer. After that the agent is told that there is none; a permission is not given.",
+        "How long a question of an agent waits for an answer. After that the agent gets none; a permission is not given.",
     ),
     Key {
         scope: Scope::Call,

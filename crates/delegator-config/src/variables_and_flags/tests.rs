@@ -46,7 +46,7 @@ fn variable_texts_become_typed_values() {
         (
             "agents",
             r#"{"x": {"protocol": "plain", "command": ["~/x", "-r"]}}"#,
-            r#"{"x":{"command":["/h/x","-r"],"env":[],"linger_sec":0,"protocol":"plain","unsandboxed":false}}"#,
+            r#"{"x":{"command":["/h/x","-r"],"env":[],"linger_sec":0,"protocol":"plain","state_dirs":[],"unsandboxed":false}}"#,
         ),
     ];
     for (key, text, expected) in cases {

@@ -19,8 +19,8 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::provider_error::ProviderError;
+use crate::snapshot_file::{read_snapshot, write_snapshot};
 use crate::submit::estimate::DurationHistory;
-use crate::supervise::snapshot_file::{read_snapshot, write_snapshot};
 
 const PAGE_BYTES: usize = 1 << 20;
 /// Pages of one task that a query of the provider copies at most; the next query continues.

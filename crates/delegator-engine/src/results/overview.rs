@@ -14,8 +14,8 @@ use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::remote::refresh::ProviderProblem;
+use crate::snapshot_file::read_snapshot;
 use crate::submit::estimate::DurationHistory;
-use crate::supervise::snapshot_file::read_snapshot;
 
 /// Selects the tasks of an overview.
 #[derive(Debug, Clone, Default)]

@@ -15,9 +15,9 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::decode;
 use crate::remote::remote_facts::RemoteFacts;
+use crate::snapshot_file::read_snapshot;
 use crate::submit::launch::Launch;
 use crate::submit::work_tree::find_work_tree;
-use crate::supervise::snapshot_file::read_snapshot;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 

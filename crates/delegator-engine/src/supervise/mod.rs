@@ -16,7 +16,6 @@ mod niceness;
 pub(crate) mod received_signals;
 mod retry_write;
 mod run_ports;
-pub(crate) mod snapshot_file;
 pub(crate) mod summary;
 pub(crate) mod supervisor_process;
 pub(crate) mod task_report;

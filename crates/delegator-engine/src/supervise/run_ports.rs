@@ -23,10 +23,10 @@ use delegator_supervisor::run::{
 
 use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
 use super::received_signals::EndSignals;
-use super::snapshot_file::write_snapshot;
 use super::user_dialogue::{Supervised, UserDialogue, settle_message};
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
+use crate::snapshot_file::write_snapshot;
 use crate::submit::budget_use::used_by_others;
 use crate::submit::launch::Launch;
 use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};

@@ -16,7 +16,7 @@ use super::task_watch::{TaskWatch, sleep_unless_woken, unknown};
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::supervise::snapshot_file::read_snapshot;
+use crate::snapshot_file::read_snapshot;
 
 /// How soon to look again for a registry that does not exist.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);

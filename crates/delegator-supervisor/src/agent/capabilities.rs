@@ -102,6 +102,7 @@ impl Capabilities {
     pub fn of(agent: AgentKind<'_>) -> Capabilities {
         match agent.protocol {
             AgentProtocol::CodexExec => codex::CAPABILITIES,
+            AgentProtocol::CodexAppServer => codex::app_server::CAPABILITIES,
             AgentProtocol::Plain => plain::CAPABILITIES,
             AgentProtocol::IdleJsonl => idle_jsonl::CAPABILITIES,
             AgentProtocol::ClaudeStream => claude::CAPABILITIES,

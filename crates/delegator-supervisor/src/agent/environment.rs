@@ -102,7 +102,7 @@ pub enum VariableAccess {
 /// Whether a variable is passed to the agent, given the names in the user's configuration.
 pub fn variable_access(agent: AgentKind<'_>, name: &str, named: &[String]) -> VariableAccess {
     let own_variables: &[&str] = match agent.protocol {
-        AgentProtocol::CodexExec => &codex::OWN_VARIABLES,
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => &codex::OWN_VARIABLES,
         AgentProtocol::ClaudeStream => &claude::OWN_VARIABLES,
         AgentProtocol::Acp => acp::profile(agent.name).own_variables,
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],

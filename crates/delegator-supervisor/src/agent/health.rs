@@ -36,7 +36,7 @@ pub struct HealthCheck {
 /// Checks the environment of agents of a protocol.
 pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Option<HealthCheck> {
     match protocol {
-        AgentProtocol::CodexExec => Some(codex::check_home(environment)),
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Some(codex::check_home(environment)),
         AgentProtocol::Plain
         | AgentProtocol::IdleJsonl
         | AgentProtocol::ClaudeStream
@@ -54,7 +54,7 @@ impl Agent {
         limit: Duration,
     ) -> Option<HealthCheck> {
         match self.protocol {
-            AgentProtocol::CodexExec => {
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
                 Some(codex::check_sign_in(&self.program, &self.args, environment, caller, limit))
             }
             AgentProtocol::ClaudeStream => {
@@ -75,10 +75,11 @@ impl Agent {
                 (HealthStatus::Ok, format!("{program}, version {major}.{minor}.{patch} (tested: {tested})"))
             }
             (AgentProtocol::Acp, version) => acp::describe_program(&self.name, &self.program, version),
-            (AgentProtocol::CodexExec | AgentProtocol::ClaudeStream, None) => {
-                (HealthStatus::Warning, format!("{program} does not report its version"))
-            }
-            (AgentProtocol::CodexExec, Some(version)) => {
+            (
+                AgentProtocol::CodexExec | AgentProtocol::CodexAppServer | AgentProtocol::ClaudeStream,
+                None,
+            ) => (HealthStatus::Warning, format!("{program} does not report its version")),
+            (AgentProtocol::CodexExec | AgentProtocol::CodexAppServer, Some(version)) => {
                 let (major, minor, patch) = version;
                 match codex::version_warning(version) {
                     Some(warning) => (

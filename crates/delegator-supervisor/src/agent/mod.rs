@@ -96,7 +96,9 @@ impl Agent {
     ) -> Result<Agent, LocateError> {
         let found = locate(configured.program.as_os_str(), path, workdir)?;
         let (program, first_args) = match configured.protocol {
-            AgentProtocol::CodexExec => (codex::native_program(&found).unwrap_or(found), Vec::new()),
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
+                (codex::native_program(&found).unwrap_or(found), Vec::new())
+            }
             AgentProtocol::ClaudeStream => (claude::native_program(&found).unwrap_or(found), Vec::new()),
             AgentProtocol::Acp => acp::resolve_program(&configured.name, found, path, workdir),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => (found, Vec::new()),
@@ -117,7 +119,7 @@ impl Agent {
     /// protocol does not depend on it.
     pub fn probe_version(&self, environment: &Variables, limit: Duration) -> Option<(u32, u32, u32)> {
         match self.protocol {
-            AgentProtocol::CodexExec => {
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
                 codex::probe_version(&self.program, &self.args, environment, limit).ok()
             }
             AgentProtocol::ClaudeStream => {
@@ -132,7 +134,10 @@ impl Agent {
 
     /// Whether a run is planned by the version of the program.
     pub fn depends_on_version(&self) -> bool {
-        matches!(self.protocol, AgentProtocol::CodexExec | AgentProtocol::ClaudeStream)
+        matches!(
+            self.protocol,
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer | AgentProtocol::ClaudeStream
+        )
     }
 
     pub fn kind(&self) -> AgentKind<'_> {
@@ -156,7 +161,10 @@ impl Agent {
     /// Where it keeps state of its own.
     pub fn state_paths(&self, environment: &Variables) -> Vec<StatePath> {
         let own = match self.protocol {
-            AgentProtocol::CodexExec | AgentProtocol::IdleJsonl | AgentProtocol::Plain => StatePaths::NONE,
+            AgentProtocol::CodexExec
+            | AgentProtocol::CodexAppServer
+            | AgentProtocol::IdleJsonl
+            | AgentProtocol::Plain => StatePaths::NONE,
             AgentProtocol::ClaudeStream => claude::STATE_PATHS,
             AgentProtocol::Acp => acp::profile(&self.name).state,
         };
@@ -165,29 +173,32 @@ impl Agent {
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
     pub fn plan(&self, request: &LaunchRequest, workdir: impl AsFd) -> Result<LaunchPlan, PlanError> {
-        let (args, ending) = match self.protocol {
+        let sandbox = self.sandbox(request.mode);
+        let stop_turn = EndingRecipe::stop_turn(request.terminate_grace);
+        let once = || ConversationPlan::Once { stdin: request.prompt().into_bytes() };
+        let (args, conversation, ending) = match self.protocol {
             AgentProtocol::CodexExec => (
                 codex::args(request, self.version, workdir)?,
+                once(),
                 EndingRecipe::graceful(request.interrupt_grace, request.terminate_grace),
             ),
-            AgentProtocol::Plain => (Vec::new(), EndingRecipe::terminate(request.terminate_grace)),
-            AgentProtocol::IdleJsonl => (Vec::new(), EndingRecipe::close(request.terminate_grace)),
+            AgentProtocol::CodexAppServer => {
+                let (args, conversation) = codex::app_server(request, self.version, workdir)?;
+                (args, conversation, stop_turn)
+            }
+            AgentProtocol::Plain => (Vec::new(), once(), EndingRecipe::terminate(request.terminate_grace)),
+            AgentProtocol::IdleJsonl => {
+                let conversation = ConversationPlan::IdleQueue { prompt: request.prompt() };
+                (Vec::new(), conversation, EndingRecipe::close(request.terminate_grace))
+            }
             AgentProtocol::ClaudeStream => {
-                (claude::args(request)?, EndingRecipe::stop_turn(request.terminate_grace))
+                let conversation = claude::conversation(request, sandbox == SandboxKind::Enforced);
+                (claude::args(request)?, conversation, stop_turn)
             }
             AgentProtocol::Acp => {
                 let args = acp::args(&self.name).iter().map(OsString::from).collect();
-                (args, EndingRecipe::stop_turn(request.terminate_grace))
+                (args, acp::conversation(&self.name, request, sandbox)?, stop_turn)
             }
-        };
-        let sandbox = self.sandbox(request.mode);
-        let conversation = match self.protocol {
-            AgentProtocol::CodexExec | AgentProtocol::Plain => {
-                ConversationPlan::Once { stdin: request.prompt().into_bytes() }
-            }
-            AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
-            AgentProtocol::ClaudeStream => claude::conversation(request, sandbox == SandboxKind::Enforced),
-            AgentProtocol::Acp => acp::conversation(&self.name, request, sandbox)?,
         };
         let finish = match self.protocol {
             AgentProtocol::Acp => acp::finish(&self.name, request),
@@ -210,6 +221,7 @@ impl Agent {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let own = match self.protocol {
             AgentProtocol::ClaudeStream => claude::SET_VARIABLES.map(owned).to_vec(),
+            AgentProtocol::CodexAppServer => codex::app_server::SET_VARIABLES.map(owned).to_vec(),
             AgentProtocol::Acp => acp::set_variables(&self.name, request, sandbox),
             AgentProtocol::CodexExec | AgentProtocol::Plain | AgentProtocol::IdleJsonl => Vec::new(),
         };
@@ -219,7 +231,9 @@ impl Agent {
     /// Fails as [`Agent::plan`] would, without a working directory.
     pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
         match self.protocol {
-            AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
+                Ok(codex::validate(request, self.version)?)
+            }
             AgentProtocol::ClaudeStream => claude::validate(request),
             AgentProtocol::Acp => acp::validate(request),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => Ok(()),
@@ -229,7 +243,7 @@ impl Agent {
     /// What it may leave behind after a forced end.
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
-            AgentProtocol::CodexExec => codex::leftovers(environment),
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::leftovers(environment),
             AgentProtocol::Plain
             | AgentProtocol::IdleJsonl
             | AgentProtocol::ClaudeStream
@@ -247,7 +261,7 @@ impl Agent {
             (VerifySandbox::None, _) => Ok(verification::unsandboxed(request, environment)),
             (VerifySandbox::Enclosure, _) => Ok(verification::enclosed(request, environment)),
             // Without a version, or with other arguments first, it is not Codex and has no `sandbox` command.
-            (VerifySandbox::Agent(sandbox), AgentProtocol::CodexExec)
+            (VerifySandbox::Agent(sandbox), AgentProtocol::CodexExec | AgentProtocol::CodexAppServer)
                 if self.args.is_empty() && self.version.is_some() =>
             {
                 Ok(codex::sandboxed(&self.program, self.version, request, sandbox, environment))
@@ -260,7 +274,9 @@ impl Agent {
 /// Whether an agent of this protocol, in that environment, has a thread to resume. Does not run the agent.
 pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: &str) -> ThreadLookup {
     match protocol {
-        AgentProtocol::CodexExec => codex::find_thread(environment, thread_id),
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
+            codex::find_thread(environment, thread_id)
+        }
         AgentProtocol::ClaudeStream => claude::find_thread(environment, thread_id),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::Acp => ThreadLookup::NotSearchable,
     }
@@ -274,6 +290,7 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
         AgentProtocol::IdleJsonl => Some(Dialect::Idle),
         AgentProtocol::ClaudeStream => Some(Dialect::ClaudeStream),
         AgentProtocol::Acp => Some(Dialect::Acp),
+        AgentProtocol::CodexAppServer => Some(Dialect::AppServer),
     }
 }
 
@@ -284,7 +301,7 @@ pub fn reported_failure(
     code: Option<ErrorCode>,
 ) -> Option<FailureKind> {
     match protocol {
-        AgentProtocol::CodexExec => codex::reported_failure(message, code),
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::reported_failure(message, code),
         AgentProtocol::ClaudeStream => claude::reported_failure(message, code),
         AgentProtocol::Acp => acp::reported_failure(message, code),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
@@ -294,7 +311,7 @@ pub fn reported_failure(
 /// Parses a line of standard error.
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
     match protocol {
-        AgentProtocol::CodexExec => codex::parse_line(line),
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::parse_line(line),
         AgentProtocol::Plain
         | AgentProtocol::IdleJsonl
         | AgentProtocol::ClaudeStream
@@ -305,7 +322,7 @@ pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLi
 /// The command that signs in to an agent, for messages. Only known for built-in agents.
 pub fn sign_in_command(agent: &str) -> Option<&'static str> {
     match built_in_agent(agent)?.protocol {
-        AgentProtocol::CodexExec => Some(codex::SIGN_IN_COMMAND),
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Some(codex::SIGN_IN_COMMAND),
         AgentProtocol::ClaudeStream => Some(claude::SIGN_IN_COMMAND),
         AgentProtocol::Acp => acp::profile(agent).sign_in.command,
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,

@@ -44,14 +44,14 @@ pub(super) struct AgentQuestion {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AnsweredQuestion {
     pub(super) key: String,
-    /// `None` if nobody answered.
+    /// `None` without an answer.
     pub(super) answer: Option<String>,
 }
 
 /// What is to be said to the agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// The kind of the chosen option; `None` if nobody answered. The text is for the agent.
+    /// The kind of the chosen option; `None` without an answer. The text is for the agent.
     Permission {
         chosen: Option<OptionKind>,
         text: Option<String>,

@@ -93,7 +93,7 @@ mod tests {
         match policy.decide(action) {
             Decision::Allow => true,
             Decision::Reject(_) => false,
-            Decision::AskUser => panic!("nobody is to be asked"),
+            Decision::AskUser => panic!("the policy decides this itself"),
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::geteuid;
 
 use super::WritablePath;
-use super::capabilities::KEPT;
+use super::capabilities::RETAINED;
 use crate::agent::{ProbeError, exit_and_output};
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,9 +38,9 @@ const COMMON_ARGS: [&str; 13] = [
 /// The arguments of `bwrap` that run a program.
 pub(super) fn args(writable: &[WritablePath], program: &Path, args: &[OsString]) -> Vec<OsString> {
     let mut all: Vec<OsString> = COMMON_ARGS.map(OsString::from).to_vec();
-    // Other users have no capabilities to keep.
+    // Other users have no capabilities to retain.
     if geteuid().is_root() {
-        all.extend(KEPT.iter().flat_map(|(_, name)| ["--cap-add", name]).map(OsString::from));
+        all.extend(RETAINED.iter().flat_map(|(_, name)| ["--cap-add", name]).map(OsString::from));
     }
     for WritablePath { path, .. } in writable {
         all.extend(["--bind".into(), path.into(), path.into()]);

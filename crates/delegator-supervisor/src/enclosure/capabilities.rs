@@ -1,13 +1,13 @@
-//! The capabilities that an enclosed process may keep. Only root has any.
+//! The capabilities that an enclosed process may retain. Only root has any.
 //!
-//! Root could reach around every rule about files: load a kernel module, write to a disk, mount a file system. It keeps what
+//! Root could reach around every rule about files: load a kernel module, write to a disk, mount a file system. It retains what
 //! programs need to work with files and processes of other users.
 
 use rustix::io;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// The kept capabilities, and their names.
-pub(super) const KEPT: [(CapabilitySet, &str); 9] = [
+/// The retained capabilities and their names.
+pub(super) const RETAINED: [(CapabilitySet, &str); 9] = [
     (CapabilitySet::CHOWN, "CAP_CHOWN"),
     (CapabilitySet::DAC_OVERRIDE, "CAP_DAC_OVERRIDE"),
     (CapabilitySet::FOWNER, "CAP_FOWNER"),
@@ -21,12 +21,13 @@ pub(super) const KEPT: [(CapabilitySet, &str); 9] = [
 
 /// Drops all others. Without new privileges no program that this process executes gets them back.
 pub(super) fn drop_others() -> io::Result<()> {
-    let kept = KEPT.iter().fold(CapabilitySet::empty(), |kept, (capability, _)| kept | *capability);
+    let retained =
+        RETAINED.iter().fold(CapabilitySet::empty(), |retained, (capability, _)| retained | *capability);
     let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
     let sets = CapabilitySets {
-        effective: effective & kept,
-        permitted: permitted & kept,
-        inheritable: inheritable & kept,
+        effective: effective & retained,
+        permitted: permitted & retained,
+        inheritable: inheritable & retained,
     };
     set_capabilities(None, sets)
 }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_start_is_told_from_a_failed_agent() {
+    fn a_failed_start_differs_from_a_failed_agent() {
         let bubblewrap = || Mechanism::Bubblewrap { program: "/usr/bin/bwrap".into() };
         for failure in [StartFailure::NotEnclosed("x".into()), StartFailure::NotStarted("y".into())] {
             let expected = match failure {

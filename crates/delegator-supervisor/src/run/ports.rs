@@ -140,7 +140,7 @@ pub trait Ports {
     /// The agent waits for an answer, at most until `expires_ms`. The texts are redacted.
     fn on_question(&self, _question: &Question, _expires_ms: i64) {}
 
-    /// Closes a question that nobody has answered. Returns false if an answer came first: [`Ports::answers`] returns it.
+    /// Closes a question that has no answer. Returns false if an answer came first: [`Ports::answers`] returns it.
     fn close_question(&self, _question: QuestionNumber, _reason: QuestionEnd) -> bool {
         true
     }

@@ -92,7 +92,8 @@ fn end(facts: &Facts<'_>) -> TaskEnd {
     };
     match &facts.report.outcome {
         StreamOutcome::Failed { message, code } => {
-            reported_end(facts.protocol, message, *code, facts.ended_at)
+            let end = reported_end(facts.protocol, message, *code, facts.ended_at);
+            with_reset_time(end, facts.report.limit_resets_at)
         }
         StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => {
             match blocking_sandbox(facts) {
@@ -139,6 +140,18 @@ fn failed_with_message(kind: FailureKind, message: &str, ended_at: &Zoned) -> Ta
     let retry_at = passes.then(|| retry_time(message, ended_at)).flatten();
     let retry_at_ms = retry_at.map(|time| time.as_millisecond());
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms }
+}
+
+/// A limit whose reset the agent reported with a time of its own: the message may name none, or only the time of day.
+fn with_reset_time(end: TaskEnd, resets_at: Option<i64>) -> TaskEnd {
+    match (end, resets_at) {
+        (TaskEnd::Failed { kind: FailureKind::UsageLimit, message, .. }, Some(second)) => TaskEnd::Failed {
+            kind: FailureKind::UsageLimit,
+            message,
+            retry_at_ms: Some(second.saturating_mul(1000)),
+        },
+        (end, _) => end,
+    }
 }
 
 fn ended_by_us(cause: &Cause) -> TaskEnd {

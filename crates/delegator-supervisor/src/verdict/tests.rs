@@ -253,3 +253,17 @@ fn routine_lines_of_codex_are_ordinary_text_of_a_plain_agent() {
     }
     assert!(!StderrDigest::new(AgentProtocol::Plain).push_line("  "), "a blank line is no activity");
 }
+
+#[test]
+fn a_reset_time_that_the_agent_reports_counts_for_its_usage_limit_only() {
+    let retry_at = |code| {
+        let outcome = StreamOutcome::Failed { message: "resets 3pm".to_owned(), code: Some(code) };
+        let report = Report { outcome, limit_resets_at: Some(1_794_870_000), ..Report::default() };
+        match verdict_for(&report, ExitStatus::Code(1), "").end {
+            TaskEnd::Failed { retry_at_ms, .. } => retry_at_ms,
+            end => panic!("{end:?}"),
+        }
+    };
+    assert_eq!(retry_at(ErrorCode::UsageLimit), Some(1_794_870_000_000));
+    assert_eq!(retry_at(ErrorCode::Unauthorized), None);
+}

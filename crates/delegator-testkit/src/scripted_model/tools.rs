@@ -41,6 +41,10 @@ pub(super) fn call(api: Api, offered: &[Tool], action: &Action, index: usize) ->
             let values = json!({"command": command, "cmd": command, "description": "a command of the script", "is_background": false});
             (find(&SHELLS), values)
         }
+        Action::RunUnsandboxed(command) => {
+            let values = json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "the test needs it"});
+            (find(&SHELLS), values)
+        }
         Action::WriteFile { path, text } => {
             let path = path.display().to_string();
             if find(&WRITERS).is_none() && offered.iter().any(|tool| tool.name == "apply_patch") {

@@ -131,6 +131,7 @@ fn modules_of_the_engine_depend_in_one_direction() {
             &["provider_error"],
             &["error"],
             &["format_version"],
+            &["snapshot_file"],
             &["system_port"],
             &["connection_pool"],
             &["submit"],

@@ -60,6 +60,9 @@ pub struct Report {
     /// Absent if the agent does not report costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReport>,
+    /// When the usage limit that is exceeded is reset, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_resets_at: Option<i64>,
     /// Warnings of the agent, without duplicates. Never a failure.
     pub warnings: Vec<Notice>,
     /// Errors that were retried, without duplicates. Not a failure by themselves.

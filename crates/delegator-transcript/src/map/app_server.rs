@@ -86,7 +86,10 @@ impl AppServerMapper {
             Notification::Warning { message } => {
                 vec![item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message })]
             }
-            Notification::RateLimits | Notification::Other { .. } => unmapped(UnmappedReason::Context),
+            Notification::RateLimits { exceeded_until } => {
+                vec![Effect::LimitReset(exceeded_until), Effect::Unmapped(UnmappedReason::Context)]
+            }
+            Notification::Other { .. } => unmapped(UnmappedReason::Context),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::event::{
 };
 use crate::json::Text;
 use crate::wire::claude::{
-    Block, ClaudeLine, RateLimit, TaskChange, ToolCall, ToolKind, ToolResult, TurnOutcome, TurnResult,
+    Block, ClaudeLine, TaskChange, ToolCall, ToolKind, ToolResult, TurnOutcome, TurnResult,
 };
 
 const MAX_PLAN_STEPS: usize = 1024;
@@ -31,7 +31,7 @@ pub(super) struct ClaudeMapper {
     session_cost: f64,
     /// The error that the next `result` repeats without its code.
     error_code: Option<ErrorCode>,
-    limit: Option<RateLimit>,
+    is_limit_exceeded: bool,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,11 @@ impl ClaudeMapper {
             }
             ClaudeLine::Result(result) => self.end_turn(*result, turn_is_open, ids, &mut effects),
             ClaudeLine::ApiError(code) => self.error_code = code,
-            ClaudeLine::RateLimit(limit) => self.limit = Some(limit),
+            ClaudeLine::RateLimit(limit) => {
+                self.is_limit_exceeded = limit.is_exceeded;
+                let reset = limit.resets_at.filter(|_| limit.is_exceeded);
+                effects.extend([Effect::LimitReset(reset), Effect::Unmapped(UnmappedReason::Context)]);
+            }
             ClaudeLine::SubAgent => effects.push(Effect::Unmapped(UnmappedReason::Ignored)),
             ClaudeLine::Replay
             | ClaudeLine::ControlRequest { .. }
@@ -224,10 +228,8 @@ impl ClaudeMapper {
 
     /// A refused request is about the usage limit if the agent reported that it is exceeded.
     fn limit_code(&self, code: Option<ErrorCode>) -> Option<ErrorCode> {
-        match (code, self.limit) {
-            (Some(ErrorCode::RateLimit), Some(RateLimit { is_exceeded: true, .. })) => {
-                Some(ErrorCode::UsageLimit)
-            }
+        match code {
+            Some(ErrorCode::RateLimit) if self.is_limit_exceeded => Some(ErrorCode::UsageLimit),
             _ => code,
         }
     }

@@ -86,6 +86,8 @@ pub enum Effect<'a> {
     Cost(f64),
     /// What the thread had used before the stream.
     UsageBefore(Usage),
+    /// When the usage limit that is exceeded is reset, in seconds since 1970; `None` if none is exceeded.
+    LimitReset(Option<i64>),
     /// The turn was aborted; Codex exec events have no event for it.
     Interrupted,
     Idle,

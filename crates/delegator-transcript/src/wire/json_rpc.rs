@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart_by_their_members() {
+    fn the_members_of_a_message_show_its_kind() {
         for (line, expected) in [
             (r#"{"jsonrpc":"2.0","id":0,"method":"m","params":{"a":1}}"#, r#"request 0 m {"a":1}"#),
             (r#"{"params":[],"method":"m","id":"u-1"}"#, r#"request "u-1" m []"#),

@@ -107,7 +107,11 @@ fn end_turn_is_a_failure_if_the_agent_shows_one_of_its_signs() {
         ("copilot.err_server", server_error, "Failed to get response from the AI model"),
         ("copilot.no_login", unauthorized, "Ways to sign in to this agent: Log in with Copilot CLI"),
         ("goose.err_auth", unauthorized, "Authentication error: "),
-        ("goose.no_login", None, "Missing provider"),
+        (
+            "goose.no_login",
+            unauthorized,
+            "Missing provider. Ways to sign in to this agent: Configure Provider",
+        ),
         ("kimi.err_auth", unauthorized, "401 Incorrect API key provided"),
         ("kimi.err_badmodel", None, "without a message and without a tool call"),
         ("kimi.no_login", unauthorized, "Ways to sign in to this agent: Login with Kimi account"),

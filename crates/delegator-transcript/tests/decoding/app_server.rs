@@ -145,3 +145,18 @@ fn threads_of_sub_agents_are_left_out() {
     assert_eq!((report.final_message, report.unknown_items), (None, 1));
     assert_eq!(report.counts.items.get("brand_new"), Some(&1));
 }
+
+#[test]
+fn a_limit_that_is_exceeded_has_the_time_of_its_reset() {
+    let limits = |primary: u32, secondary: u32| {
+        format!(
+            r#"{{"method":"account/rateLimits/updated","params":{{"rateLimits":{{"primary":{{"usedPercent":{primary},"resetsAt":10}},"secondary":{{"usedPercent":{secondary},"resetsAt":20}}}}}}}}"#
+        )
+    };
+    let resets_at = |primary, secondary| summarize(limits(primary, secondary).as_bytes()).limit_resets_at;
+    assert_eq!(
+        [resets_at(43, 7), resets_at(100, 7), resets_at(100, 101)],
+        [None, Some(10), Some(20)],
+    );
+    assert_eq!(report("task").limit_resets_at, None);
+}

@@ -157,7 +157,7 @@ fn a_refused_request_after_an_exceeded_limit_is_about_the_usage_limit() {
     let (before, after) = stream.split_once("\n{\"type\":\"assistant\"").expect("a message");
     let report = summarize(format!("{before}\n{limit}\n{{\"type\":\"assistant\"{after}").as_bytes());
     let StreamOutcome::Failed { code, .. } = report.outcome else { panic!("{:?}", report.outcome) };
-    assert_eq!(code, Some(ErrorCode::UsageLimit));
+    assert_eq!((code, report.limit_resets_at), (Some(ErrorCode::UsageLimit), Some(1_794_870_000)));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! command fail, with the exit code of the first. It works with an invalid configuration, and changes nothing unless
 //! `--set-aside-damaged` or `--bundle` is given.
 
+pub mod agent_table;
 pub mod agents;
 pub mod bundle;
 pub mod check;
@@ -20,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::commands::context::Context;
+use crate::commands::doctor::agent_table::AgentRow;
+use crate::commands::doctor::agents::Findings;
 use crate::commands::doctor::check::{Check, Status};
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
@@ -41,6 +44,8 @@ pub struct Doctor {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Checks {
     pub checks: Vec<Check>,
+    /// The agents that tasks can name, installed or not, and what they can do.
+    pub agents: Vec<AgentRow>,
     /// Whether no check has the status problem.
     pub is_healthy: bool,
     /// Path of the file for a bug report.
@@ -82,26 +87,27 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> 
         let moved: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();
         tracing::warn!(?moved, "the damaged registry was set aside");
     }
-    let checks = all_checks(context);
+    let Findings { checks, agents } = examine(context);
     let bundle = input.bundle.map(|path| bundle::write(context, &path, &checks)).transpose()?;
     let bundle = bundle.map(|path| path.display().to_string());
     let problem = first_problem(&checks);
-    let data = Checks { is_healthy: problem.is_none(), checks, bundle };
+    let data = Checks { is_healthy: problem.is_none(), checks, agents, bundle };
     Ok(match problem {
         Some(error) => CommandOutput::failed(error, data),
         None => CommandOutput::done(data),
     })
 }
 
-/// All checks, in the order in which problems should be solved.
-pub fn all_checks(context: &Context<'_>) -> Vec<Check> {
+/// All checks, in the order in which problems should be solved, and the agents.
+fn examine(context: &Context<'_>) -> Findings {
     let mut checks = configuration::checks(context);
-    checks.extend(agents::checks(context));
+    let found = agents::examine(context);
+    checks.extend(found.checks);
     checks.extend(machine::checks(context));
     checks.extend(fleet::checks(context));
     checks.push(server::check(context));
     checks.extend(clients::checks(context));
-    checks
+    Findings { checks, agents: found.agents }
 }
 
 /// The error for the first problem, which also names the others.
@@ -137,9 +143,51 @@ fn describe(data: &Value) -> Document {
     if !fixes.is_empty() {
         document = document.block(Block::Text("What to do:".to_owned())).block(Block::Facts(fixes));
     }
+    if data["agents"].as_array().is_some_and(|agents| !agents.is_empty()) {
+        document = document.block(agent_table(&data["agents"]));
+    }
     match data["bundle"].as_str() {
         Some(file) => document.block(Block::Text(format!("Report for a bug report: {file}"))),
         None => document,
+    }
+}
+
+fn agent_table(agents: &Value) -> Block {
+    let yes_or_no = |value: &Value| match value.as_bool() {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => "-".to_owned(),
+    };
+    let row = |agent: &Value| {
+        let version = match agent["is_installed"] == true {
+            true => agent["version"].as_str().unwrap_or("installed").to_owned(),
+            false => "not installed".to_owned(),
+        };
+        vec![
+            scalar(&agent["name"]),
+            version,
+            yes_or_no(&agent["is_signed_in"]),
+            scalar(&agent["protocol"]),
+            scalar(&agent["sandbox"]),
+            yes_or_no(&agent["is_resumable"]),
+            scalar(&agent["messages"]),
+            scalar(&agent["usage"]),
+            yes_or_no(&agent["has_cost"]),
+        ]
+    };
+    Block::Table {
+        columns: vec![
+            "agent",
+            "version",
+            "signed in",
+            "protocol",
+            "sandbox",
+            "resume",
+            "messages",
+            "usage",
+            "cost",
+        ],
+        rows: agents.as_array().into_iter().flatten().map(row).collect(),
     }
 }
 

@@ -300,7 +300,7 @@ fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task:
 /// What a task needs.
 fn checks(context: &Context<'_>) -> Vec<Check> {
     let mut checks = configuration::checks(context);
-    checks.extend(agents::checks(context));
+    checks.extend(agents::examine(context).checks);
     checks.extend(machine::checks(context));
     checks
 }

@@ -124,7 +124,7 @@ pub struct SubmissionInputs {
     pub task: String,
     /// Repeating a call with the same key and input returns the first task instead of starting another
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true, "x-length" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true))]
     pub idempotency_key: Option<String>,
     /// Labels, for display and filters
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -230,23 +230,23 @@ pub struct AgentInputs {
     pub carry_dirty: bool,
     /// Token limit of the task, input and output together
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1_000_000_000_000u64), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-advanced" = true))]
     pub budget: Option<u64>,
     /// Turn limit of the task, for agents that take messages
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
     pub max_turns: Option<u32>,
     /// Cost limit of the task in US cents, for agents that report it
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 100_000_000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-advanced" = true))]
     pub max_cost_cents: Option<u64>,
     /// Keep partial results of a task that reached a limit
     #[serde(default)]
     #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
     pub salvage: bool,
-    /// Keep the agent running for further messages
+    /// Run the agent so that it takes messages and asks questions while it works: codex as codex-app-server
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    #[schemars(extend("x-advanced" = true))]
     pub live: bool,
     /// Task to start when this one completes
     #[serde(skip_serializing_if = "Option::is_none")]

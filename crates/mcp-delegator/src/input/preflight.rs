@@ -10,8 +10,8 @@ use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::{EnvPolicyName, Mode, SandboxKind};
 use delegator_engine::{
-    AgentInput, Capabilities, VariableAccess, find_mechanism, open_allowed_file, resolve_allowed_dir,
-    variable_access,
+    AgentInput, Capabilities, MessageSupport, VariableAccess, find_mechanism, open_allowed_file,
+    resolve_allowed_dir, variable_access,
 };
 use serde_json::Value;
 
@@ -110,7 +110,9 @@ fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &Conf
         Some(policy) if name == AgentInput::EnvPolicy.name() => policy != EnvPolicyName::InheritAll.name(),
         Some(_) => true,
     };
+    let takes_messages = capabilities.messages != MessageSupport::None;
     let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
+    let unsupported = unsupported.chain((!takes_messages).then_some("live"));
     let mut problems: Vec<Problem> =
         unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.

@@ -172,7 +172,6 @@ fn option_entry(property: &Property) -> String {
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
     match choices.as_slice() {
         [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
-        [] if property.is_names => append_notes(&property.name, &["or one name".to_owned()]),
         [] => append_notes(&property.name, &notes(property)),
         choices => format!("{} {}", property.name, choices_text(choices)),
     }

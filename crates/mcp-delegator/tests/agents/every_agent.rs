@@ -4,6 +4,7 @@ use std::path::Path;
 
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::codex_config;
+use delegator_testkit::generated::workspace;
 use delegator_testkit::program::{World, read_text};
 use delegator_testkit::scripted_model::{Action, Script, ScriptedModel};
 use delegator_testkit::stage::task_processes;
@@ -45,6 +46,13 @@ fn world_and_model() -> (World, ScriptedModel) {
     (world, model)
 }
 
+/// A PATH that begins with the programs of the ACP agents.
+fn path_with_acp_agents() -> String {
+    let programs = workspace().join(".tools/acp-agents-1/node_modules/.bin");
+    assert!(programs.exists(), "{} is missing: run scripts/install-agents", programs.display());
+    format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display())
+}
+
 /// Runs the task and checks its report.
 fn check(world: &World, agent: &str, reports: &Reports) {
     let args = ["local", "exec", TASK, "--agent", agent, "--mode", "workspace-write"];
@@ -72,6 +80,46 @@ fn codex() {
     let (world, model) = world_and_model();
     world.write("home/.codex/config.toml", &codex_config(model.port));
     check(&world, "codex", &Reports { tokens: true, commands: true });
+}
+
+#[test]
+fn qwen() {
+    let (world, model) = world_and_model();
+    let settings = json!({
+        "security": {"auth": {"selectedType": "openai"}}, "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
+        "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}, "tools": {"useRipgrep": false},
+    });
+    world.write("home/.qwen/settings.json", &settings.to_string());
+    let world = world
+        .variable("PATH", &path_with_acp_agents())
+        .variable("OPENAI_API_KEY", "fake-key")
+        .variable("OPENAI_BASE_URL", &format!("{}/v1", model.url()))
+        .variable("OPENAI_MODEL", "scripted");
+    check(&world, "qwen", &Reports { tokens: true, commands: true });
+}
+
+#[test]
+fn opencode() {
+    let (world, model) = world_and_model();
+    let limit = json!({"context": 200_000, "output": 8000});
+    let config = json!({
+        "autoupdate": false, "share": "disabled", "model": "fake/scripted", "small_model": "fake/scripted",
+        "provider": {"fake": {
+            "npm": "@ai-sdk/openai-compatible", "name": "Fake",
+            "options": {"baseURL": format!("{}/v1", model.url()), "apiKey": "fake-key"},
+            "models": {"scripted": {"name": "Scripted", "tool_call": true, "limit": limit}},
+        }},
+    });
+    world.write("home/.config/opencode/opencode.json", &config.to_string());
+    let world = world.variable("PATH", &path_with_acp_agents());
+    check(&world, "opencode", &Reports { tokens: true, commands: true });
+}
+
+#[test]
+fn codex_app_server() {
+    let (world, model) = world_and_model();
+    world.write("home/.codex/config.toml", &codex_config(model.port));
+    check(&world, "codex-app-server", &Reports { tokens: true, commands: true });
 }
 
 #[test]

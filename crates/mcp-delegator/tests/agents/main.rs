@@ -6,9 +6,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod app_server_tasks;
 mod claude_tasks;
 mod codex_hidden_state;
 mod codex_tasks;
 mod every_agent;
+mod live_world;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

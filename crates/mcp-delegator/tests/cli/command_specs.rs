@@ -180,7 +180,7 @@ fn schemas_use_only_widely_supported_keywords() {
 fn the_tool_list_matches_its_snapshots_and_is_small() {
     let tools: Vec<Value> = default_specs().iter().map(|spec| default_definition(spec)).collect();
     let size = json!({"tools": tools}).to_string().len();
-    assert!(size <= 12_000, "tools/list has {size} bytes");
+    assert!(size <= 12_100, "tools/list has {size} bytes");
     for tool in &tools {
         assert!(tool["description"].as_str().unwrap().len() <= 2000);
         let name = tool["name"].as_str().unwrap();

@@ -164,9 +164,7 @@ fn an_input_that_is_not_built_is_refused_by_name() {
     for flag in [
         &["--isolation", "worktree"][..],
         &["--carry-dirty"],
-        &["--budget", "5"],
         &["--salvage"],
-        &["--live"],
         &["--on-success", "x"],
         &["--on-failure", "x"],
     ] {

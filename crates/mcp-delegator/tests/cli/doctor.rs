@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use delegator_testkit::codex::{codex_program, world_with_codex};
+use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::{RunOutput, World, output_of};
+use delegator_testkit::stage::Stage;
+use mcp_delegator::commands::doctor::agent_table;
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
@@ -100,14 +103,14 @@ fn everything_that_a_task_needs_is_tried() {
 
 #[test]
 fn a_broken_configuration_is_a_problem_with_its_place_and_fix() {
-    let world = world().config("max_concurrent = 'zero'\n[budget]\nday_tokens = 5\n");
+    let world = world().config("max_concurrent = 'zero'\nworktree_quota_bytes = 5000000\n");
     let run = world.run(["doctor"]);
     assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
     let broken = check(&run, "configuration");
     assert!(broken["message"].as_str().unwrap().contains("config.toml:1:18: max_concurrent"), "{broken}");
     assert!(broken["suggestion"].as_str().unwrap().contains("a whole number from 1 to"), "{broken}");
     let checks = data(&run)["checks"].to_string();
-    assert!(checks.contains("`budget.day_tokens` is not built"), "{checks}");
+    assert!(checks.contains("`worktree_quota_bytes` is not built"), "{checks}");
     assert_eq!(check(&run, "server")["status"], "problem", "it does not start with this configuration");
 }
 
@@ -286,4 +289,28 @@ fn the_program_on_path_is_compared_with_this_one() {
     std::fs::remove_file(&link).unwrap();
     std::os::unix::fs::symlink(codex_program(), &link).unwrap();
     assert!(on_path(folder.path())["message"].as_str().unwrap().contains("another program"));
+}
+
+#[test]
+fn the_page_of_agents_is_up_to_date() {
+    assert_up_to_date("docs/agents.md", &agent_table::page());
+}
+
+#[test]
+fn agents_that_are_not_installed_are_listed_and_no_problem() {
+    let stage = Stage::with_shell_agent(PROGRAM, "echo codex-cli 0.166.0");
+    let data = data(&stage.world.run(["doctor"]));
+    let agents = data["agents"].as_array().unwrap();
+    let agent =
+        |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(
+        (&agent("codex")["is_installed"], &agent("codex")["sandbox"]),
+        (&json!(true), &json!("agent"))
+    );
+    assert_eq!(
+        (&agent("gemini")["is_installed"], &agent("gemini")["sandbox"]),
+        (&json!(false), &json!("enforced"))
+    );
+    let checks = data["checks"].to_string();
+    assert!(!checks.contains("agents.gemini"), "{checks}");
 }

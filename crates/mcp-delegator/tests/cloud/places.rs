@@ -112,6 +112,7 @@ fn common_fields(data: &Value) -> BTreeSet<&str> {
         "labels",
         "thread_id",
         "containment",
+        "sandbox",
         "agent_exit_code",
         "test_results",
         "expected_duration",

@@ -28,7 +28,7 @@ fn respond(client: &mut Client, form: &Value, result: Value) {
     client.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": result}));
 }
 
-/// What the agent was told: `allow` or `deny`.
+/// What the agent received: `allow` or `deny`.
 fn decision(stage: &Stage) -> Value {
     asking_agent::response(stage)["behavior"].clone()
 }

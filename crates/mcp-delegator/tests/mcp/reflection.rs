@@ -320,7 +320,7 @@ fn an_unavailable_input_may_have_its_default_value() {
     let exec = commands.iter().find(|command| command["name"] == "local.exec").unwrap();
     let properties = exec["input_schema"]["properties"].as_object().unwrap();
     let unavailable = words(&exec["unavailable_inputs"]);
-    assert!(unavailable.contains(&"isolation") && unavailable.contains(&"live"), "{unavailable:?}");
+    assert!(unavailable.contains(&"isolation") && unavailable.contains(&"carry_dirty"), "{unavailable:?}");
     let plain = json!({"task": "do it", "idempotency_key": "a"});
     let mut with_defaults = plain.clone();
     let defaults = unavailable.iter().filter(|name| properties[**name].get("default").is_some());
@@ -332,18 +332,15 @@ fn an_unavailable_input_may_have_its_default_value() {
     let second = client.envelope("_codex_local_exec", with_defaults);
     assert_eq!(second["data"]["task_id"], first["data"]["task_id"], "{second}");
     assert_eq!(second["meta"]["replayed"], true, "the same input");
-    for (name, value) in [
-        ("isolation", json!("worktree")),
-        ("live", json!(true)),
-        ("attempts", json!(2)),
-        ("budget", json!(5)),
-    ] {
+    for (name, value) in
+        [("isolation", json!("worktree")), ("carry_dirty", json!(true)), ("attempts", json!(2))]
+    {
         let mut other = plain.clone();
         other[name] = value;
         let refused = client.envelope("_codex_local_exec", other);
         assert_eq!(refused["error"]["code"], "UNSUPPORTED", "{name}: {refused}");
     }
-    let accepted = stage.world.run(["local", "exec", "do it", "--live=false", "--isolation", "none"]);
+    let accepted = stage.world.run(["local", "exec", "do it", "--carry-dirty=false", "--isolation", "none"]);
     assert_eq!(accepted.exit, Some(0), "{accepted:?}");
 }
 

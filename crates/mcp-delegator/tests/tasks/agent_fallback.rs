@@ -81,7 +81,7 @@ fn a_list_of_agents_is_checked_as_a_whole() {
     let stage = stage("exit 0");
     for (args, field, text) in [
         (&["--agent", "codex", "--agent", "codex"][..], "agent", "twice"),
-        (&["--agent", "codex", "--agent", "nobody"], "agent", "is not the name of an agent"),
+        (&["--agent", "codex", "--agent", "unknown"], "agent", "is not the name of an agent"),
         (&["--agent", "codex", "--agent", "second", "--model", "m"], "model", "several are given"),
     ] {
         let refused = stage.world.run([&["local", "exec", "x"], args].concat()).json();

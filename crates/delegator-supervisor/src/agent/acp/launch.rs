@@ -42,7 +42,7 @@ pub(in crate::agent) fn conversation(
         directories,
         resume: request.resume.clone(),
         settings: settings(profile, request, sandbox),
-        permissions: permissions(request, sandbox),
+        permissions: permissions(profile, request, sandbox),
         replays_late: profile.replays_late,
     }))
 }
@@ -51,11 +51,13 @@ fn task_mode(request: &LaunchRequest) -> Mode {
     if request.preview { Mode::ReadOnly } else { request.mode }
 }
 
-/// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits.
-fn permissions(request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
-    let mode = match task_mode(request) {
-        Mode::WorkspaceWrite if sandbox == SandboxKind::Agent => Mode::ReadOnly,
-        mode => mode,
+/// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits. An agent that
+/// ends its turn when it is refused something is refused nothing where we enclose it: what it may not do fails, and it goes on.
+fn permissions(profile: &Profile, request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
+    let mode = match (task_mode(request), sandbox) {
+        (Mode::WorkspaceWrite, SandboxKind::Agent) => Mode::ReadOnly,
+        (_, SandboxKind::Enforced) if profile.refusal_ends_turn => Mode::DangerFullAccess,
+        (mode, _) => mode,
     };
     PermissionPolicy {
         mode,
@@ -67,13 +69,12 @@ fn permissions(request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolic
 
 /// The mode, model and reasoning effort of the session.
 ///
-/// A read-only task runs in the agent's mode for that only where something depends on it. Such modes make an agent plan
-/// instead of answering, and some take its tools away; enclosed, it can use commands that only read.
+/// A read-only task runs in the agent's mode for that only where we do not enclose it. Such modes make an agent plan instead of
+/// answering, and some take its tools away; enclosed, it can use commands that only read.
 fn settings(profile: &Profile, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<AcpSetting> {
-    let needs_own_mode = sandbox != SandboxKind::Enforced || profile.refusal_ends_turn;
     let modes = match task_mode(request) {
         Mode::DangerFullAccess if !request.ask => profile.modes.full_access,
-        Mode::ReadOnly if needs_own_mode => profile.modes.read_only,
+        Mode::ReadOnly if sandbox != SandboxKind::Enforced => profile.modes.read_only,
         _ => profile.modes.asking,
     };
     let model = match profile.model {

@@ -106,7 +106,7 @@ pub(super) fn validate(request: &LaunchRequest, version: CodexVersion) -> Result
     Ok(())
 }
 
-fn push_features(args: &mut ArgList, version: CodexVersion) {
+pub(super) fn push_features(args: &mut ArgList, version: CodexVersion) {
     // Without a connection Codex would otherwise retry forever.
     if version.supports(Ability::UnboundedRetries) {
         args.push(&["--disable", "unbounded_connection_retries"]);
@@ -117,7 +117,12 @@ fn push_features(args: &mut ArgList, version: CodexVersion) {
     }
 }
 
-fn push_settings(args: &mut ArgList, request: &LaunchRequest, version: CodexVersion, trust: ProjectTrust) {
+pub(super) fn push_settings(
+    args: &mut ArgList,
+    request: &LaunchRequest,
+    version: CodexVersion,
+    trust: ProjectTrust,
+) {
     if version.supports(Ability::PlanSetting) {
         args.push_setting("tools.update_plan.enabled", "true");
     }

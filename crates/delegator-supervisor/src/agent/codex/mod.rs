@@ -3,6 +3,7 @@
 //! Only [`super::Agent`] and its shared parts call them. What Codex prints is decoded by `delegator-transcript`, like the
 //! output of every agent.
 
+pub(super) mod app_server;
 mod command_line;
 mod environment;
 mod error_message;
@@ -27,11 +28,12 @@ use std::time::Duration;
 use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 use super::environment::Variables;
 use super::health::HealthCheck;
-use super::launch::LaunchRequest;
+use super::launch::{LaunchRequest, PlanError};
 use super::leftovers::Leftovers;
 use super::probe::{ProbeError, exit_and_output, printed_output};
 use super::threads::ThreadLookup;
 use super::verification::{SandboxRequest, VerifyPlan, VerifyRequest};
+use crate::conversation::ConversationPlan;
 use version::CodexVersion;
 
 pub(super) use command_line::ArgsError;
@@ -67,6 +69,17 @@ pub(super) fn args(
     workdir: impl AsFd,
 ) -> Result<Vec<OsString>, ArgsError> {
     command_line::args(request, CodexVersion::known_or_newest(version), project_trust::project_trust(workdir))
+}
+
+/// The arguments of a run of the app server, and what is said to it.
+pub(super) fn app_server(
+    request: &LaunchRequest,
+    version: Version,
+    workdir: impl AsFd,
+) -> Result<(Vec<OsString>, ConversationPlan), PlanError> {
+    let version = CodexVersion::known_or_newest(version);
+    let args = app_server::args(request, version, project_trust::project_trust(workdir))?;
+    Ok((args, app_server::conversation(request, version)?))
 }
 
 /// An error if this version cannot honour the request.

@@ -223,7 +223,7 @@ fn the_user_is_asked_and_the_answer_is_passed_on_by_its_option() {
         (sent[0]["id"].clone(), sent[0]["result"]["outcome"]["optionId"].clone())
     };
     assert_eq!(answer(1, Some("aa")), (json!(0), json!("aa")));
-    assert_eq!(answer(2, None), (json!("u-1"), json!("r")), "nobody answered");
+    assert_eq!(answer(2, None), (json!("u-1"), json!("r")), "without an answer");
     talk.answer(json!({"stopReason": "end_turn"}));
     assert_eq!(talk.take_steps(), [Step::Withdrawn(QuestionNumber(3)), Step::TurnEnded]);
 }
@@ -281,7 +281,7 @@ fn edits_are_allowed_only_in_the_writable_directories() {
 }
 
 #[test]
-fn what_an_earlier_message_said_about_a_call_counts() {
+fn the_facts_of_an_earlier_message_about_a_call_count() {
     let mut talk = Talk::begun(plan(Mode::ReadOnly, true));
     let announced = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "kind": "edit", "title": "Edit"});
     talk.line(&json!({"jsonrpc": "2.0", "method": "session/update", "params": {"update": announced}}));

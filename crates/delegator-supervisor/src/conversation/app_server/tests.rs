@@ -1,3 +1,5 @@
+//! The conversation with Codex's app server, line by line.
+
 use delegator_domain::question::Question;
 use delegator_transcript::wire::app_server::{ApprovalPolicy, SandboxMode};
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ fn plan() -> AppServerPlan {
             sandbox: Some(SandboxMode::WorkspaceWrite),
             approval_policy: ApprovalPolicy::Never,
         },
-        turn: TurnOptions { effort: Some("high".to_owned()), output_schema: None },
+        turn: TurnOptions { output_schema: Some(json!({"type": "object"})) },
         ask: false,
     }
 }
@@ -115,7 +117,7 @@ fn the_handshake_begins_a_thread_and_a_turn() {
         {"type": "text", "text": "Please do it", "text_elements": []},
         {"type": "localImage", "path": "/a.png"},
     ]);
-    let turn = json!({"threadId": "t", "input": input, "effort": "high"});
+    let turn = json!({"threadId": "t", "input": input, "outputSchema": {"type": "object"}});
     assert_eq!(talk.sent[3], json!({"id": 3, "method": "turn/start", "params": turn}));
     assert_eq!(talk.steps(), [], "the prompt is not accepted yet");
     talk.json(&json!({"id": 3, "result": {"turn": {"id": "turn-1"}}}));

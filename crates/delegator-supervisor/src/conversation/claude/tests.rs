@@ -1,3 +1,5 @@
+//! The conversation with Claude Code, line by line.
+
 use delegator_domain::question::{Answer, OptionKind, Question, QuestionNumber};
 use delegator_domain::task::Mode;
 use delegator_transcript::wire::{Sender, message_of_text};

@@ -278,6 +278,7 @@ impl AcpMapper {
         let details = match text.kind {
             TextKind::Message => {
                 self.turn.has_output = true;
+                self.turn.ends_with_refusal = false;
                 self.turn.set_last_message(&text.text);
                 ItemDetails::AgentMessage { text: Text::owned(text.text) }
             }
@@ -296,6 +297,7 @@ impl AcpMapper {
             None => Box::default(),
         };
         call.merge(&message);
+        self.turn.ends_with_refusal &= call.is_rejected;
         if let Some(todos) = message.todos {
             call.is_plan = true;
             effects.extend(self.update_plan(todos, ids));
@@ -346,7 +348,7 @@ impl AcpMapper {
     fn on_permission_answer(&mut self, id: &RequestId, option: Option<&Text<'_>>) {
         let Some(request) = self.permissions.remove(&key(id)) else { return };
         let is_allowed = option.is_some_and(|option| request.allowing.iter().any(|id| *option == **id));
-        self.turn.has_refusal |= !is_allowed;
+        self.turn.ends_with_refusal |= !is_allowed;
         match self.calls.remove(&request.call_id) {
             Some(CallState::Open(mut call)) => {
                 call.is_rejected |= !is_allowed;

@@ -41,8 +41,8 @@ impl JoinedText {
     pub(super) fn push(&mut self, text: &Text<'_>) {
         let text = text.resolve();
         self.bytes += text.len() as u64;
-        let room = MAX_MESSAGE_BYTES.saturating_sub(self.text.len());
-        self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+        let space = MAX_MESSAGE_BYTES.saturating_sub(self.text.len());
+        self.text.push_str(text.get(..text.floor_char_boundary(space)).unwrap_or_default());
     }
 
     /// The full length, if only the beginning is stored.
@@ -68,9 +68,9 @@ impl Output {
 
     pub(super) fn push(&mut self, text: &str) {
         self.bytes += text.len() as u64;
-        let room = MAX_OUTPUT_END_BYTES.saturating_sub(self.head.len());
+        let space = MAX_OUTPUT_END_BYTES.saturating_sub(self.head.len());
         let (head, rest) =
-            text.split_at(text.floor_char_boundary(if self.tail.is_empty() { room } else { 0 }));
+            text.split_at(text.floor_char_boundary(if self.tail.is_empty() { space } else { 0 }));
         self.head.push_str(head);
         self.tail.push_str(
             rest.get(rest.ceil_char_boundary(rest.len().saturating_sub(MAX_OUTPUT_END_BYTES))..)

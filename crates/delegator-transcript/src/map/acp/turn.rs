@@ -46,8 +46,8 @@ pub(super) struct TurnFacts {
     pub(super) has_failed: bool,
     /// We cancelled it.
     pub(super) is_cancelled: bool,
-    /// A permission was refused.
-    pub(super) has_refusal: bool,
+    /// A permission was refused, and nothing came after the call.
+    pub(super) ends_with_refusal: bool,
     /// The last text that the agent marks as an error or a warning.
     pub(super) remark: Option<String>,
     /// The last message.
@@ -88,8 +88,8 @@ impl TurnFacts {
         }
         let is_zero = result.quota.is_some_and(|quota| quota.is_zero());
         Some(error(match &result.stop_reason {
-            // Cline ends the turn when a permission is refused.
-            StopReason::Cancelled if self.has_refusal && !self.is_cancelled => {
+            // Cline (cancelled), opencode and Qwen Code (end_turn) end the turn when a permission is refused.
+            StopReason::Cancelled | StopReason::EndTurn if self.ends_with_refusal && !self.is_cancelled => {
                 "the agent ended the turn because a permission was refused".to_owned()
             }
             StopReason::Cancelled => return None,

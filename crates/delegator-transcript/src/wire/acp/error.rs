@@ -32,11 +32,16 @@ pub(crate) fn error_code(error: &RpcError<'_>) -> Option<ErrorCode> {
 /// What an error is about of which only the text is known.
 pub(crate) fn code_of_text(text: &str) -> Option<ErrorCode> {
     let text = text.to_lowercase();
+    // Goose without any configuration.
+    if text == "missing provider" {
+        return Some(ErrorCode::Unauthorized);
+    }
     status_in(&text).and_then(|status| status_code(status, &text)).or_else(|| {
         Some(match text.split_once(": ")?.0 {
             "authentication error" => ErrorCode::Unauthorized,
             "rate limit exceeded" if names_usage_limit(&text) => ErrorCode::UsageLimit,
             "rate limit exceeded" => ErrorCode::RateLimit,
+            "cannot connect to api" => ErrorCode::Connection { http_status: None },
             _ => return None,
         })
     })
@@ -191,7 +196,11 @@ mod tests {
             Some(ErrorCode::Unauthorized),
             "401 Incorrect API key provided.",
         ),
-        (r#"{"code":-32603,"message":"Internal error","data":"Missing provider"}"#, None, "Missing provider"),
+        (
+            r#"{"code":-32603,"message":"Internal error","data":"Missing provider"}"#,
+            Some(ErrorCode::Unauthorized),
+            "Missing provider",
+        ),
         (r#"{"code":-32603,"message":"Internal error"}"#, None, "Internal error"),
         (
             r#"{"code":-32602,"message":"Session not found: x","data":{"details":"y"}}"#,
@@ -229,6 +238,7 @@ mod tests {
                 "Failed; retried 5 times Last error: 500 The server had an error.",
                 Some(ErrorCode::Connection { http_status: Some(500) }),
             ),
+            ("Cannot connect to API: Unable to connect.", Some(ErrorCode::Connection { http_status: None })),
             ("There are 401 problems", None),
             ("5000 tokens", None),
         ] {

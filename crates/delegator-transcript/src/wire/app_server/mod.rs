@@ -81,8 +81,10 @@ pub enum Notification<'a> {
     OfThread { thread_id: Text<'a>, event: TurnEvent<'a> },
     /// `configWarning`, `deprecationNotice`, and warnings that name no thread.
     Warning { message: Text<'a> },
-    /// `account/rateLimits/updated`
-    RateLimits,
+    /// `account/rateLimits/updated`: when the limit that is exceeded is reset, in seconds since 1970.
+    RateLimits {
+        exceeded_until: Option<i64>,
+    },
     /// One that says nothing about the work.
     Other { method: Text<'a> },
 }
@@ -164,7 +166,9 @@ fn notification<'a>(method: Text<'a>, params: &Object<'a>) -> Notification<'a> {
             Some(thread_id) => Notification::ThreadStarted { thread_id },
             None => Notification::Other { method },
         },
-        "account/rateLimits/updated" => Notification::RateLimits,
+        "account/rateLimits/updated" => Notification::RateLimits {
+            exceeded_until: params.object("rateLimits").and_then(|limits| exceeded_until(&limits)),
+        },
         "configWarning" | "deprecationNotice" | "guardianWarning" => {
             Notification::Warning { message: warning(params) }
         }
@@ -177,6 +181,13 @@ fn notification<'a>(method: Text<'a>, params: &Object<'a>) -> Notification<'a> {
             None => Notification::Other { method },
         },
     }
+}
+
+/// Of two limits that are exceeded, the one that is reset later counts.
+fn exceeded_until(limits: &Object<'_>) -> Option<i64> {
+    let windows = ["primary", "secondary"].into_iter().filter_map(|window| limits.object(window));
+    let is_exceeded = |window: &Object<'_>| window.first(&["usedPercent"], Value::integer) >= Some(100);
+    windows.filter(is_exceeded).filter_map(|window| window.first(&["resetsAt"], Value::integer)).max()
 }
 
 fn warning<'a>(params: &Object<'a>) -> Text<'a> {

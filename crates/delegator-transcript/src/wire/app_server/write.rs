@@ -101,8 +101,6 @@ pub struct ThreadOptions {
 #[serde(rename_all = "camelCase")]
 pub struct TurnOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub effort: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
@@ -213,7 +211,6 @@ pub fn clean_background_terminals(id: i64, thread_id: &str) -> Vec<u8> {
 #[serde(rename_all = "camelCase")]
 pub enum Approval {
     Accept,
-    AcceptForSession,
     /// The turn goes on without it.
     Decline,
 }
@@ -239,7 +236,7 @@ pub fn refuse_permissions(id: &RequestId) -> Vec<u8> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnswer {
     pub question_id: String,
-    /// Empty if nobody answered.
+    /// Empty without an answer.
     pub texts: Vec<String>,
 }
 

@@ -7,70 +7,95 @@ use delegator_engine::{
     sandbox_advice,
 };
 
+use super::agent_table::AgentRow;
 use super::check::Check;
 use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, variables};
 use crate::error::{AppError, ErrorCode};
 
-/// The checks of all agents. Those of the built-in agent are named `agent`, `sign_in` and `sandbox`.
-pub fn checks(context: &Context<'_>) -> Vec<Check> {
+/// What was found out about the agents.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Those of the default agent are named `agent`, `sign_in` and `sandbox`.
+    pub checks: Vec<Check>,
+    pub agents: Vec<AgentRow>,
+}
+
+/// Examines all agents. One that is built in and neither configured nor installed is listed, but is no problem: no
+/// user needs all of them.
+pub fn examine(context: &Context<'_>) -> Findings {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
-        return vec![Check::warning("agent", "not checked, because the state directory is unknown", "")];
+        let check = Check::warning("agent", "not checked, because the state directory is unknown", "");
+        return Findings { checks: vec![check], agents: Vec::new() };
     };
     let variables = variables(context);
     let enclosure = engine.probe_enclosure(context.config.settings.enclosure, &variables);
-    let (mut checks, mut protocols) = (vec![enclosure_check(&enclosure)], Vec::new());
+    let mut findings = Findings { checks: vec![enclosure_check(&enclosure)], agents: Vec::new() };
+    let mut protocols = Vec::new();
     for name in context.config.agent_names() {
         let Some(configured) = context.config.agent(name) else { continue };
-        checks.extend(agent_checks(context, &engine, &configured, &variables, enclosure.is_ok()));
-        if !protocols.contains(&configured.protocol) {
+        let (row, checks) = examine_agent(context, &engine, &configured, &variables, enclosure.is_ok());
+        let is_installed = row.is_installed;
+        let is_wanted = name == DEFAULT_AGENT || context.config.settings.agents.contains_key(name);
+        findings.agents.push(row);
+        if is_wanted {
+            findings.checks.extend(checks);
+        } else if is_installed {
+            findings.checks.extend(checks.into_iter().map(Check::at_most_warning));
+        }
+        if (is_wanted || is_installed) && !protocols.contains(&configured.protocol) {
             protocols.push(configured.protocol);
             let found = check_environment(configured.protocol, &variables);
-            checks.extend(found.map(|found| health(subject_name(found.subject).to_owned(), found)));
+            findings.checks.extend(found.map(|found| health(subject_name(found.subject).to_owned(), found)));
         }
     }
-    checks
+    findings
 }
 
-fn agent_checks(
+fn examine_agent(
     context: &Context<'_>,
     engine: &Engine,
     configured: &ConfiguredAgent,
     variables: &Variables,
     can_enclose: bool,
-) -> Vec<Check> {
-    let is_built_in = configured.name == DEFAULT_AGENT;
-    let check_name = |what: &str| match (is_built_in, what) {
+) -> (AgentRow, Vec<Check>) {
+    let is_default = configured.name == DEFAULT_AGENT;
+    let check_name = |what: &str| match (is_default, what) {
         (true, what) => what.to_owned(),
         (false, "agent") => format!("agents.{}", configured.name),
         (false, what) => format!("agents.{}.{what}", configured.name),
     };
     let name = check_name("agent");
+    let row = AgentRow::missing(configured);
     let agent = match engine.locate_agent(configured, &context.process.current_dir, variables) {
         Ok(agent) => agent,
-        Err(error) => return vec![Check::failed(context, name, AppError::from(error))],
+        Err(error) => return (row, vec![Check::failed(context, name, AppError::from(error))]),
     };
+    let version = agent.version.or_else(|| engine.agent_version(&agent, variables));
+    let agent = Agent { version, ..agent };
+    let version = version.map(|(major, minor, patch)| format!("{major}.{minor}.{patch}"));
+    let sign_in = engine.check_sign_in(configured, &agent, variables);
+    let is_signed_in = sign_in.as_ref().filter(|found| found.subject == HealthSubject::SignIn);
+    let is_signed_in = is_signed_in.map(|found| found.status == HealthStatus::Ok);
+    let row = AgentRow { is_installed: true, version, is_signed_in, ..row };
     if agent.sandbox(Mode::default()) == SandboxKind::Enforced && !can_enclose {
         let message = "its tasks are refused, because nothing enforces their mode; see enclosure";
         let suggestion = format!("Install bubblewrap, or set {name}.unsandboxed to true to accept that.");
-        return vec![Check::warning(name, message, suggestion)];
+        return (row, vec![Check::warning(name, message, suggestion)]);
     }
-    let version = agent.version.or_else(|| engine.agent_version(&agent, variables));
-    let agent = Agent { version, ..agent };
     let (status, message) = agent.describe_program();
     let mut checks = vec![match status {
         HealthStatus::Ok => Check::ok(name, message),
         _ => Check::warning(name, message, "If tasks fail, install a tested version."),
     }];
-    let sign_in = engine.check_sign_in(configured, &agent, variables);
     let is_usable = sign_in.as_ref().is_none_or(|found| found.subject != HealthSubject::Configuration);
     checks.extend(sign_in.map(|found| health(check_name(subject_name(found.subject)), found)));
     // With an invalid configuration the agent runs no command, which would look like a problem of the sandbox.
     if agent.protocol == AgentProtocol::CodexExec && is_usable {
         checks.push(sandbox(check_name("sandbox"), engine, &agent, variables));
     }
-    checks
+    (row, checks)
 }
 
 /// Whether agents without a sandbox of their own can be enclosed here.

@@ -51,6 +51,12 @@ impl Check {
         Check { status: Status::Problem, suggestion, code: Some(code), ..Check::ok(name, message) }
     }
 
+    /// The same finding about something that is not needed.
+    pub fn at_most_warning(self) -> Check {
+        let is_problem = self.status == Status::Problem;
+        Check { status: if is_problem { Status::Warning } else { self.status }, code: None, ..self }
+    }
+
     /// A problem with the suggestion of the error that caused it.
     pub fn failed(context: &Context<'_>, name: impl Into<String>, error: AppError) -> Check {
         let syntax = context.screen.presentation.call_syntax();

@@ -27,7 +27,7 @@ use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
 use crate::commands::local::agent_candidates::locate_agents;
 use crate::error::{AppError, ErrorCode};
-use crate::input::agent_selection::select_agent;
+use crate::input::agent_selection::{running_agent, select_agent};
 use crate::output::data::task as task_data;
 use crate::output::data::task::{OutputExcerpt, TaskResult};
 use crate::output::data::warnings;
@@ -121,6 +121,7 @@ pub fn build_submission(
         (None, Some(task)) => vec![task.agent.as_str()],
         (None, None) => vec![DEFAULT_AGENT],
     };
+    let names: Vec<&str> = names.into_iter().map(|name| running_agent(name, request.agent.live)).collect();
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
         agents.map_err(|problem| AppError::from_problems(vec![problem]))
@@ -155,7 +156,7 @@ pub fn build_submission(
         running_sec: None,
     };
     let settings = Settings {
-        budgets: config.settings.budget.of_task(task_caps, &labels),
+        budgets: config.settings.budgets(task_caps, &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)

@@ -183,7 +183,7 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
                     arguments[input] = declared.get("default").cloned().unwrap_or_default();
                 }
                 equals(&session.json("_codex_local_exec", arguments.clone()), "/status", "ok");
-                arguments["live"] = json!(true);
+                arguments["carry_dirty"] = json!(true);
                 equals(&session.json("_codex_local_exec", arguments), "/error/code", "UNSUPPORTED");
             },
         ),

@@ -56,8 +56,7 @@ fn each_agent_is_set_to_the_mode_of_the_task() {
         assert_eq!(set(Mode::ReadOnly, own), read_only, "{name}: nothing encloses it");
         assert_eq!(set(Mode::WorkspaceWrite, enclosed), writing, "{name}");
         assert_eq!(set(Mode::DangerFullAccess, None), full, "{name}");
-        let needs_own_mode = profile(name).refusal_ends_turn || profile(name).has_sandbox;
-        let expected = if needs_own_mode { read_only } else { writing };
+        let expected = if profile(name).has_sandbox { read_only } else { writing };
         assert_eq!(set(Mode::ReadOnly, enclosed), expected, "{name}: enclosed");
         let asked = LaunchRequest { ask: true, ..in_mode(Mode::DangerFullAccess) };
         assert_eq!(settings_of(name, &asked, None).join(" "), writing, "{name}: the user is asked");
@@ -84,7 +83,7 @@ fn model_and_effort_are_passed_as_the_agent_takes_them() {
 fn opencode_is_made_to_ask_only_if_an_answer_is_needed() {
     let is_asking = |request: &LaunchRequest, sandbox| {
         let variables = set_variables("opencode", request, sandbox);
-        variables.iter().any(|(name, _)| name == "OPENCODE_CONFIG_CONTENT")
+        variables.iter().any(|(name, _)| name == "OPENCODE_PERMISSION")
     };
     let writing = in_mode(Mode::WorkspaceWrite);
     assert!(!is_asking(&writing, SandboxKind::Enforced));
@@ -101,6 +100,14 @@ fn an_agent_with_its_own_sandbox_may_not_leave_it() {
     let enforced = policy(Mode::WorkspaceWrite, SandboxKind::Enforced);
     assert_eq!((enforced.mode, enforced.is_enforced), (Mode::WorkspaceWrite, true));
     assert_eq!(policy(Mode::DangerFullAccess, SandboxKind::None).mode, Mode::DangerFullAccess);
+}
+
+#[test]
+fn an_enclosed_agent_that_would_end_its_turn_is_refused_nothing() {
+    let policy = |name, sandbox| planned(name, &in_mode(Mode::ReadOnly), sandbox).permissions.mode;
+    assert_eq!(policy("qwen", SandboxKind::Enforced), Mode::DangerFullAccess);
+    assert_eq!(policy("qwen", SandboxKind::None), Mode::ReadOnly);
+    assert_eq!(policy("gemini", SandboxKind::Enforced), Mode::ReadOnly);
 }
 
 #[test]

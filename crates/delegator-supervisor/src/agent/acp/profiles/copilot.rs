@@ -1,4 +1,4 @@
-//! GitHub Copilot CLI.
+//! GitHub Copilot CLI. It ends its turn when a permission is refused.
 
 use super::super::profile::{ModelInput, Modes, Profile, ProgramBehind, SignIn};
 use super::{generic, mode};
@@ -48,6 +48,7 @@ pub(super) const PROFILE: Profile = Profile {
     model: ModelInput::Variable("COPILOT_MODEL"),
     has_plan: false,
     has_exit_codes: true,
+    refusal_ends_turn: true,
     sign_in: SignIn { command: Some("copilot login"), variables: &[], files: &[] },
     ..generic::PROFILE
 };

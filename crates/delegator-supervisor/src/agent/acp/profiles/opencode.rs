@@ -16,11 +16,13 @@ pub(super) const PROFILE: Profile = Profile {
     ]),
     args: &["acp"],
     set_variables: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
-    asking_variables: &[("OPENCODE_CONFIG_CONTENT", r#"{"permission":{"edit":"ask","bash":"ask"}}"#)],
+    // It is merged into the permissions of its configuration.
+    asking_variables: &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask"}"#)],
     own_variables: &[
         "OPENCODE_CONFIG",
         "OPENCODE_CONFIG_DIR",
         "OPENCODE_CONFIG_CONTENT",
+        "OPENCODE_PERMISSION",
         "XDG_CONFIG_HOME",
         "XDG_DATA_HOME",
         "XDG_STATE_HOME",

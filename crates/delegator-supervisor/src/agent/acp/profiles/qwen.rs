@@ -1,4 +1,5 @@
-//! Qwen Code. Its first mode lets a model decide about permissions, so another one is always set.
+//! Qwen Code. Its first mode lets a model decide about permissions, so another one is always set. It ends its turn when a
+//! permission is refused.
 
 use super::super::profile::{Modes, Profile, ProgramBehind, SignIn};
 use super::{generic, mode};
@@ -24,6 +25,7 @@ pub(super) const PROFILE: Profile = Profile {
     modes: Modes { asking: &[mode("default")], read_only: &[mode("plan")], full_access: &[mode("yolo")] },
     has_plan: false,
     has_exit_codes: true,
+    refusal_ends_turn: true,
     sign_in: SignIn {
         command: Some("qwen auth"),
         variables: &["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],

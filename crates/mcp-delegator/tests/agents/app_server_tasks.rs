@@ -1,0 +1,129 @@
+//! The real app server of Codex: messages, approvals, cancelling, threads.
+
+use delegator_testkit::fake_model::codex_config;
+use delegator_testkit::scripted_model::Action;
+use delegator_testkit::stage::wait_until;
+use serde_json::json;
+
+use crate::live_world::{LiveWorld, input_tokens, thread_of};
+
+fn live_world() -> LiveWorld {
+    let steered = vec![vec![Action::Say("Steered.")]];
+    LiveWorld::new("codex-app-server", vec![("steered", steered)], |world, model| {
+        world.write("home/.codex/config.toml", &codex_config(model.port));
+        world
+    })
+}
+
+#[test]
+fn a_message_is_steered_into_the_running_turn() {
+    let live = live_world();
+    let id = live.exec("gate", &["--mode", "workspace-write"]);
+    live.wait_for_command();
+    let sent = live.world.run(["send", &id, "Please do [script steered].", "--now"]).json();
+    assert_eq!(sent["ok"], true, "{sent}");
+    wait_until("the message is accepted", || {
+        let status = live.world.run(["local", "status", &id]).json();
+        status["data"]["tasks"][0]["messages"]["accepted_count"] == 1
+    });
+    live.world.write("project/go", "");
+    let data = live.wait(&id);
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("completed"), &json!("Steered.")),
+        "{data:#}"
+    );
+    assert_eq!(data["messages"]["items"][0]["state"], "accepted", "{data:#}");
+}
+
+#[test]
+fn a_message_begins_the_next_turn() {
+    let live = live_world();
+    let id = live.exec("gate", &["--mode", "workspace-write"]);
+    live.wait_for_command();
+    live.world.run(["send", &id, "Please do [script second]."]).json();
+    live.world.write("project/go", "");
+    let data = live.wait(&id);
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("completed"), &json!("Second.")),
+        "{data:#}"
+    );
+    assert_eq!(data["messages"]["items"][0]["state"], "accepted", "{data:#}");
+}
+
+#[test]
+fn an_approval_travels_to_the_user_and_back() {
+    for (option, is_written) in [("allow_once", true), ("reject_once", false)] {
+        let outside = "outside";
+        let live = LiveWorld::new("codex", Vec::new(), |world, _| world);
+        let path = live.world.home().join(outside);
+        let escalate = vec![
+            vec![Action::RunUnsandboxed(format!("touch {}", path.display()))],
+            vec![Action::Say("Tried.")],
+        ];
+        let live = LiveWorld::new("codex", vec![("escalate", escalate)], |world, model| {
+            world.write("home/.codex/config.toml", &codex_config(model.port));
+            world
+        });
+        let id = live.exec("escalate", &["--mode", "workspace-write", "--live", "--ask"]);
+        let question = live.open_question();
+        assert_eq!(question["kind"], "permission", "{question}");
+        let detail = question["detail"].as_str().unwrap();
+        assert!(detail.contains("touch ") && detail.contains("because: the test needs it"), "{question}");
+        live.answer(&id, option);
+        let data = live.wait(&id);
+        assert_eq!(
+            (&data["state"], &data["final_message"]),
+            (&json!("completed"), &json!("Tried.")),
+            "{data:#}"
+        );
+        assert_eq!(path.exists(), is_written, "{option}: {data:#}");
+    }
+}
+
+#[test]
+fn cancelling_ends_the_command_of_the_turn() {
+    let live = live_world();
+    let id = live.exec("wait", &["--mode", "workspace-write"]);
+    live.wait_for_command();
+    live.world.run(["local", "cancel", &id]).json();
+    let data = live.wait(&id);
+    assert_eq!(data["state"], "cancelled", "{data:#}");
+    let output = live.world.run(["logs", &id, "--raw"]).stdout;
+    assert!(
+        output.contains("turn/interrupt") && output.contains("thread/backgroundTerminals/clean"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_thread_is_resumed_by_the_app_server() {
+    let live = live_world();
+    let first = live.wait(&live.exec("write", &["--mode", "workspace-write"]));
+    let thread = thread_of(&first);
+    let id = first["task_id"].as_str().unwrap();
+    for _ in ["once", "and again"] {
+        let args = ["local", "resume", "Please do [script second].", "--task-id", id];
+        let resumed = live.world.run(args).json();
+        let resumed = resumed["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{resumed}")).to_owned();
+        let data = live.wait(&resumed);
+        assert_eq!(
+            (&data["state"], &data["final_message"]),
+            (&json!("completed"), &json!("Second.")),
+            "{data:#}"
+        );
+        assert_eq!(thread_of(&data), thread);
+        assert_eq!(
+            input_tokens(&data),
+            input_tokens(&first) / 2,
+            "one call of the model instead of two: {data:#}"
+        );
+    }
+    let unknown = "01900000-0000-7000-8000-000000000000";
+    let refused = live
+        .world
+        .run(["local", "resume", "x", "--thread-id", unknown, "--agent", "codex-app-server"])
+        .json();
+    assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
+}
