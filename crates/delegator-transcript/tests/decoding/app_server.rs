@@ -154,9 +154,6 @@ fn a_limit_that_is_exceeded_has_the_time_of_its_reset() {
         )
     };
     let resets_at = |primary, secondary| summarize(limits(primary, secondary).as_bytes()).limit_resets_at;
-    assert_eq!(
-        [resets_at(43, 7), resets_at(100, 7), resets_at(100, 101)],
-        [None, Some(10), Some(20)],
-    );
+    assert_eq!([resets_at(43, 7), resets_at(100, 7), resets_at(100, 101)], [None, Some(10), Some(20)],);
     assert_eq!(report("task").limit_resets_at, None);
 }

@@ -79,7 +79,8 @@ impl Talk {
         talk.json(&json!({"id": 1, "result": {}}));
         talk.json(&json!({"id": 2, "result": {"thread": {"id": "t"}}}));
         talk.json(&json!({"id": 3, "result": {"turn": {"id": "turn-1"}}}));
-        (talk.sent(), talk.steps());
+        talk.sent();
+        talk.steps();
         talk
     }
 

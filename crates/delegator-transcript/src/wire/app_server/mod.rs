@@ -82,9 +82,7 @@ pub enum Notification<'a> {
     /// `configWarning`, `deprecationNotice`, and warnings that name no thread.
     Warning { message: Text<'a> },
     /// `account/rateLimits/updated`: when the limit that is exceeded is reset, in seconds since 1970.
-    RateLimits {
-        exceeded_until: Option<i64>,
-    },
+    RateLimits { exceeded_until: Option<i64> },
     /// One that says nothing about the work.
     Other { method: Text<'a> },
 }

@@ -178,7 +178,7 @@ fn queue(context: &Context<'_>) -> Option<Check> {
     let names: Vec<&str> = pauses.iter().map(|pause| pause.agent.as_str()).collect();
     let first = names.first()?;
     let message = format!("no queued task of these agents starts for now: {}", names.join(", "));
-    Some(Check::warning("queue", message, &format!("Run: mcp-delegator queue resume --agent {first}")))
+    Some(Check::warning("queue", message, format!("Run: mcp-delegator queue resume --agent {first}")))
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -170,10 +170,11 @@ impl Server {
             let (sender, mut open) = watch::channel(Vec::new());
             let wait = wait_for_tasks(&self.wait_thread, engine, waiting, progress, Some(sender));
             let asks = async {
-                match open.wait_for(|open| question_responses::has_new(open, request)).await {
-                    Ok(open) => question_responses::input_required(&open, request),
+                let new = open.wait_for(|open| question_responses::has_new(open, request)).await;
+                match new.ok().map(|open| question_responses::input_required(&open, request)) {
+                    Some(question) => question,
                     // The wait is over, which ends the call.
-                    Err(_) => std::future::pending().await,
+                    None => std::future::pending().await,
                 }
             };
             tokio::select! {
