@@ -17,6 +17,7 @@ pub(crate) mod received_signals;
 mod retry_write;
 mod run_ports;
 pub(crate) mod summary;
+mod supervisor_log;
 pub(crate) mod supervisor_process;
 pub(crate) mod task_report;
 mod user_dialogue;

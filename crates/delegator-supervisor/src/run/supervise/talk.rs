@@ -6,7 +6,7 @@ use delegator_domain::message::{Delivery, QueuedMessage};
 use delegator_domain::question::{Answer, AnswerOption, Question, QuestionNumber};
 
 use super::super::ending::Ending;
-use super::super::ports::{MessageOutcome, QuestionEnd};
+use super::super::ports::{LogAction, MessageOutcome, QuestionEnd};
 use super::Run;
 use crate::conversation::{Control, Step};
 use crate::verdict::Cause;
@@ -147,6 +147,7 @@ impl Run<'_> {
                 self.ports.on_message_settled(message, MessageOutcome::Refused { reason });
             }
             Step::TurnEnded => {
+                self.ports.on_log(LogAction::IdleDetected);
                 self.talk.waiting_since = Some(now);
                 if let Some(ending) = &mut self.ending {
                     ending.turn_ended(now);
@@ -155,6 +156,10 @@ impl Run<'_> {
             Step::Working => {
                 self.talk.waiting_since = None;
                 self.finishing = None;
+            }
+            Step::Done => {
+                self.ports.on_log(LogAction::DoneDetected);
+                self.talk.is_over = true;
             }
             Step::Over => self.talk.is_over = true,
         }
