@@ -117,7 +117,7 @@ struct Run<'a> {
     machine_tasks_at_count: u64,
     thread_reported: bool,
     prompt_reported: bool,
-    last_snapshot_bytes: Option<(u64, u64)>,
+    last_snapshot_counts: Option<(u64, u64, u64)>,
     last_snapshot_at: Option<Duration>,
     /// The percentage of the last snapshot.
     percent: Option<Percent>,
