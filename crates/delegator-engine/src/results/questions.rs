@@ -76,8 +76,8 @@ fn find(
         0 => Err(EngineError::NoOpenQuestion { task: id.clone(), state: task.state }),
         1 => Ok(open.swap_remove(0)),
         _ => {
-            let numbers = open.iter().map(|found| found.question.number).collect();
-            Err(EngineError::SeveralQuestions { task: id.clone(), numbers })
+            let questions = open.into_iter().map(|found| found.question).collect();
+            Err(EngineError::SeveralQuestions { task: id.clone(), questions })
         }
     }
 }
