@@ -5,7 +5,7 @@
 
 use delegator_domain::message::Delivery;
 use delegator_domain::task::TaskId;
-use delegator_engine::{Capabilities, EngineError, MAX_MESSAGE_BYTES, SentMessage};
+use delegator_engine::{Capabilities, ConversationError, EngineError, MAX_MESSAGE_BYTES, SentMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,13 +110,16 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
 
 /// The error, with what the user can do instead if the agent takes no further message in this task.
 fn refusal(error: EngineError, id: &TaskId, has_threads: bool) -> AppError {
-    let is_final = matches!(error, EngineError::NoMessages { .. } | EngineError::AlreadyEnded { .. });
+    let is_final = matches!(
+        error,
+        EngineError::Conversation(ConversationError::NoMessages { .. }) | EngineError::AlreadyEnded { .. }
+    );
     let error = AppError::from(error);
     match (is_final, has_threads) {
         (false, _) => error,
         (true, true) => error.suggest(Suggestion::with_call(
             "Continue its thread when the task has ended: {call}",
-            NextCall::new(&["local", "resume"]).with("task_id", id.as_str()).with("task", "…"),
+            NextCall::new(&["local", "resume"]).with("task", "…").with("task_id", id.as_str()),
         )),
         (true, false) => error.suggest("Submit the text as a new task: the agent has no threads."),
     }

@@ -2,7 +2,7 @@
 
 use delegator_domain::question::{Question, QuestionState};
 use delegator_domain::task::TaskId;
-use delegator_engine::{AnswerProblem, EngineError};
+use delegator_engine::{AnswerProblem, ConversationError};
 use delegator_registry::StoredQuestion;
 use serde_json::Value;
 
@@ -13,33 +13,34 @@ use crate::output::data::task::truncate_chars;
 /// Characters of a question's title, or of an answer, in an error.
 const MAX_LISTED_TITLE_CHARS: usize = 60;
 
-pub(super) fn conversation_error(error: EngineError, message: String) -> AppError {
+pub(super) fn conversation_error(error: ConversationError, message: String) -> AppError {
     match error {
-        EngineError::NoMessages { agent } => {
+        ConversationError::NoMessages { agent } => {
             AppError::new(ErrorCode::Unsupported, message).context("agent", agent)
         }
-        EngineError::NotSteerable { agent } => AppError::new(ErrorCode::Unsupported, message)
+        ConversationError::NotSteerable { agent } => AppError::new(ErrorCode::Unsupported, message)
             .context("agent", agent)
             .context("field", "now")
             .suggest("Remove {input:now}: the agent gets the message as its next turn."),
-        EngineError::MessageTooLong { .. } => AppError::new(ErrorCode::InvalidValue, message)
+        ConversationError::MessageTooLong { .. } => AppError::new(ErrorCode::InvalidValue, message)
             .context("field", "text")
             .suggest("Write the text to a file in the working directory, and send the name of the file."),
-        EngineError::TooManyMessages { task, .. } => AppError::new(ErrorCode::NotReady, message)
+        ConversationError::TooManyMessages { task, .. } => AppError::new(ErrorCode::NotReady, message)
             .context("task_id", task.as_str())
             .suggest("Repeat the call when the agent has taken some of them."),
-        EngineError::NoOpenQuestion { task, state } => AppError::new(ErrorCode::WrongState, message)
+        ConversationError::NoOpenQuestion { task, state } => AppError::new(ErrorCode::WrongState, message)
             .context("state", state.public_name())
             .context("task_id", task.as_str())
             .suggest(see_status(&task)),
-        EngineError::UnknownQuestion { task, number } => AppError::new(ErrorCode::NotFound, message)
+        ConversationError::UnknownQuestion { task, number } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
             .context("question_number", number.0)
             .suggest(see_status(&task)),
-        EngineError::SeveralQuestions { task, questions } => several_questions(message, &task, &questions),
-        EngineError::QuestionClosed { task, question } => question_closed(message, &task, &question),
-        EngineError::InvalidAnswer { question, problem } => invalid_answer(&question, &problem),
-        _ => AppError::new(ErrorCode::Internal, message),
+        ConversationError::SeveralQuestions { task, questions } => {
+            several_questions(message, &task, &questions)
+        }
+        ConversationError::QuestionClosed { task, question } => question_closed(message, &task, &question),
+        ConversationError::InvalidAnswer { question, problem } => invalid_answer(&question, &problem),
     }
 }
 
