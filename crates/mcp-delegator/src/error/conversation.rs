@@ -7,11 +7,7 @@ use delegator_registry::StoredQuestion;
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::data::task::truncate_chars;
-
-/// Characters of a question's title, or of an answer, in an error.
-const MAX_LISTED_TITLE_CHARS: usize = 60;
+use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 
 pub(super) fn conversation_error(error: ConversationError, message: String) -> AppError {
     match error {
@@ -52,7 +48,7 @@ fn see_status(task: &TaskId) -> Suggestion {
 fn several_questions(message: String, task: &TaskId, questions: &[Question]) -> AppError {
     let numbers: Vec<Value> = questions.iter().map(|question| question.number.0.into()).collect();
     let listed = questions.iter().map(|question| {
-        let title = truncate_chars(&question.title, MAX_LISTED_TITLE_CHARS);
+        let title = truncate_text(&question.title);
         format!("{} ({title})", question.number.0)
     });
     let listed = listed.collect::<Vec<_>>().join(", ");
@@ -72,7 +68,7 @@ fn question_closed(message: String, task: &TaskId, question: &StoredQuestion) ->
     let text = answer.and_then(|answer| answer.text.as_deref());
     let message = match text.or(option) {
         Some(given) => {
-            let given = truncate_chars(given, MAX_LISTED_TITLE_CHARS);
+            let given = truncate_text(given);
             format!("Question {number} of task {task} is answered already: {given}.")
         }
         None => message,

@@ -164,7 +164,9 @@ impl ChatStage {
             agent.display()
         );
         stage.world.write("home/.config/mcp-delegator/config.toml", &config);
-        let task = stage.exec(&["--agent", "chat", "--skip-git-repo-check"]);
+        // The agent prints nothing until the queue is full.
+        let limits = ["--idle-timeout-sec", "3600", "--hard-timeout-sec", "3600"];
+        let task = stage.exec(&[&["--agent", "chat", "--skip-git-repo-check"][..], &limits].concat());
         ChatStage { stage, state_dir, task }
     }
 
