@@ -118,7 +118,7 @@ fn refusal(error: EngineError, id: &TaskId, has_threads: bool) -> AppError {
     match (is_final, has_threads) {
         (false, _) => error,
         (true, true) => error.suggest(Suggestion::with_call(
-            "Continue its thread when the task has ended: {call}",
+            "Continue its thread with another task: {call}",
             NextCall::new(&["local", "resume"]).with("task", "…").with("task_id", id.as_str()),
         )),
         (true, false) => error.suggest("Submit the text as a new task: the agent has no threads."),
