@@ -19,8 +19,8 @@ pub enum ConversationError {
     NoOpenQuestion { task: TaskId, state: State },
     #[error("task {task} has no question {}", number.0)]
     UnknownQuestion { task: TaskId, number: QuestionNumber },
-    #[error("task {task} has {} open questions", numbers.len())]
-    SeveralQuestions { task: TaskId, numbers: Vec<QuestionNumber> },
+    #[error("task {task} has {} open questions", questions.len())]
+    SeveralQuestions { task: TaskId, questions: Vec<Question> },
     #[error("question {} of task {task} is not open: it is {}", question.question.number.0, question.state.name())]
     QuestionClosed { task: TaskId, question: Box<StoredQuestion> },
     #[error("the answer {problem}")]
@@ -30,9 +30,9 @@ pub enum ConversationError {
 /// Why an answer does not fit its question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerProblem {
-    #[error("is none of its options")]
+    #[error("is not an option of the question")]
     UnknownOption { given: String },
-    #[error("cannot be a text: the question has options only")]
+    #[error("is not accepted: the question has only options")]
     NoFreeText,
     #[error("is empty")]
     Empty,

@@ -80,8 +80,8 @@ fn find(
         0 => Err(ConversationError::NoOpenQuestion { task: id.clone(), state: task.state }.into()),
         1 => Ok(open.swap_remove(0)),
         _ => {
-            let numbers = open.iter().map(|found| found.question.number).collect();
-            Err(ConversationError::SeveralQuestions { task: id.clone(), numbers }.into())
+            let questions = open.into_iter().map(|found| found.question).collect();
+            Err(ConversationError::SeveralQuestions { task: id.clone(), questions }.into())
         }
     }
 }

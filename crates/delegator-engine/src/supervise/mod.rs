@@ -18,6 +18,7 @@ mod retry_write;
 mod run_ports;
 pub(crate) mod salvage;
 pub(crate) mod summary;
+mod supervisor_log;
 pub(crate) mod supervisor_process;
 pub(crate) mod task_report;
 mod user_dialogue;

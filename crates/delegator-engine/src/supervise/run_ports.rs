@@ -18,11 +18,13 @@ use delegator_domain::task::{TaskEnd, TaskId};
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{
-    ActionPhase, AgentAction, CancelRequest, MessageOutcome, Ports, QuestionEnd, RunResult, Snapshot, Stream,
+    ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Ports, QuestionEnd, RunResult,
+    Snapshot, Stream,
 };
 
 use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
 use super::received_signals::EndSignals;
+use super::supervisor_log::SupervisorLog;
 use super::user_dialogue::{Supervised, UserDialogue, settle_message};
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
@@ -49,6 +51,7 @@ pub(crate) struct TaskPorts {
     /// The change mark of the registry when the row was last read.
     pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
     pub(crate) dialogue: UserDialogue,
+    pub(crate) log: SupervisorLog,
     /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
     /// When the agent's commands and patches ran.
@@ -184,6 +187,10 @@ impl Ports for TaskPorts {
 
     fn answers(&self) -> Vec<(QuestionNumber, Answer)> {
         self.with_attempt(|task| self.dialogue.answers(task))
+    }
+
+    fn on_log(&self, action: LogAction) {
+        self.log.append(&self.dir, action, self.engine.now_ms());
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

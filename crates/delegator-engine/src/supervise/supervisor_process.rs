@@ -29,6 +29,7 @@ use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
 use super::salvage::{Salvage, salvage};
 use super::summary::one_sentence_summary;
+use super::supervisor_log::SupervisorLog;
 use super::task_report::{Record, tokens};
 use super::user_dialogue::UserDialogue;
 use super::{enclosure, error_locations, niceness, wake_socket};
@@ -99,6 +100,7 @@ pub(crate) fn supervise_task(
         engine: engine.clone(),
         last_read_mark: Cell::new(None),
         dialogue: UserDialogue::default(),
+        log: SupervisorLog::default(),
         observation: RefCell::new(None),
         times: RefCell::default(),
         observed: RefCell::new(None),

@@ -58,6 +58,8 @@ pub enum TaskFile {
     RestorePoint,
     /// What clients received about handles of this task, append-only.
     Handles,
+    /// What the supervisor noted about its agent, append-only.
+    SupervisorLog,
 }
 
 impl TaskFile {
@@ -82,6 +84,7 @@ impl TaskFile {
             TaskFile::TemporaryDir => "temporary.path",
             TaskFile::RestorePoint => "restore-point.json",
             TaskFile::Handles => "handles.jsonl",
+            TaskFile::SupervisorLog => "supervisor.jsonl",
         }
     }
 }
@@ -177,7 +180,7 @@ impl TaskDir {
         files.into_iter().any(|which| self.file(which).exists()) || self.has_messages()
     }
 
-    /// Opens a file for appending (`Events`, `Stderr`, `Handles`).
+    /// Opens a file for appending (`Events`, `Stderr`, `Handles`, `SupervisorLog`).
     pub fn open_append(&self, which: TaskFile) -> Result<File, RegistryError> {
         let path = self.file(which);
         durable::open_private(&path, fs::OpenOptions::new().append(true).create(true))

@@ -46,7 +46,7 @@ impl IdleQueue {
         match event {
             Event::Idle(IdleEvent::Done) => {
                 self.state = AgentState::Done;
-                out.report(Step::Over);
+                out.report(Step::Done);
             }
             Event::Idle(IdleEvent::Idle) if self.state != AgentState::Done => {
                 self.state = AgentState::Idle;
@@ -118,7 +118,7 @@ mod tests {
         let mut idle = IdleQueue::new("task".to_owned());
         assert_eq!(after(&mut idle, r#"{"type":"idle"}"#), [Step::TurnEnded]);
         assert_eq!(after(&mut idle, r#"{"type":"agent_message","content":"hi"}"#), [Step::Working]);
-        assert_eq!(after(&mut idle, r#"{"type":"done"}"#), [Step::Over]);
+        assert_eq!(after(&mut idle, r#"{"type":"done"}"#), [Step::Done]);
         assert_eq!(after(&mut idle, r#"{"type":"idle"}"#), []);
         assert!(!idle.can_take(Delivery::Next));
     }

@@ -88,7 +88,9 @@ pub(crate) enum Step {
     TurnEnded,
     /// The agent works although it had ended its turn.
     Working,
-    /// The agent takes nothing more: the handshake failed, or it has ended its session.
+    /// The agent says that it has ended its session and will exit.
+    Done,
+    /// The agent takes nothing more: the handshake or its session failed.
     Over,
 }
 

@@ -15,8 +15,8 @@ mod supervise;
 pub use ending::{EndAction, EndSignal, EndingRecipe, EndingStep, SignalTarget};
 pub use limits::{ActivitySource, LimitWarning, Limits};
 pub use ports::{
-    ActionPhase, AgentAction, CancelRequest, MessageOutcome, Percent, PercentSource, Ports, QuestionEnd,
-    RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
+    ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Percent, PercentSource, Ports,
+    QuestionEnd, RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
 };
 pub(crate) use spawn::{BUSY_PAUSE, MAX_BUSY_RETRIES};
 pub use stream_store::omitted_bytes;

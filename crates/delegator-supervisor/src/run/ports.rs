@@ -152,6 +152,9 @@ pub trait Ports {
         Vec::new()
     }
 
+    /// A conversing agent has reached a point that is logged.
+    fn on_log(&self, _action: LogAction) {}
+
     /// What the other tasks of a budget have used, running ones included.
     fn used_by_others(&self, _scope: &BudgetScope) -> Amounts {
         Amounts::default()
@@ -190,6 +193,16 @@ pub enum MessageOutcome {
     Refused {
         reason: String,
     },
+}
+
+/// What is logged about an agent that takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogAction {
+    /// No turn runs: the agent waits for a message.
+    IdleDetected,
+    /// The agent has ended its session.
+    DoneDetected,
 }
 
 /// Why a question ended without an answer.

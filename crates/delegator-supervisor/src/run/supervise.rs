@@ -120,8 +120,8 @@ struct Run<'a> {
     machine_tasks_at_count: u64,
     thread_reported: bool,
     prompt_reported: bool,
-    /// Bytes of both streams, and the number of budget warnings, in the last snapshot.
-    last_snapshot_state: Option<(u64, u64, usize)>,
+    /// Lines and bytes of the streams, and the number of budget warnings, in the last snapshot.
+    last_snapshot_counts: Option<(u64, u64, u64, usize)>,
     last_snapshot_at: Option<Duration>,
     /// The percentage of the last snapshot.
     percent: Option<Percent>,

@@ -4,7 +4,6 @@
 
 use delegator_domain::question::{Answer as QuestionAnswer, Question, QuestionNumber};
 use delegator_domain::task::TaskId;
-use delegator_engine::{MARKER, parse_task_marker};
 use delegator_registry::StoredQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::tasks::{engine, parent_task, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::conversation::QuestionData;
@@ -101,8 +100,7 @@ fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> 
 
 /// A permission that an agent gives itself is none.
 fn refuse_own_answer(context: &Context<'_>, id: &TaskId) -> Result<(), AppError> {
-    let caller = context.process.variable(MARKER).and_then(parse_task_marker);
-    match caller {
+    match parent_task(context.process) {
         Some((caller, _)) if caller == *id => {
             let message = format!("Task {id} cannot answer its own question.");
             Err(AppError::new(ErrorCode::PolicyBlocked, message)

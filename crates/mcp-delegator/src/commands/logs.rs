@@ -51,6 +51,9 @@ pub struct LogsOutput {
     /// Output of the verify command, if one was run
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
+    /// When an agent that takes messages was idle or done, as JSON lines
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supervisor_log: Option<String>,
     /// The lines were printed while they arrived; the streams are empty
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_printed: bool,
@@ -121,7 +124,8 @@ fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput
         |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let streams =
         [text(TaskFile::Setup)?, text(TaskFile::Events)?, text(TaskFile::Stderr)?, text(TaskFile::Verify)?];
-    Ok(CommandOutput::done(LogsOutput::of(&task, streams)))
+    let log = Some(text(TaskFile::SupervisorLog)?).filter(|log| !log.is_empty());
+    Ok(CommandOutput::done(LogsOutput { supervisor_log: log, ..LogsOutput::of(&task, streams) }))
 }
 
 impl LogsOutput {
@@ -136,6 +140,7 @@ impl LogsOutput {
             stderr,
             setup: Some(setup).filter(|text| !text.is_empty()),
             verify: Some(verify).filter(|text| !text.is_empty()),
+            supervisor_log: None,
             is_printed: false,
         }
     }

@@ -73,31 +73,39 @@ pub const RESUME_COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, resume)), ..Command::new(&RESUME) };
 
 fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
-    if let Some(agent) = &input.agent {
-        // A pause of an unknown agent would have no effect. A resumed one may have been removed from the configuration.
-        select_agent(context.config, agent).map_err(|problem| AppError::from_problems(vec![problem]))?;
-    }
-    set_paused(&engine(context)?, input, true)
+    // A pause of an unknown agent would have no effect.
+    check_agent(context, &input)?;
+    set_paused(&engine(context)?, input, true).map(CommandOutput::done)
 }
 
 fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
-    set_paused(&engine(context)?, input, false)
+    let state = set_paused(&engine(context)?, input.clone(), false)?;
+    // A paused agent may have been removed from the configuration.
+    if !state.is_changed {
+        check_agent(context, &input)?;
+    }
+    Ok(CommandOutput::done(state))
 }
 
-fn set_paused(engine: &Engine, input: Queue, paused: bool) -> Result<CommandOutput, AppError> {
+fn check_agent(context: &Context<'_>, input: &Queue) -> Result<(), AppError> {
+    let Some(agent) = &input.agent else { return Ok(()) };
+    select_agent(context.config, agent).map(drop).map_err(|problem| AppError::from_problems(vec![problem]))
+}
+
+fn set_paused(engine: &Engine, input: Queue, paused: bool) -> Result<QueueState, AppError> {
     let status = match &input.agent {
         Some(agent) => engine.set_agent_paused(agent, paused)?,
         None => engine.set_queue_paused(paused)?,
     };
     let QueueStatus { is_changed, is_paused, agent_pauses, queued, running } = status;
-    Ok(CommandOutput::done(QueueState {
+    Ok(QueueState {
         is_paused,
         is_changed,
         agent: input.agent,
         agent_pauses: agent_pauses.iter().map(Into::into).collect(),
         running_count: running,
         queued_count: queued,
-    }))
+    })
 }
 
 fn describe(data: &Value) -> Document {

@@ -4,7 +4,8 @@
 //! take it; the status and the results of the task say what became of it.
 
 use delegator_domain::message::Delivery;
-use delegator_engine::{Capabilities, MAX_MESSAGE_BYTES, SentMessage};
+use delegator_domain::task::TaskId;
+use delegator_engine::{Capabilities, ConversationError, EngineError, MAX_MESSAGE_BYTES, SentMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
-use crate::error::suggestion::NextCall;
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::conversation::MessageData;
 use crate::output::documents::document::{Block, Document, facts, scalar};
@@ -94,8 +95,10 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
     let agent = engine.recorded_task(&id)?.agent;
     let configured = context.config.agent(&agent).ok_or_else(|| not_configured(&agent))?;
     let delivery = if input.now { Delivery::Now } else { Delivery::Next };
-    let support = Capabilities::of(configured.kind()).messages;
-    let SentMessage { message, state, queued } = engine.send_message(&id, &input.text, delivery, support)?;
+    let capabilities = Capabilities::of(configured.kind());
+    let SentMessage { message, state, queued } = engine
+        .send_message(&id, &input.text, delivery, capabilities.messages)
+        .map_err(|error| refusal(error, &id, capabilities.threads))?;
     let output = CommandOutput::done(SentData {
         task_id: id.to_string(),
         state: state.public_name(),
@@ -103,6 +106,23 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
         queued_count: queued,
     });
     Ok(CommandOutput { message: Some(format!("Message {} to {id} queued", message.number)), ..output })
+}
+
+/// The error, with what the user can do instead if the agent takes no further message in this task.
+fn refusal(error: EngineError, id: &TaskId, has_threads: bool) -> AppError {
+    let is_final = matches!(
+        error,
+        EngineError::Conversation(ConversationError::NoMessages { .. }) | EngineError::AlreadyEnded { .. }
+    );
+    let error = AppError::from(error);
+    match (is_final, has_threads) {
+        (false, _) => error,
+        (true, true) => error.suggest(Suggestion::with_call(
+            "Continue its thread when the task has ended: {call}",
+            NextCall::new(&["local", "resume"]).with("task", "…").with("task_id", id.as_str()),
+        )),
+        (true, false) => error.suggest("Submit the text as a new task: the agent has no threads."),
+    }
 }
 
 /// Without its protocol it is unknown which messages the agent takes.

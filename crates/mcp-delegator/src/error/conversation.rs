@@ -7,16 +7,13 @@ use delegator_registry::StoredQuestion;
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 
 pub(super) fn conversation_error(error: ConversationError, message: String) -> AppError {
     match error {
-        ConversationError::NoMessages { agent } => AppError::new(ErrorCode::Unsupported, message)
-            .context("agent", agent)
-            .suggest(Suggestion::with_call(
-                "Wait for the task, then continue its thread with {call}.",
-                NextCall::new(&["local", "resume"]),
-            )),
+        ConversationError::NoMessages { agent } => {
+            AppError::new(ErrorCode::Unsupported, message).context("agent", agent)
+        }
         ConversationError::NotSteerable { agent } => AppError::new(ErrorCode::Unsupported, message)
             .context("agent", agent)
             .context("field", "now")
@@ -29,60 +26,80 @@ pub(super) fn conversation_error(error: ConversationError, message: String) -> A
             .suggest("Repeat the call when the agent has taken some of them."),
         ConversationError::NoOpenQuestion { task, state } => AppError::new(ErrorCode::WrongState, message)
             .context("state", state.public_name())
-            .context("task_id", task.as_str()),
+            .context("task_id", task.as_str())
+            .suggest(see_status(&task)),
         ConversationError::UnknownQuestion { task, number } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
-            .context("question_number", number.0),
-        ConversationError::SeveralQuestions { task, numbers } => {
-            let numbers: Vec<Value> = numbers.iter().map(|number| number.0.into()).collect();
-            several_questions(message, &task, numbers)
+            .context("question_number", number.0)
+            .suggest(see_status(&task)),
+        ConversationError::SeveralQuestions { task, questions } => {
+            several_questions(message, &task, &questions)
         }
         ConversationError::QuestionClosed { task, question } => question_closed(message, &task, &question),
         ConversationError::InvalidAnswer { question, problem } => invalid_answer(&question, &problem),
     }
 }
 
-fn several_questions(message: String, task: &TaskId, numbers: Vec<Value>) -> AppError {
-    let listed: Vec<String> = numbers.iter().map(Value::to_string).collect();
+fn see_status(task: &TaskId) -> Suggestion {
+    let call = NextCall::new(&["local", "status"]).with("task_id", task.as_str());
+    Suggestion::with_call("See what the task does and asks: {call}", call)
+}
+
+fn several_questions(message: String, task: &TaskId, questions: &[Question]) -> AppError {
+    let numbers: Vec<Value> = questions.iter().map(|question| question.number.0.into()).collect();
+    let listed = questions.iter().map(|question| {
+        let title = truncate_text(&question.title);
+        format!("{} ({title})", question.number.0)
+    });
+    let listed = listed.collect::<Vec<_>>().join(", ");
     AppError::new(ErrorCode::MissingArgument, message)
         .context("task_id", task.as_str())
         .context("field", "question")
         .context("question_numbers", numbers)
-        .suggest(format!("Give the number of one of them as {{input:question}}: {}.", listed.join(", ")))
+        .suggest(format!("Give the number of one of them as {{input:question}}: {listed}."))
 }
 
 /// The question was answered before, or the agent does not wait any more.
 fn question_closed(message: String, task: &TaskId, question: &StoredQuestion) -> AppError {
-    let error = AppError::new(ErrorCode::WrongState, message)
+    let number = question.question.number.0;
+    let answer = question.answer.as_ref().filter(|_| question.state == QuestionState::Answered);
+    let option = answer.and_then(|answer| question.question.options.get(answer.option?));
+    let option = option.map(|option| option.id.as_str());
+    let text = answer.and_then(|answer| answer.text.as_deref());
+    let message = match text.or(option) {
+        Some(given) => {
+            let given = truncate_text(given);
+            format!("Question {number} of task {task} is answered already: {given}.")
+        }
+        None => message,
+    };
+    let mut error = AppError::new(ErrorCode::WrongState, message)
         .context("task_id", task.as_str())
-        .context("question_number", question.question.number.0)
+        .context("question_number", number)
         .context("question_state", question.state.name());
-    let Some(answer) = question.answer.as_ref().filter(|_| question.state == QuestionState::Answered) else {
-        return error;
-    };
-    let option = answer.option.and_then(|position| question.question.options.get(position));
-    let error = match option {
-        Some(option) => error.context("answer_option", option.id.as_str()),
-        None => error,
-    };
-    match &answer.text {
-        Some(text) => error.context("answer_text", text.as_str()),
-        None => error,
+    for (key, value) in [("answer_option", option), ("answer_text", text)] {
+        if let Some(value) = value {
+            error = error.context(key, value);
+        }
     }
+    error
 }
 
 fn invalid_answer(question: &Question, problem: &AnswerProblem) -> AppError {
     let ids = question.options.iter().map(|option| option.id.as_str());
+    let listed = match question.options.as_slice() {
+        [] => "it has none, answer with a text".to_owned(),
+        _ => format!("it has {}", ids.clone().collect::<Vec<_>>().join(", ")),
+    };
     let problem = match problem {
         AnswerProblem::UnknownOption { given } => {
-            Problem::new(ErrorCode::InvalidValue, "option", problem.to_string())
+            Problem::new(ErrorCode::InvalidValue, "option", format!("{problem}; {listed}"))
                 .value(given.as_str().into())
                 .choose_from(given, ids)
         }
         AnswerProblem::NoFreeText => {
-            let listed: Vec<&str> = ids.collect();
-            Problem::new(ErrorCode::InvalidValue, "text", problem.to_string())
-                .suggest(Some(format!("Give one of its options: {}.", listed.join(", "))))
+            Problem::new(ErrorCode::InvalidValue, "text", format!("{problem}; {listed}"))
+                .permit("Use one of the options.")
         }
         AnswerProblem::Empty => Problem::new(ErrorCode::MissingArgument, "answer", problem.to_string()),
     };

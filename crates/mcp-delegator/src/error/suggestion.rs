@@ -17,7 +17,7 @@ pub fn input_marker(name: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextCall {
     pub path: &'static [&'static str],
-    /// On the command line the first input is positional, unless it is a list, an object or a flag.
+    /// On the command line the first input is positional, unless it is an agent, a list, an object or a flag.
     pub input: Map<String, Value>,
 }
 

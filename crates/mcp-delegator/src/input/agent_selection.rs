@@ -4,7 +4,7 @@ use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT, LIVE_AGENT};
 use serde_json::Value;
 
-use crate::error::{ErrorCode, Problem, suggest_nearest};
+use crate::error::{ErrorCode, Problem};
 
 const MAX_AGENTS: usize = 4;
 
@@ -45,6 +45,6 @@ pub fn select_agent(config: &Config, name: &str) -> Result<ConfiguredAgent, Prob
         };
         Problem::new(ErrorCode::InvalidValue, "agent", message)
             .value(name.into())
-            .suggest(Some(suggest_nearest(name, known.into_iter())))
+            .choose_from(name, known.into_iter())
     })
 }

@@ -12,6 +12,8 @@ use crate::spec::version::PROGRAM;
 
 const INPUT: &str = "{input:";
 const SET: &str = "{set:";
+/// An input that is a flag even if it is the first one.
+const AGENT: &str = "agent";
 
 /// The syntax of suggested calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +132,7 @@ fn shell_command(call: &NextCall) -> String {
                 let pair = |(key, value): (&String, &Value)| shell_word(&format!("{key}={}", text_of(value)));
                 words.extend(pairs.iter().flat_map(|entry| [flag.clone(), pair(entry)]));
             }
-            value if at == 0 => words.push(shell_word(&text_of(value))),
+            value if at == 0 && name != AGENT => words.push(shell_word(&text_of(value))),
             value => words.extend([flag, shell_word(&text_of(value))]),
         }
     }

@@ -7,8 +7,8 @@
 //!
 //! # How to add or change a row
 //!
-//! - A row is one call in the `SECTIONS` of a file in the directory of its document: `works`, `differs`, `not_built` or
-//!   `not_testable` ([`row`]). Its number is that of the statement; a document's numbers have no gaps.
+//! - A row is one call in the `SECTIONS` of a file in the directory of its document: `works`, `differs` or `not_testable`
+//!   ([`row`]). Its number is that of the statement; a document's numbers have no gaps.
 //! - The statement must be understandable without the document. "Asserted" says what the check asserts, in one sentence.
 //! - The check is a closure without arguments that panics when the answer is not as stated; `assertions` has the usual
 //!   ones. It reads a recorded answer (`COMPLETED.wait`), or runs the program itself if no other row needs the answer.
@@ -71,9 +71,7 @@ fn every_row_states_what_it_asserts_or_why_not() {
             assert!(!row.statement.is_empty(), "{id} has no statement");
             let reason = match row.verdict {
                 Verdict::Works => None,
-                Verdict::Differs(reason) | Verdict::NotBuilt(reason) | Verdict::NotTestable(reason) => {
-                    Some(reason)
-                }
+                Verdict::Differs(reason) | Verdict::NotTestable(reason) => Some(reason),
             };
             assert!(reason.is_none_or(|reason| !reason.is_empty()), "{id} has no reason");
             let is_checked = row.assertion.is_some_and(|assertion| !assertion.asserted.is_empty());

@@ -15,7 +15,6 @@ asserts what it does instead and gives the reason.
 
 - **works**: as the document states it.
 - **differs**: on purpose, for the reason given.
-- **not built**: the program answers that this part is not available.
 - **not testable**: no test of ours can show it.
 
 Run the tests with `cargo nextest run -p mcp-delegator --test contract_audit`.
@@ -49,10 +48,10 @@ fn numbered(document: &Document) -> Vec<(&'static str, &'static Row)> {
 }
 
 fn counts(documents: &[&Document]) -> String {
-    let names = ["works", "differs", "not built", "not testable"];
-    let mut table = format!("| document | statements | {} |\n|---|---|---|---|---|---|\n", names.join(" | "));
-    let mut sums = [0; 4];
-    let count_line = |title: &str, counts: &[usize; 4]| {
+    let names = ["works", "differs", "not testable"];
+    let mut table = format!("| document | statements | {} |\n|---|---|---|---|---|\n", names.join(" | "));
+    let mut sums = [0; 3];
+    let count_line = |title: &str, counts: &[usize; 3]| {
         let counted = counts.map(|count| count.to_string()).join(" | ");
         format!("| {title} | {} | {counted} |\n", counts.iter().sum::<usize>())
     };
@@ -70,7 +69,6 @@ fn verdict_name(row: &Row) -> &'static str {
     match row.verdict {
         Verdict::Works => "works",
         Verdict::Differs(_) => "differs",
-        Verdict::NotBuilt(_) => "not built",
         Verdict::NotTestable(_) => "not testable",
     }
 }
@@ -78,9 +76,7 @@ fn verdict_name(row: &Row) -> &'static str {
 fn line(document: &Document, row: &Row) -> String {
     let asserted = row.assertion.map(|assertion| assertion.asserted);
     let text = match (row.verdict, asserted) {
-        (Verdict::Differs(reason) | Verdict::NotBuilt(reason), Some(asserted)) => {
-            format!("{asserted}. Reason: {reason}")
-        }
+        (Verdict::Differs(reason), Some(asserted)) => format!("{asserted}. Reason: {reason}"),
         (Verdict::NotTestable(reason), _) => format!("Reason: {reason}"),
         (_, asserted) => asserted.unwrap_or_default().to_owned(),
     };

@@ -38,8 +38,6 @@ pub(crate) enum Verdict {
     Works,
     /// On purpose; the row asserts what the program does instead.
     Differs(&'static str),
-    /// The row asserts that the program says so.
-    NotBuilt(&'static str),
     NotTestable(&'static str),
 }
 
@@ -66,16 +64,6 @@ pub(crate) const fn differs(
     check: fn(),
 ) -> Row {
     Row { verdict: Verdict::Differs(reason), ..works(number, statement, asserted, check) }
-}
-
-pub(crate) const fn not_built(
-    number: usize,
-    statement: &'static str,
-    reason: &'static str,
-    asserted: &'static str,
-    check: fn(),
-) -> Row {
-    Row { verdict: Verdict::NotBuilt(reason), ..works(number, statement, asserted, check) }
 }
 
 pub(crate) const fn not_testable(number: usize, statement: &'static str, reason: &'static str) -> Row {

@@ -1,27 +1,31 @@
-//! Messages from four servers at once to one agent, while servers and the supervisor are killed.
+//! Messages from four senders at once to one agent, while senders, the supervisor or the agent are killed.
 //!
-//! Every message that a sender got a confirmation for is delivered once, in the order of its sender, or it is reported that
-//! it was not, or that this is unknown. A message without a confirmation, because its server was killed, is delivered once
-//! or never.
+//! A sender has a server of its own and starts commands, too; both are killed now and then in the middle of a call. Every
+//! message that a sender got a confirmation for is delivered once, in the order of its sender, or it is reported that it
+//! was not, or that this is unknown. A message without a confirmation is delivered once or never.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 
 use delegator_domain::message::MessageState;
-use delegator_registry::{Message, OpenOptions, Registry, StateDir};
+use delegator_registry::{OpenOptions, Registry, StateDir};
 use delegator_testkit::program::read_text;
 use delegator_testkit::stage::{Stage, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::PROGRAM;
 use crate::client::{Client, V2025_11};
 
 const SENDERS: usize = 4;
-/// A sender kills its server in the middle of every such call.
-const CALLS_UNTIL_KILL: usize = 83;
 
-/// Writes each message to a file and is idle after it, until it gets the message `end`.
+/// Writes each message to a file and is idle after it, until it gets the message `end`. It works on its task until there
+/// is a file `gate`.
 const AGENT: &str = r#"#!/bin/sh
+echo $$ > agent.pid
+read -r line
+until [ -e gate ]; do sleep 0.02; done
+printf '{"type":"idle"}\n'
 while read -r line; do
   printf '%s\n' "$line" >> received.txt
   printf '{"type":"idle"}\n'
@@ -29,11 +33,124 @@ while read -r line; do
 done
 "#;
 
-/// A stage in memory, because the test is about processes that die and not about the disk.
+/// A stage in memory, because the tests are about processes that die and not about the disk.
 struct ChatStage {
     stage: Stage,
     state_dir: tempfile::TempDir,
     task: String,
+}
+
+/// The response to a message.
+#[derive(Debug, PartialEq)]
+enum Response {
+    Confirmed,
+    /// Too many messages wait.
+    Full,
+    TaskEnded,
+}
+
+impl Response {
+    /// From the envelope of a tool or a command.
+    fn parse(envelope: &Value) -> Response {
+        let error = &envelope["error"];
+        let code = error["details"]["kind"].as_str().or(error["code"].as_str()).map(str::to_lowercase);
+        match code.as_deref() {
+            None if envelope["data"].is_object() => Response::Confirmed,
+            Some("not_ready") => Response::Full,
+            Some("wrong_state") => Response::TaskEnded,
+            _ => panic!("{envelope}"),
+        }
+    }
+}
+
+/// A sender of numbered messages.
+struct Sender<'a> {
+    chat: &'a ChatStage,
+    name: usize,
+    server: Client,
+    confirmed: Vec<usize>,
+    kills: usize,
+}
+
+impl<'a> Sender<'a> {
+    fn new(chat: &'a ChatStage, name: usize) -> Sender<'a> {
+        Sender { chat, name, server: chat.connect(), confirmed: Vec::new(), kills: 0 }
+    }
+
+    /// Sends messages until the task has ended.
+    fn send_all(&mut self, count: usize) {
+        for index in 0..count {
+            let text = format!("{}:{index}", self.name);
+            match index % 40 {
+                12 => self.kill_command(&text),
+                25 => self.kill_server(&text),
+                place => {
+                    let response = self.send(&text, place == 38);
+                    if response == Response::TaskEnded {
+                        return;
+                    }
+                    self.confirmed.push(index);
+                }
+            }
+        }
+    }
+
+    /// Repeats the call while the queue is full.
+    fn send(&mut self, text: &str, by_command: bool) -> Response {
+        let mut response = Response::Full;
+        wait_until("the message is stored", || {
+            let envelope = match by_command {
+                true => self.chat.stage.run_json(&["send", &self.chat.task, text]),
+                false => {
+                    let call = self.start_call(text);
+                    self.server.response(call)["result"]["structuredContent"].clone()
+                }
+            };
+            response = Response::parse(&envelope);
+            if response == Response::Full {
+                self.chat.open_gate();
+            }
+            response != Response::Full
+        });
+        response
+    }
+
+    fn start_call(&mut self, text: &str) -> u64 {
+        let call = json!({"task_id": self.chat.task, "text": text, "format": "json"});
+        self.server.start_call("_codex_send", call)
+    }
+
+    fn kill_server(&mut self, text: &str) {
+        self.start_call(text);
+        self.server.child.kill().unwrap();
+        self.server.child.wait().unwrap();
+        self.server = self.chat.connect();
+        self.kills += 1;
+    }
+
+    /// Starts a command and kills it once it has opened the registry.
+    fn kill_command(&mut self, text: &str) {
+        let mut command = self.chat.stage.world.command(["send", &self.chat.task, text]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let descriptors = format!("/proc/{}/fd", child.id());
+        let has_opened = || {
+            let links = std::fs::read_dir(&descriptors).into_iter().flatten().flatten();
+            let mut links = links.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+            links.any(|link| link.ends_with("registry.db"))
+        };
+        while !has_opened() && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.kills += 1;
+    }
+}
+
+/// The messages that were confirmed to each sender, and how often a sender was killed.
+struct SentMessages {
+    confirmed: Vec<Vec<usize>>,
+    kills: usize,
 }
 
 impl ChatStage {
@@ -47,117 +164,109 @@ impl ChatStage {
             agent.display()
         );
         stage.world.write("home/.config/mcp-delegator/config.toml", &config);
-        let task = stage.exec(&["--agent", "chat", "--skip-git-repo-check"]);
+        // The agent prints nothing until the queue is full.
+        let limits = ["--idle-timeout-sec", "3600", "--hard-timeout-sec", "3600"];
+        let task = stage.exec(&[&["--agent", "chat", "--skip-git-repo-check"][..], &limits].concat());
         ChatStage { stage, state_dir, task }
     }
 
-    fn messages(&self) -> Vec<Message> {
-        let dir = StateDir::open(&self.state_dir.path().join("state"), &OpenOptions::default()).unwrap();
-        Registry::open(&dir).unwrap().last_messages(&self.task.parse().unwrap(), u32::MAX).unwrap()
+    fn connect(&self) -> Client {
+        Client::connect_with(&self.stage, V2025_11, &["--toolsets", "extra"], json!({}))
     }
 
-    /// The texts that the agent read, without its task.
+    /// Lets the agent end its first turn.
+    fn open_gate(&self) {
+        std::fs::write(self.stage.world.project().join("gate"), "").unwrap();
+    }
+
+    /// The texts of the stored messages, with their states.
+    fn stored(&self) -> BTreeMap<String, MessageState> {
+        let dir = StateDir::open(&self.state_dir.path().join("state"), &OpenOptions::default()).unwrap();
+        let task = self.task.parse().unwrap();
+        let messages = Registry::open(&dir).unwrap().last_messages(&task, u32::MAX).unwrap();
+        let count = messages.len();
+        let stored: BTreeMap<_, _> = messages.into_iter().map(|it| (it.excerpt, it.state)).collect();
+        assert_eq!(stored.len(), count, "a message was stored twice");
+        stored
+    }
+
+    /// The texts that the agent read after its task.
     fn received(&self) -> Vec<String> {
-        let lines = read_text(&self.stage.world.project().join("received.txt"));
+        let path = self.stage.world.project().join("received.txt");
+        let lines = if path.exists() { read_text(&path) } else { String::new() };
         let text = |line: &str| -> String {
-            let message: serde_json::Value = serde_json::from_str(line).unwrap();
+            let message: Value = serde_json::from_str(line).unwrap();
             message["content"].as_str().unwrap().to_owned()
         };
-        lines.lines().skip(1).map(text).collect()
+        lines.lines().map(text).collect()
     }
 
-    /// Sends numbered messages until the task has ended; kills the server now and then. Returns which were confirmed.
-    fn send(&self, sender: usize, count: usize) -> Vec<usize> {
-        let connect = || Client::connect_with(&self.stage, V2025_11, &["--toolsets", "extra"], json!({}));
-        let (mut server, mut confirmed) = (connect(), Vec::new());
-        for index in 0..count {
-            let call = json!({"task_id": self.task, "text": format!("{sender}:{index}"), "format": "json"});
-            let id = server.start_call("_codex_send", call);
-            if index % CALLS_UNTIL_KILL == CALLS_UNTIL_KILL - 1 {
-                server.child.kill().unwrap();
-                server.child.wait().unwrap();
-                server = connect();
-                continue;
-            }
-            let envelope = server.response(id)["result"]["structuredContent"].clone();
-            match envelope["status"] == "ok" {
-                true => confirmed.push(index),
-                false if envelope["error"]["details"]["kind"] == "wrong_state" => break,
-                false => panic!("{envelope}"),
-            }
-        }
-        confirmed
-    }
-
-    /// The confirmed messages of all senders, each with `count` messages.
-    fn send_from_all(&self, count: usize) -> Vec<Vec<usize>> {
-        std::thread::scope(|scope| {
-            let senders: Vec<_> =
-                (0..SENDERS).map(|sender| scope.spawn(move || self.send(sender, count))).collect();
+    /// All senders send `count` messages each.
+    fn send_from_all(&self, count: usize) -> SentMessages {
+        let senders: Vec<Sender<'_>> = std::thread::scope(|scope| {
+            let start = |name| {
+                scope.spawn(move || {
+                    let mut sender = Sender::new(self, name);
+                    sender.send_all(count);
+                    sender
+                })
+            };
+            let senders: Vec<_> = (0..SENDERS).map(start).collect();
             senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+        });
+        SentMessages {
+            kills: senders.iter().map(|sender| sender.kills).sum(),
+            confirmed: senders.into_iter().map(|sender| sender.confirmed).collect(),
+        }
+    }
+
+    /// Sends messages, and sends SIGKILL to a process as soon as the agent has read some of them.
+    fn send_until_killed(&self, count: usize, victim: impl Fn() -> i32 + Send) -> SentMessages {
+        self.open_gate();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                wait_until("some messages were delivered", || self.received().len() > count);
+                kill_process(Pid::from_raw(victim()).unwrap(), Signal::KILL).unwrap();
+            });
+            self.send_from_all(count)
         })
     }
 }
 
 /// Checks what became of the messages against what the agent read; returns the number of messages by state.
-fn check(stage: &ChatStage, confirmed: &[Vec<usize>]) -> BTreeMap<&'static str, usize> {
-    let (messages, received) = (stage.messages(), stage.received());
-    let times_read = |text: &str| received.iter().filter(|read| *read == text).count();
+fn check(chat: &ChatStage, sent: &SentMessages) -> BTreeMap<&'static str, usize> {
+    let (stored, received) = (chat.stored(), chat.received());
+    let mut times_read: BTreeMap<&str, usize> = BTreeMap::new();
+    received.iter().for_each(|text| *times_read.entry(text).or_default() += 1);
+    assert!(times_read.keys().all(|text| stored.contains_key(*text)), "read, but not stored: {times_read:?}");
     let mut counts = BTreeMap::new();
-    for message in &messages {
-        *counts.entry(message.state.name()).or_default() += 1;
-        let expected = match message.state {
+    for (text, state) in &stored {
+        *counts.entry(state.name()).or_default() += 1;
+        let expected = match state {
             MessageState::Accepted => 1..=1,
             MessageState::Unknown => 0..=1,
             _ => 0..=0,
         };
-        assert!(expected.contains(&times_read(&message.excerpt)), "{message:?}");
+        let times_read = times_read.get(text.as_str()).copied().unwrap_or(0);
+        assert!(expected.contains(&times_read), "{text} is {state:?} and was read {times_read} times");
     }
-    for (sender, confirmed) in confirmed.iter().enumerate() {
+    for (sender, confirmed) in sent.confirmed.iter().enumerate() {
         for index in confirmed {
-            let text = format!("{sender}:{index}");
-            assert!(messages.iter().any(|message| message.excerpt == text), "{text} is lost");
+            assert!(stored.contains_key(&format!("{sender}:{index}")), "{sender}:{index} is lost");
         }
         let prefix = format!("{sender}:");
         let own = received.iter().filter_map(|text| text.strip_prefix(&prefix));
         let own: Vec<usize> = own.map(|index| index.parse().unwrap()).collect();
         assert!(own.is_sorted_by(|left, right| left < right), "sender {sender}: {own:?}");
     }
+    let confirmed: usize = sent.confirmed.iter().map(Vec::len).sum();
+    eprintln!("{confirmed} messages confirmed, {} senders killed, stored: {counts:?}", sent.kills);
     counts
 }
 
-#[test]
-fn a_thousand_messages_of_four_servers_arrive_once_and_in_order_although_servers_are_killed() {
-    const COUNT: usize = 250;
-    let stage = ChatStage::new();
-    let confirmed = stage.send_from_all(COUNT);
-    let kills = SENDERS * (COUNT / CALLS_UNTIL_KILL);
-    assert_eq!(confirmed.iter().map(Vec::len).sum::<usize>(), SENDERS * COUNT - kills);
-    stage.stage.run_json(&["send", &stage.task, "end"]);
-    let waited = stage.stage.wait(&stage.task);
-    assert_eq!(waited["data"]["state"], "completed", "{waited}");
-    let counts = check(&stage, &confirmed);
-    assert_eq!(counts.keys().collect::<Vec<_>>(), [&"accepted"], "{counts:?}");
-}
-
-#[test]
-fn a_killed_supervisor_delivers_no_message_twice_and_every_message_is_accounted_for() {
-    const COUNT: usize = 60;
-    let stage = ChatStage::new();
-    let received = stage.stage.world.project().join("received.txt");
-    let confirmed = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            wait_until("some messages were delivered", || {
-                received.exists() && read_text(&received).lines().count() > COUNT
-            });
-            let supervisor = Pid::from_raw(stage.stage.supervisor_pid(&stage.task)).unwrap();
-            kill_process(supervisor, Signal::KILL).unwrap();
-        });
-        stage.send_from_all(COUNT)
-    });
-    let waited = stage.stage.wait(&stage.task);
-    assert_eq!(waited["data"]["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{waited}");
-    let counts = check(&stage, &confirmed);
+/// Checks the messages of a task whose supervisor or agent was killed; `waited` is the response of `wait`.
+fn check_killed(chat: &ChatStage, sent: &SentMessages, waited: &Value) {
+    let counts = check(chat, sent);
     for state in ["queued", "delivered"] {
         assert_eq!(counts.get(state), None, "{counts:?}");
     }
@@ -166,4 +275,39 @@ fn a_killed_supervisor_delivers_no_message_twice_and_every_message_is_accounted_
     for (state, count) in &counts {
         assert_eq!(messages[format!("{state}_count")], *count, "{messages}");
     }
+}
+
+/// More messages than a queue holds: senders are refused, and repeat their calls when the agent has begun to read.
+#[test]
+fn a_thousand_messages_arrive_once_and_in_order_although_senders_are_killed() {
+    const COUNT: usize = 275;
+    let chat = ChatStage::new();
+    let sent = chat.send_from_all(COUNT);
+    assert!(chat.stage.world.project().join("gate").exists(), "no sender was refused");
+    let confirmed = sent.confirmed.iter().map(Vec::len).sum::<usize>();
+    assert_eq!(confirmed, SENDERS * COUNT - sent.kills);
+    assert_eq!(Sender::new(&chat, SENDERS).send("end", true), Response::Confirmed);
+    let waited = chat.stage.wait(&chat.task);
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    let counts = check(&chat, &sent);
+    assert_eq!(counts.keys().collect::<Vec<_>>(), [&"accepted"], "{counts:?}");
+}
+
+#[test]
+fn a_killed_supervisor_delivers_no_message_twice_and_every_message_is_accounted_for() {
+    let chat = ChatStage::new();
+    let sent = chat.send_until_killed(60, || chat.stage.supervisor_pid(&chat.task));
+    let waited = chat.stage.wait(&chat.task);
+    assert_eq!(waited["data"]["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{waited}");
+    check_killed(&chat, &sent, &waited);
+}
+
+#[test]
+fn a_killed_agent_gets_no_message_twice_and_every_message_is_accounted_for() {
+    let chat = ChatStage::new();
+    let pid_file = chat.stage.world.project().join("agent.pid");
+    let sent = chat.send_until_killed(60, || read_text(&pid_file).trim().parse().unwrap());
+    let waited = chat.stage.wait(&chat.task);
+    assert_eq!(waited["data"]["state"], "failed", "{waited}");
+    check_killed(&chat, &sent, &waited);
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use delegator_testkit::asking_agent;
-use delegator_testkit::stage::Stage;
+use delegator_testkit::stage::{Stage, wait_until};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
@@ -105,30 +105,40 @@ fn a_form_is_withdrawn_when_the_question_is_answered_elsewhere() {
     assert_eq!(decision(&stage), "allow");
 }
 
+/// The parameters of a repeated call: those of the first one, with the user's answer to the question that was asked.
+fn repeated(call: &Value, asked: &Value, result: &Value) -> Value {
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let (name, form) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert!(form["params"]["message"].as_str().unwrap().contains("make all"), "{asked}");
+    let mut call = call.clone();
+    call["inputResponses"] = json!({name: result});
+    call["requestState"] = asked["requestState"].clone();
+    call
+}
+
+fn wait_call(id: &str, timeout_sec: u32) -> Value {
+    json!({"name": WAIT, "arguments": {"task_id": id, "timeout_sec": timeout_sec, "format": "json"}})
+}
+
+fn accepted() -> Value {
+    json!({"action": "accept", "content": {"answer": "allow_once"}})
+}
+
 /// The protocol without requests to the client: the response asks, and the call is repeated with the answer.
 #[test]
 fn an_input_required_response_asks_and_the_repeated_call_answers() {
-    for (result, expected) in [
-        (json!({"action": "accept", "content": {"answer": "allow_once"}}), "completed"),
-        (json!({"action": "decline"}), "working"),
-    ] {
+    for (result, timeout_sec, expected) in
+        [(accepted(), 30, "completed"), (json!({"action": "decline"}), 1, "working")]
+    {
         let stage = stage();
         let id = asking_agent::exec(&stage);
         let mut client = Client::connect_with(&stage, V2026_07, &[], capabilities());
-        let arguments = json!({"task_id": id, "timeout_sec": 30, "format": "json"});
-        let call = client.start_call(WAIT, arguments.clone());
-        let asked = client.response(call)["result"].clone();
-        assert_eq!(asked["resultType"], "input_required", "{asked}");
-        let (name, form) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
-        assert!(form["params"]["message"].as_str().unwrap().contains("make all"), "{asked}");
-        let timeout = if expected == "completed" { 30 } else { 1 };
-        let arguments = json!({"task_id": id, "timeout_sec": timeout, "format": "json"});
-        let again = client.send_request(
-            "tools/call",
-            json!({"name": WAIT, "arguments": arguments, "inputResponses": {name: result},
-                "requestState": asked["requestState"]}),
-        );
-        let waited = client.response(again)["result"].clone();
+        let mut request = |params: Value| {
+            let call = client.send_request("tools/call", params);
+            client.response(call)["result"].clone()
+        };
+        let asked = request(wait_call(&id, 30));
+        let waited = request(repeated(&wait_call(&id, timeout_sec), &asked, &result));
         assert_eq!(waited["structuredContent"]["data"]["state"], expected, "{waited}");
         if expected == "working" {
             stage.run_json(&["answer", &id, "allow_once"]);
@@ -136,6 +146,41 @@ fn an_input_required_response_asks_and_the_repeated_call_answers() {
         assert_eq!(stage.wait(&id)["data"]["state"], "completed");
         assert_eq!(decision(&stage), "allow");
     }
+}
+
+#[test]
+fn a_repeated_call_over_http_answers_only_what_was_asked() {
+    let stage = stage();
+    let id = asking_agent::exec(&stage);
+    let server = HttpServer::start(&stage);
+    let request = |mut params: Value| {
+        params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities()});
+        server.request_stateless("tools/call", params)["result"].clone()
+    };
+    let call = wait_call(&id, 30);
+    let asked = request(call.clone());
+    let mut unasked = repeated(&call, &asked, &accepted());
+    unasked["requestState"] = json!("");
+    assert_eq!(request(unasked)["resultType"], "input_required", "the question is still open");
+    let waited = request(repeated(&call, &asked, &accepted()));
+    assert_eq!(waited["structuredContent"]["data"]["state"], "completed", "{waited}");
+    assert_eq!(decision(&stage), "allow");
+}
+
+/// A client that runs inside the task belongs to the agent: it gets no form for the agent's own question.
+#[test]
+fn the_client_of_the_asking_agent_is_not_asked() {
+    let stage = stage();
+    let id = asking_agent::exec(&stage);
+    wait_until("the agent asks", || stage.run_json(&["answer", &id])["data"]["state"] == "open");
+    let stage = stage.variable("DELEGATOR_TASK", &format!("{id}:0"));
+    for era in [V2025_11, V2026_07] {
+        let mut client = Client::connect_with(&stage, era, &[], capabilities());
+        let waited = client.envelope(WAIT, json!({"task_id": id, "timeout_sec": 1}));
+        assert_eq!(waited["data"]["waiting_for_answer"][0]["question_number"], 1, "{waited}");
+        assert!(!client.pending().iter().any(is_form));
+    }
+    stage.run_json(&["local", "cancel", &id]);
 }
 
 /// A client that cannot ask gets the question with the response.

@@ -33,12 +33,14 @@ impl Run<'_> {
         }
         let now = self.now();
         let Some(events) = &self.stdout else { return };
-        let state = (events.pipe.received(), self.stderr.pipe.received(), self.budgets.findings().len());
-        let is_new = self.last_snapshot_state.unwrap_or_default() != state
+        // A line that we sent is new, too.
+        let (stdout, stderr) = (events.pipe.received(), self.stderr.pipe.received());
+        let counts = (events.lines(), stdout, stderr, self.budgets.findings().len());
+        let is_new = self.last_snapshot_counts.unwrap_or_default() != counts
             || self.percent_at(events.summarizer.progress(), now) != self.percent;
         if is_new && self.last_snapshot_at.is_none_or(|last| now >= last + TICK) {
             let snapshot = self.snapshot(events, now);
-            self.last_snapshot_state = Some(state);
+            self.last_snapshot_counts = Some(counts);
             self.last_snapshot_at = Some(now);
             self.percent = snapshot.percent;
             self.ports.on_snapshot(&snapshot);

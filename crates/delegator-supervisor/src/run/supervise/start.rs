@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
             machine_tasks_at_count: machine_tasks(),
             thread_reported: false,
             prompt_reported: false,
-            last_snapshot_state: None,
+            last_snapshot_counts: None,
             last_snapshot_at: None,
             percent: None,
             spec,

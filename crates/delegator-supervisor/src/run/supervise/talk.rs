@@ -6,7 +6,7 @@ use delegator_domain::message::{Delivery, QueuedMessage};
 use delegator_domain::question::{Answer, AnswerOption, Question, QuestionNumber};
 
 use super::super::ending::Ending;
-use super::super::ports::{MessageOutcome, QuestionEnd};
+use super::super::ports::{LogAction, MessageOutcome, QuestionEnd};
 use super::Run;
 use crate::conversation::{Control, Step};
 use crate::verdict::Cause;
@@ -153,6 +153,7 @@ impl Run<'_> {
                 }
             }
             Step::TurnEnded => {
+                self.ports.on_log(LogAction::IdleDetected);
                 self.talk.waiting_since = Some(now);
                 self.talk.is_over |= self.salvage.end_turn();
                 if let Some(ending) = &mut self.ending {
@@ -162,6 +163,10 @@ impl Run<'_> {
             Step::Working => {
                 self.talk.waiting_since = None;
                 self.finishing = None;
+            }
+            Step::Done => {
+                self.ports.on_log(LogAction::DoneDetected);
+                self.talk.is_over = true;
             }
             Step::Over => self.talk.is_over = true,
         }

@@ -33,6 +33,7 @@ use crate::output::data::task::{OutputExcerpt, TaskResult};
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::fingerprint;
+use crate::spec::process::Process;
 
 /// The engine for the state directory of this call.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
@@ -293,7 +294,7 @@ fn build_settings(
         max_processes: configured.max_processes,
         sweep_exempt: configured.sweep_exempt.clone(),
         niceness: configured.niceness,
-        depth: parent_task(context).map_or(0, |(_, depth)| depth.saturating_add(1)),
+        depth: parent_task(context.process).map_or(0, |(_, depth)| depth.saturating_add(1)),
         without_group: configured.containment == Containment::Subreaper,
         enclosure: configured.enclosure,
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
@@ -320,13 +321,13 @@ fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError>
 }
 
 /// The task from which this process was called, and its depth, from the marker variable.
-fn parent_task(context: &Context<'_>) -> Option<(TaskId, u32)> {
-    parse_task_marker(context.process.variable(MARKER)?)
+pub fn parent_task(process: &Process) -> Option<(TaskId, u32)> {
+    parse_task_marker(process.variable(MARKER)?)
 }
 
 fn nesting(context: &Context<'_>, config: &Config) -> Nesting {
     Nesting {
-        parent: parent_task(context).map(|(task, _)| task.to_string()),
+        parent: parent_task(context.process).map(|(task, _)| task.to_string()),
         max_depth: config.settings.max_depth,
         max_children: config.settings.max_children,
     }

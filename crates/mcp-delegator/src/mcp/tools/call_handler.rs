@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::commands::blocking::{Started, TaskWait};
-use crate::commands::local::tasks::engine;
+use crate::commands::local::tasks::{engine, parent_task};
 use crate::error::AppError;
 use crate::error::panic::catch_panics;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
@@ -100,7 +100,8 @@ impl Server {
             }
             Ok(Started::Waiting(wait, after)) => {
                 drop(long_permit.take());
-                let outcome = if question_responses::can_respond(call.spec, context) {
+                let responds = question_responses::can_respond(call.spec, context) && self.may_ask(&wait);
+                let outcome = if responds {
                     match Box::pin(self.wait_or_ask(&wait, request, progress, context)).await {
                         Ok(WaitEnd::Asks(question)) => return question.into(),
                         Ok(WaitEnd::Over(outcome)) => Ok(outcome),
@@ -144,7 +145,7 @@ impl Server {
         let engine = self.with_context(engine).await?;
         outside_backlog(context, async {
             let (sender, open) = watch::channel(Vec::new());
-            let sender = questions::can_pass_on(context).then_some(sender);
+            let sender = (questions::can_pass_on(context) && self.may_ask(waiting)).then_some(sender);
             // On the heap, because every call reserves memory for what it may await.
             let asking = Box::pin(questions::ask_user(context, &engine, open));
             let wait = wait_for_tasks(&self.wait_thread, engine.clone(), waiting, progress, sender);
@@ -156,6 +157,13 @@ impl Server {
         .await
     }
 
+    /// Whether the user of this client may answer questions of the awaited tasks: a client that one of them runs may not,
+    /// because an agent would answer itself.
+    fn may_ask(&self, waiting: &TaskWait) -> bool {
+        let parent = parent_task(&self.state.process);
+        !parent.is_some_and(|(task, _)| waiting.ids.contains(&task))
+    }
+
     /// Like [`Server::wait_for_tasks`], but also ends when an agent asks a question that the call has not asked yet.
     async fn wait_or_ask(
         &self,
@@ -165,7 +173,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<WaitEnd, AppError> {
         let engine = self.with_context(engine).await?;
-        question_responses::record_answers(&engine, request).await;
+        question_responses::record_answers(&engine, &waiting.ids, request).await;
         outside_backlog(context, async {
             let (sender, mut open) = watch::channel(Vec::new());
             let wait = wait_for_tasks(&self.wait_thread, engine, waiting, progress, Some(sender));

@@ -56,10 +56,13 @@ pub(super) fn input_required(open: &OpenQuestions, request: &CallToolRequestPara
     response
 }
 
-/// Records the answers in a repeated call.
-pub(super) async fn record_answers(engine: &Engine, request: &CallToolRequestParams) {
+/// Records the answers in a repeated call, to questions of the awaited tasks that an earlier response has asked.
+pub(super) async fn record_answers(engine: &Engine, awaited: &[TaskId], request: &CallToolRequestParams) {
     for (name, response) in request.input_responses.iter().flatten() {
         let Some((task, number)) = parse_name(name) else { continue };
+        if !awaited.contains(&task) || !asked(request).any(|known| known == name) {
+            continue;
+        }
         let Ok(result) = serde_json::from_value::<ElicitResult>(response.clone()) else { continue };
         let (reader, id) = (engine.clone(), task.clone());
         let stored = run_blocking(move || Ok(reader.question(&id, Some(number))?)).await;

@@ -40,6 +40,9 @@ pub fn append_question(document: Document, task: &Value, question: &Value) -> Do
 pub fn how_to_answer(task: &Value, question: &Value) -> Suggestion {
     let call = NextCall::new(&["answer"]).with("task_id", task.clone());
     let (call, text) = match question["options"][0]["id"].as_str() {
+        Some(first) if question["is_text_accepted"] == true => {
+            (call.with("option", first), "Answer with one of them or with a text, for example: {call}")
+        }
         Some(first) => (call.with("option", first), "Answer with one of them, for example: {call}"),
         None => (call.with("text", "…"), "Answer: {call}"),
     };

@@ -108,6 +108,13 @@ fn headline(data: &Value) -> String {
     )
 }
 
+fn activity(task: &Value) -> String {
+    match task["waiting_for_answer"].as_array().is_some_and(|open| !open.is_empty()) {
+        true => "Waiting for an answer".to_owned(),
+        false => truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
+    }
+}
+
 fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         vec![
@@ -115,7 +122,7 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
             title(task),
             scalar(&task["elapsed_seconds"]),
             progress_cell(&task["progress"]),
-            truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
+            activity(task),
             conversation::message_counts(task).unwrap_or_else(|| "-".to_owned()),
             labels(task),
             sandbox(task),

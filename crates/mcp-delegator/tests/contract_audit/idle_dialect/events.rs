@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 use crate::assertions::{contains, equals, text};
 use crate::recorded::{CHAT, CHAT_TEXTS, Session, task_id};
-use crate::row::{Section, differs, not_built, not_testable, works};
+use crate::row::{Section, differs, not_testable, works};
 use crate::transcripts::{converted, events, run_events, summary};
 
 /// One event of each type.
@@ -46,8 +46,22 @@ fn conversation() -> Vec<&'static str> {
 /// Each message is sent when the agent has reported that it is idle, and never before.
 #[track_caller]
 fn messages_follow_idle() {
-    let turn = ["sent", "agent_message", "idle"];
-    assert_eq!(conversation(), turn.repeat(CHAT_TEXTS.len()));
+    let mut expected = ["sent", "agent_message", "idle"].repeat(CHAT_TEXTS.len());
+    expected.push("done");
+    assert_eq!(conversation(), expected);
+}
+
+/// The log of the supervisor has an entry with this action for each event of that kind.
+#[track_caller]
+fn is_logged(action: &str, kind: &str) {
+    let logged: Vec<&Value> = CHAT.log.iter().filter(|entry| entry["action"] == action).collect();
+    let count = conversation().into_iter().filter(|known| *known == kind).count();
+    assert_eq!(logged.len(), count, "{:?}", CHAT.log);
+    for entry in logged {
+        equals(entry, "/task_id", CHAT.task_id.as_str());
+        let time: jiff::Timestamp = text(entry, "/ts").parse().unwrap();
+        assert!(time.as_second() > 0, "{entry}");
+    }
 }
 
 pub(crate) const SECTIONS: &[Section] = &[
@@ -210,15 +224,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&CHAT.wait, "/data/messages/queued_count", 0);
                 },
             ),
-            not_built(
+            works(
                 19,
                 "`idle` emits a structured log event, `idle_detected`",
-                "supervisors write no log",
-                "The stored events have the line itself",
-                || {
-                    let kinds = conversation();
-                    assert_eq!(kinds.iter().filter(|kind| **kind == "idle").count(), CHAT_TEXTS.len());
-                },
+                "The log of the supervisor has one for each `idle`, with task and time; `logs` contains it",
+                || is_logged("idle_detected", "idle"),
             ),
             works(
                 20,
@@ -229,6 +239,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&summary(&STREAM.replace(idle, "")), "/state", "completed");
                     let endless = STREAM.replace(idle, "").replace("{\"type\":\"done\"}\n", "");
                     equals(&summary(&endless), "/state", "interrupted");
+                    equals(&CHAT.wait, "/data/state", "completed");
                 },
             ),
         ],
@@ -382,14 +393,13 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "The next message follows each `idle`",
                 || messages_follow_idle(),
             ),
-            not_built(
+            works(
                 35,
                 "`done` emits a structured log event",
-                "supervisors write no log",
-                "The stored events have the line itself",
+                "The log of the supervisor has `done_detected` as its last entry",
                 || {
-                    let kinds = conversation();
-                    assert_eq!(kinds.iter().filter(|kind| **kind == "idle").count(), CHAT_TEXTS.len());
+                    is_logged("done_detected", "done");
+                    equals(CHAT.log.last().unwrap(), "/action", "done_detected");
                 },
             ),
             works(

@@ -1,4 +1,4 @@
-//! An agent of the idle dialect that gets its task and two messages.
+//! An agent of the idle dialect that gets its task and two messages, and is done when its input ends.
 
 use std::sync::LazyLock;
 
@@ -18,6 +18,9 @@ pub(crate) struct Chat {
     pub(crate) stdin: String,
     /// What the agent printed, with the lines that were sent to it.
     pub(crate) events: Vec<Value>,
+    /// The log of the supervisor.
+    pub(crate) log: Vec<Value>,
+    pub(crate) task_id: String,
     pub(crate) wait: Value,
 }
 
@@ -27,6 +30,7 @@ while read -r line; do
   printf '%s\n' "$line" >> stdin.txt
   printf '{"type":"agent_message","content":"read"}\n{"type":"idle"}\n'
 done
+printf '{"type":"done"}\n'
 "#;
 
 pub(crate) static CHAT: LazyLock<Chat> = LazyLock::new(|| {
@@ -46,12 +50,18 @@ pub(crate) static CHAT: LazyLock<Chat> = LazyLock::new(|| {
     }
     stage.run_json(&["queue", "resume"]);
     let wait = stage.wait(&id);
-    let stored = stage.run_json(&["logs", &id])["data"]["stdout"].as_str().unwrap_or_default().to_owned();
+    let logs = stage.run_json(&["logs", &id])["data"].take();
+    let json_lines = |field: &str| -> Vec<Value> {
+        let text = logs[field].as_str().unwrap_or_else(|| panic!("no {field} in {logs}"));
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
     let project = stage.world.project();
     Chat {
         pipes: read_text(&project.join("pipes.txt")),
         stdin: read_text(&project.join("stdin.txt")),
-        events: stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        events: json_lines("stdout"),
+        log: json_lines("supervisor_log"),
+        task_id: id,
         wait,
     }
 });
