@@ -106,7 +106,7 @@ fn end_turn_is_a_failure_if_the_agent_shows_one_of_its_signs() {
         ("qwen.no_login", unauthorized, "Ways to sign in to this agent: Use OpenAI API key"),
         ("copilot.err_server", server_error, "Failed to get response from the AI model"),
         ("copilot.no_login", unauthorized, "Ways to sign in to this agent: Log in with Copilot CLI"),
-        ("goose.err_auth", unauthorized, "Authentication error: "),
+        ("goose.err_auth", unauthorized, "provided. Ways to sign in to this agent: Configure Provider"),
         (
             "goose.no_login",
             unauthorized,

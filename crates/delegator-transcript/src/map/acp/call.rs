@@ -4,8 +4,11 @@
 //! (Gemini CLI), an update before the call (Cline), a new title after its end (goose). So each message sets what it
 //! contains, and the item starts once there is something to show.
 
+use super::super::{Effect, ItemIds, item};
 use super::text::{Output, bounded};
-use crate::event::{ChangeKind, CommandExecution, FileChange, ItemDetails, ItemStatus, McpToolCall};
+use crate::event::{
+    ChangeKind, CommandExecution, FileChange, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
+};
 use crate::json::Text;
 use crate::wire::acp::{CallStatus, ToolCall, ToolKind};
 
@@ -19,7 +22,7 @@ const MAX_FILES: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct Call {
     /// Present once the item was started.
-    pub(super) item_id: Option<Text<'static>>,
+    item_id: Option<Text<'static>>,
     /// The user or the policy refused it.
     pub(super) is_rejected: bool,
     /// It only sets the plan: no item.
@@ -113,8 +116,25 @@ impl Call {
         }
     }
 
+    /// Starts the item, unless that happened before.
+    pub(super) fn start<'a>(&mut self, ids: &mut ItemIds) -> Option<Effect<'a>> {
+        if self.item_id.is_some() || self.is_plan {
+            return None;
+        }
+        let id = self.item_id.insert(ids.next()).clone();
+        let (status, details) = self.started();
+        Some(item(ItemPhase::Started, id, Some(status), details))
+    }
+
+    /// Ends the item, if it was started.
+    pub(super) fn end<'a>(&self) -> Option<Effect<'a>> {
+        let id = self.item_id.clone()?;
+        let (status, details) = self.ended();
+        Some(item(ItemPhase::Completed, id, Some(status), details))
+    }
+
     /// The item of a call that runs.
-    pub(super) fn started(&self) -> (ItemStatus, ItemDetails<'static>) {
+    fn started(&self) -> (ItemStatus, ItemDetails<'static>) {
         let details = match self.details() {
             ItemDetails::CommandExecution(CommandExecution { command, .. }) => {
                 ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() })
@@ -125,7 +145,7 @@ impl Call {
     }
 
     /// The item of a call that ended, or that the end of its turn ended.
-    pub(super) fn ended(&self) -> (ItemStatus, ItemDetails<'static>) {
+    fn ended(&self) -> (ItemStatus, ItemDetails<'static>) {
         let details = self.details();
         let is_command = matches!(details, ItemDetails::CommandExecution(_));
         let has_failed = match &details {

@@ -303,15 +303,11 @@ impl AcpMapper {
             effects.extend(self.update_plan(todos, ids));
         }
         if !call.is_plan {
-            if call.item_id.is_none() && call.can_start() {
-                let id = ids.next();
-                let (status, details) = call.started();
-                effects.push(item(ItemPhase::Started, id.clone(), Some(status), details));
-                call.item_id = Some(id);
+            if call.can_start() {
+                effects.extend(call.start(ids));
             }
-            if let Some(id) = call.item_id.clone().filter(|_| call.has_ended()) {
-                let (status, details) = call.ended();
-                effects.push(item(ItemPhase::Completed, id, Some(status), details));
+            if call.has_ended() {
+                effects.extend(call.end());
                 return self.calls.insert(&call_id, CallState::Done, 0);
             }
         }
