@@ -27,6 +27,8 @@ pub(super) struct Call {
     pub(super) is_rejected: bool,
     /// It only sets the plan: no item.
     pub(super) is_plan: bool,
+    /// The agent writes exit codes only of commands that failed.
+    pub(super) completes_with_zero: bool,
     status: Option<CallStatus>,
     kind: Option<ToolKind>,
     tool: Option<String>,
@@ -43,6 +45,8 @@ pub(super) struct Call {
     streamed_output: Output,
     content_text: Option<Output>,
     exit_code: Option<i32>,
+    /// Its output says so.
+    has_failed: bool,
 }
 
 impl Call {
@@ -91,6 +95,7 @@ impl Call {
             self.streamed_output.push(&delta.resolve());
         }
         self.exit_code = message.exit_code.or(self.exit_code);
+        self.has_failed |= message.has_failed;
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -149,8 +154,10 @@ impl Call {
         let details = self.details();
         let is_command = matches!(details, ItemDetails::CommandExecution(_));
         let has_failed = match &details {
-            ItemDetails::CommandExecution(command) => command.exit_code.is_some_and(|code| code != 0),
-            _ => false,
+            ItemDetails::CommandExecution(command) if command.exit_code.is_some() => {
+                command.exit_code != Some(0)
+            }
+            _ => self.has_failed,
         };
         let status = match self.status {
             _ if self.is_rejected && is_command => ItemStatus::Declined,
@@ -186,6 +193,8 @@ impl Call {
     }
 
     fn command_execution(&self) -> CommandExecution<'static> {
+        let has_completed = self.status == Some(CallStatus::Completed) && !self.is_rejected;
+        let implied = (self.completes_with_zero && has_completed).then_some(0);
         let title = || self.title.as_ref().map(|title| title.trim_matches('`').to_owned());
         let streamed = Some(&self.streamed_output).filter(|output| !output.is_empty());
         // What is meant as the output counts, even if it is empty.
@@ -193,7 +202,7 @@ impl Call {
         let text = output.map(Output::text).unwrap_or_default();
         CommandExecution {
             command: Text::owned(self.command.clone().or_else(title).unwrap_or_default()),
-            exit_code: self.exit_code.or_else(|| exit_code_in(&text)),
+            exit_code: self.exit_code.or_else(|| exit_code_in(&text)).or(implied),
             output: Text::owned(text),
             output_tail: None,
             output_bytes: output.map_or(0, Output::bytes),

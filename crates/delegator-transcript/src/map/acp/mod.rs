@@ -235,7 +235,7 @@ impl AcpMapper {
                 self.turn.has_failed |= text.starts_with("Error: ");
                 text.starts_with("Info: ") || text.starts_with("Error: ")
             }
-            KnownAgent::Unnamed | KnownAgent::Other => false,
+            KnownAgent::Unnamed | KnownAgent::ClaudeAcp | KnownAgent::Kimi | KnownAgent::Other => false,
         };
         if !is_remark {
             return self.on_chunk(TextKind::Message, chunk, ids, effects);
@@ -297,6 +297,7 @@ impl AcpMapper {
             None => Box::default(),
         };
         call.merge(&message);
+        call.completes_with_zero = self.agent.omits_exit_code_zero();
         self.turn.ends_with_refusal &= call.is_rejected;
         if let Some(todos) = message.todos {
             call.is_plan = true;
