@@ -7,13 +7,13 @@ use std::io;
 use std::path::PathBuf;
 
 use delegator_domain::budget::BudgetFinding;
-use delegator_domain::question::{Question, QuestionNumber};
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_git::{ApplyError, Overlap, RestoreError};
-use delegator_registry::{RegistryError, StoredQuestion};
+use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 use delegator_supervisor::enclosure::Unavailable;
 
+use crate::conversation_error::ConversationError;
 use crate::provider_error::ProviderError;
 
 /// What a restore changed in all work trees.
@@ -23,17 +23,6 @@ pub enum RestoreChanges {
     Files,
     /// Also HEAD or its branch, at least in one work tree.
     FilesAndHead,
-}
-
-/// Why an answer does not fit its question.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerProblem {
-    #[error("is none of its options")]
-    UnknownOption { given: String },
-    #[error("cannot be a text: the question has options only")]
-    NoFreeText,
-    #[error("is empty")]
-    Empty,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -88,24 +77,8 @@ pub enum EngineError {
     NoThreads { agent: String },
     #[error("the agent {agent} does not support {input}")]
     UnsupportedInput { agent: String, input: &'static str },
-    #[error("the agent {agent} takes no messages")]
-    NoMessages { agent: String },
-    #[error("the agent {agent} takes no message during a turn")]
-    NotSteerable { agent: String },
-    #[error("the message has {bytes} bytes; at most {allowed} are allowed")]
-    MessageTooLong { bytes: usize, allowed: usize },
-    #[error("{allowed} messages to task {task} are not delivered yet, and no more are accepted")]
-    TooManyMessages { task: TaskId, allowed: u32 },
-    #[error("task {task} has no open question: it is {}", state.public_name())]
-    NoOpenQuestion { task: TaskId, state: State },
-    #[error("task {task} has no question {}", number.0)]
-    UnknownQuestion { task: TaskId, number: QuestionNumber },
-    #[error("task {task} has {} open questions", numbers.len())]
-    SeveralQuestions { task: TaskId, numbers: Vec<QuestionNumber> },
-    #[error("question {} of task {task} is not open: it is {}", question.question.number.0, question.state.name())]
-    QuestionClosed { task: TaskId, question: Box<StoredQuestion> },
-    #[error("the answer {problem}")]
-    InvalidAnswer { question: Box<Question>, problem: AnswerProblem },
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error("could not run the verify command in a sandbox: {problem}")]

@@ -18,6 +18,7 @@
 //! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
 
 mod connection_pool;
+mod conversation_error;
 mod error;
 mod format_version;
 #[cfg(all(test, debug_assertions))]
@@ -47,6 +48,7 @@ use remote::event_fold::EventFolds;
 use system_port::System;
 
 pub use connection_pool::ConnectionPool;
+pub use conversation_error::{AnswerProblem, ConversationError};
 pub use delegator_git::{
     AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, EndStateProblem, GitError, HeadTarget,
     KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit, RestoreError, RestorePoint,
@@ -60,7 +62,7 @@ pub use delegator_supervisor::agent::{
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
-pub use error::{AnswerProblem, DirectoryProblem, EngineError, FileProblem, RestoreChanges};
+pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use provider_error::{ProviderError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
@@ -95,6 +97,7 @@ pub use supervise::evidence::{
     Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
     Renamed, RepositoryChanges, Source, UnattributedChanges,
 };
+pub use supervise::salvage::Salvage;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};

@@ -9,6 +9,7 @@ use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCo
 use delegator_supervisor::agent::MessageSupport;
 
 use crate::Engine;
+use crate::conversation_error::ConversationError;
 use crate::error::EngineError;
 use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::supervise::wake_socket;
@@ -60,7 +61,9 @@ impl Engine {
         let task = registry.get(id)?.ok_or_else(unknown)?;
         check_recipient(&task, delivery, support)?;
         if text.len() > MAX_MESSAGE_BYTES {
-            return Err(EngineError::MessageTooLong { bytes: text.len(), allowed: MAX_MESSAGE_BYTES });
+            return Err(
+                ConversationError::MessageTooLong { bytes: text.len(), allowed: MAX_MESSAGE_BYTES }.into()
+            );
         }
         let file = self.fresh_nonce()?;
         let message = match registry.enqueue(id, text, delivery, &file, self.now_ms())? {
@@ -69,7 +72,11 @@ impl Engine {
                 return Err(EngineError::AlreadyEnded { task: id.clone(), state });
             }
             EnqueueOutcome::Full => {
-                return Err(EngineError::TooManyMessages { task: id.clone(), allowed: MAX_QUEUED_MESSAGES });
+                return Err(ConversationError::TooManyMessages {
+                    task: id.clone(),
+                    allowed: MAX_QUEUED_MESSAGES,
+                }
+                .into());
             }
             EnqueueOutcome::Unknown => return Err(unknown()),
         };
@@ -92,8 +99,8 @@ fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> 
     }
     let agent = || task.agent.clone();
     match support {
-        MessageSupport::None => Err(EngineError::NoMessages { agent: agent() }),
-        support if !support.takes(delivery) => Err(EngineError::NotSteerable { agent: agent() }),
+        MessageSupport::None => Err(ConversationError::NoMessages { agent: agent() }.into()),
+        support if !support.takes(delivery) => Err(ConversationError::NotSteerable { agent: agent() }.into()),
         _ => Ok(()),
     }
 }

@@ -7,7 +7,8 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
 
 use crate::Engine;
-use crate::error::{AnswerProblem, EngineError};
+use crate::conversation_error::{AnswerProblem, ConversationError};
+use crate::error::EngineError;
 use crate::supervise::wake_socket;
 
 impl Engine {
@@ -41,19 +42,22 @@ impl Engine {
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         let stored = find(&registry, id, Some(number))?;
         let closed =
-            |question| EngineError::QuestionClosed { task: id.clone(), question: Box::new(question) };
+            |question| ConversationError::QuestionClosed { task: id.clone(), question: Box::new(question) };
         if stored.state != QuestionState::Open {
-            return Err(closed(stored));
+            return Err(closed(stored).into());
         }
-        let answer = checked_answer(&stored.question, answer)
-            .map_err(|problem| EngineError::InvalidAnswer { question: Box::new(stored.question), problem })?;
+        let answer = checked_answer(&stored.question, answer).map_err(|problem| {
+            ConversationError::InvalidAnswer { question: Box::new(stored.question), problem }
+        })?;
         match registry.answer(id, number, &answer, &self.fresh_nonce()?, self.now_ms())? {
             AnswerOutcome::Recorded(question) => {
                 wake_socket::wake(&registry.dir().task(id));
                 Ok(question)
             }
-            AnswerOutcome::Closed(question) => Err(closed(question)),
-            AnswerOutcome::Unknown => Err(EngineError::UnknownQuestion { task: id.clone(), number }),
+            AnswerOutcome::Closed(question) => Err(closed(question).into()),
+            AnswerOutcome::Unknown => {
+                Err(ConversationError::UnknownQuestion { task: id.clone(), number }.into())
+            }
         }
     }
 }
@@ -66,18 +70,18 @@ fn find(
     let task = registry.get(id)?.ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
     if let Some(number) = number {
         let found = registry.question(id, number)?;
-        return found.ok_or_else(|| EngineError::UnknownQuestion { task: id.clone(), number });
+        return found.ok_or_else(|| ConversationError::UnknownQuestion { task: id.clone(), number }.into());
     }
     let mut open = registry.open_questions(id)?;
     match open.len() {
         0 if task.state.is_terminal() => {
             Err(EngineError::AlreadyEnded { task: id.clone(), state: task.state })
         }
-        0 => Err(EngineError::NoOpenQuestion { task: id.clone(), state: task.state }),
+        0 => Err(ConversationError::NoOpenQuestion { task: id.clone(), state: task.state }.into()),
         1 => Ok(open.swap_remove(0)),
         _ => {
             let numbers = open.iter().map(|found| found.question.number).collect();
-            Err(EngineError::SeveralQuestions { task: id.clone(), numbers })
+            Err(ConversationError::SeveralQuestions { task: id.clone(), numbers }.into())
         }
     }
 }

@@ -2,44 +2,43 @@
 
 use delegator_domain::question::{Question, QuestionState};
 use delegator_domain::task::TaskId;
-use delegator_engine::{AnswerProblem, EngineError};
+use delegator_engine::{AnswerProblem, ConversationError};
 use delegator_registry::StoredQuestion;
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 
-pub(super) fn conversation_error(error: EngineError, message: String) -> AppError {
+pub(super) fn conversation_error(error: ConversationError, message: String) -> AppError {
     match error {
-        EngineError::NoMessages { agent } => AppError::new(ErrorCode::Unsupported, message)
+        ConversationError::NoMessages { agent } => AppError::new(ErrorCode::Unsupported, message)
             .context("agent", agent)
             .suggest(Suggestion::with_call(
                 "Wait for the task, then continue its thread with {call}.",
                 NextCall::new(&["local", "resume"]),
             )),
-        EngineError::NotSteerable { agent } => AppError::new(ErrorCode::Unsupported, message)
+        ConversationError::NotSteerable { agent } => AppError::new(ErrorCode::Unsupported, message)
             .context("agent", agent)
             .context("field", "now")
             .suggest("Remove {input:now}: the agent gets the message as its next turn."),
-        EngineError::MessageTooLong { .. } => AppError::new(ErrorCode::InvalidValue, message)
+        ConversationError::MessageTooLong { .. } => AppError::new(ErrorCode::InvalidValue, message)
             .context("field", "text")
             .suggest("Write the text to a file in the working directory, and send the name of the file."),
-        EngineError::TooManyMessages { task, .. } => AppError::new(ErrorCode::NotReady, message)
+        ConversationError::TooManyMessages { task, .. } => AppError::new(ErrorCode::NotReady, message)
             .context("task_id", task.as_str())
             .suggest("Repeat the call when the agent has taken some of them."),
-        EngineError::NoOpenQuestion { task, state } => AppError::new(ErrorCode::WrongState, message)
+        ConversationError::NoOpenQuestion { task, state } => AppError::new(ErrorCode::WrongState, message)
             .context("state", state.public_name())
             .context("task_id", task.as_str()),
-        EngineError::UnknownQuestion { task, number } => AppError::new(ErrorCode::NotFound, message)
+        ConversationError::UnknownQuestion { task, number } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
             .context("question_number", number.0),
-        EngineError::SeveralQuestions { task, numbers } => {
+        ConversationError::SeveralQuestions { task, numbers } => {
             let numbers: Vec<Value> = numbers.iter().map(|number| number.0.into()).collect();
             several_questions(message, &task, numbers)
         }
-        EngineError::QuestionClosed { task, question } => question_closed(message, &task, &question),
-        EngineError::InvalidAnswer { question, problem } => invalid_answer(&question, &problem),
-        _ => AppError::new(ErrorCode::Internal, message),
+        ConversationError::QuestionClosed { task, question } => question_closed(message, &task, &question),
+        ConversationError::InvalidAnswer { question, problem } => invalid_answer(&question, &problem),
     }
 }
 

@@ -43,9 +43,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
         EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
-        EngineError::AlreadyEnded { task, state } => {
-            state_error(ErrorCode::WrongState, message, state, "task_id", &task)
-        }
+        EngineError::AlreadyEnded { task, state } => already_ended(message, state, &task),
         EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
         EngineError::ReservedDirectory { input, .. } => {
             blocked(message, "Choose a directory that contains only the project.").context("field", input)
@@ -58,15 +56,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         }
         EngineError::ReservedStateDir { agent, .. } => reserved_state_dir(message, &agent),
         EngineError::NoThreads { agent } => no_threads(message, &agent),
-        error @ (EngineError::NoMessages { .. }
-        | EngineError::NotSteerable { .. }
-        | EngineError::MessageTooLong { .. }
-        | EngineError::TooManyMessages { .. }
-        | EngineError::NoOpenQuestion { .. }
-        | EngineError::UnknownQuestion { .. }
-        | EngineError::SeveralQuestions { .. }
-        | EngineError::QuestionClosed { .. }
-        | EngineError::InvalidAnswer { .. }) => conversation_error(error, message),
+        EngineError::Conversation(error) => conversation_error(error, message),
         EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
         EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
         EngineError::TooManyChildren { .. } => blocked(message, FEWER_CHILDREN),
@@ -75,11 +65,8 @@ fn convert(error: EngineError, message: String) -> AppError {
             refused(directory_problem(input, &path, &problem))
         }
         EngineError::UnusableFile { input, path, problem } => refused(file_problem(input, &path, &problem)),
-        EngineError::NoRestorePoint { task, .. } => {
-            AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
-        }
-        EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
-            .context("task_id", task.as_str())
+        EngineError::NoRestorePoint { task, .. } => no_restore_point(message, &task),
+        EngineError::RestorePointNotFound { task, .. } => no_restore_point(message, &task)
             .suggest("Give a directory of the task's repository as {input:working_dir}."),
         EngineError::RestoreOverlap { overlaps } => overlap_error(&overlaps),
         EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
@@ -108,6 +95,14 @@ fn convert(error: EngineError, message: String) -> AppError {
 
 fn blocked(message: String, suggestion: &str) -> AppError {
     AppError::new(ErrorCode::PolicyBlocked, message).suggest(suggestion)
+}
+
+fn already_ended(message: String, state: State, task: &TaskId) -> AppError {
+    state_error(ErrorCode::WrongState, message, state, "task_id", task)
+}
+
+fn no_restore_point(message: String, task: &TaskId) -> AppError {
+    AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
 }
 
 fn reserved_state_dir(message: String, agent: &str) -> AppError {

@@ -127,3 +127,30 @@ fn a_thread_is_resumed_by_the_app_server() {
         .json();
     assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
 }
+
+/// The model reports 120 tokens for each call: 600 while the last command runs, 720 at the end.
+#[test]
+fn an_agent_is_asked_to_report_when_a_budget_is_nearly_used() {
+    let quick = || vec![Action::Run("true".to_owned())];
+    let gate = "while [ ! -e go ]; do python3 -c 'import time; time.sleep(0.05)'; done";
+    let gate = vec![Action::Run(gate.to_owned())];
+    let script = vec![quick(), quick(), quick(), quick(), gate, vec![Action::Say("Half done.")]];
+    let live = LiveWorld::new("codex-app-server", vec![("long", script)], |world, model| {
+        world.write("home/.codex/config.toml", &codex_config(model.port));
+        world
+    });
+    let id = live.exec("long", &["--mode", "workspace-write", "--budget", "740", "--salvage"]);
+    wait_until("the agent is asked", || {
+        live.world.run(["logs", &id, "--raw"]).stdout.contains("Reply with a short report")
+    });
+    live.world.write("project/go", "");
+    let data = live.wait(&id);
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("failed"), &json!("Half done.")),
+        "{data:#}"
+    );
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "budget_exhausted", "{data:#}");
+    let results = live.world.run(["local", "results", &id]).json();
+    assert!(results["warnings"].to_string().contains("W_SALVAGE_001"), "{results}");
+}

@@ -33,12 +33,12 @@ impl Run<'_> {
         }
         let now = self.now();
         let Some(events) = &self.stdout else { return };
-        let state = (events.pipe.received(), self.stderr.pipe.received());
-        let is_new = self.last_snapshot_bytes.unwrap_or_default() != state
+        let state = (events.pipe.received(), self.stderr.pipe.received(), self.budgets.findings().len());
+        let is_new = self.last_snapshot_state.unwrap_or_default() != state
             || self.percent_at(events.summarizer.progress(), now) != self.percent;
         if is_new && self.last_snapshot_at.is_none_or(|last| now >= last + TICK) {
             let snapshot = self.snapshot(events, now);
-            self.last_snapshot_bytes = Some(state);
+            self.last_snapshot_state = Some(state);
             self.last_snapshot_at = Some(now);
             self.percent = snapshot.percent;
             self.ports.on_snapshot(&snapshot);

@@ -4,7 +4,7 @@
 //! tasks, and belongs to the filters. Reading the status does not mark a task as read. Cloud tasks are only counted here:
 //! their states must be queried from their providers, which may take seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -126,15 +126,13 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     };
     let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
     let all_tasks = (context.surface == Surface::CommandLine).then(|| all_tasks(&overview, now_ms));
+    let warnings = overview_warnings(&engine, &overview, &wanted, &scope);
+    let conversations = Conversations { questions: overview.questions, messages: overview.messages };
     let mut tasks = Vec::new();
-    let no_messages = TaskMessages::default();
-    let messages_of = |id: &TaskId| overview.messages.get(id).unwrap_or(&no_messages);
     for running in overview.running.tasks {
         let id = running.task.id.clone();
-        let asked = overview.questions.iter().filter(|(task, _)| *task == id);
-        let open: Vec<StoredQuestion> = asked.map(|(_, question)| question.clone()).collect();
         let mut task = RunningTask {
-            conversation: Conversation::of(&open, messages_of(&id)),
+            conversation: conversations.of(&id),
             ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
         };
         if input.filter.verbose {
@@ -149,22 +147,18 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         }
         false => None,
     };
-    let queued_ids: Vec<TaskId> = overview.queued.tasks.iter().map(|queued| queued.task.id.clone()).collect();
-    let (unread, is_paused, queued_count) = (overview.unread, overview.queue_paused, overview.queued.total);
-    let queued = overview.queued.tasks.into_iter().map(|queued| QueuedTask {
-        messages: MessagesData::of(messages_of(&queued.task.id)),
-        ..queued.into()
-    });
-    let ended = overview
-        .ended
+    let queued = overview
+        .queued
         .tasks
-        .iter()
-        .map(|task| EndedTask { messages: MessagesData::of(messages_of(&task.id)), ..task.into() });
-    let pauses = if scope.location == TaskLocation::Local { overview.agent_pauses } else { Vec::new() };
+        .into_iter()
+        .map(|queued| QueuedTask { messages: conversations.messages_to(&queued.task.id), ..queued.into() });
+    let ended = overview.ended.tasks.iter();
+    let ended = ended.map(|task| EndedTask { messages: conversations.messages_to(&task.id), ..task.into() });
+    let is_local = scope.location == TaskLocation::Local;
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
             running: overview.running.total,
-            queued: queued_count,
+            queued: overview.queued.total,
             recently_completed: overview.ended.total,
         },
         tasks,
@@ -173,30 +167,61 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         all_tasks,
         not_listed: None,
         usage,
-        is_queue_paused: is_paused && scope.location == TaskLocation::Local,
-        agent_pauses: pauses.iter().map(Into::into).collect(),
+        is_queue_paused: overview.queue_paused && is_local,
+        agent_pauses: overview.agent_pauses.iter().filter(|_| is_local).map(Into::into).collect(),
         // The status of one task is only about this task.
-        unread: Unread::of(&unread).filter(|_| wanted.only.is_none()),
+        unread: Unread::of(&overview.unread).filter(|_| wanted.only.is_none()),
         cloud: CloudTasks::of(overview.cloud),
     };
     let mut output = snapshot_output(now_ms, snapshot);
-    if let Some(log) = overview.long_log {
-        output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
-    }
-    // A provider that does not answer is not queried again.
-    if overview.provider_problems.is_empty() {
-        output.warnings.extend(warnings::fleet_obstacles(&engine.obstacles(&queued_ids)));
-    }
-    output.warnings.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
-    if scope.location == TaskLocation::Local && is_paused && (queued_count > 0 || wanted.only.is_none()) {
-        output.warnings.push(warnings::queue_paused());
-    }
-    if queued_count > 0 || wanted.only.is_none() {
-        output.warnings.extend(pauses.iter().map(warnings::agent_paused));
-    }
+    output.warnings.extend(warnings);
     output.list_cursors = Some(cursors);
     output.update_cursors();
     Ok(output)
+}
+
+/// The questions and messages of all listed tasks.
+struct Conversations {
+    questions: Vec<(TaskId, StoredQuestion)>,
+    messages: HashMap<TaskId, TaskMessages>,
+}
+
+impl Conversations {
+    fn messages_to(&self, id: &TaskId) -> Option<MessagesData> {
+        self.messages.get(id).and_then(MessagesData::of)
+    }
+
+    fn of(&self, id: &TaskId) -> Conversation {
+        let of_task = self.questions.iter().filter(|(task, _)| task == id);
+        let open: Vec<StoredQuestion> = of_task.map(|(_, question)| question.clone()).collect();
+        let none = TaskMessages::default();
+        Conversation::of(&open, self.messages.get(id).unwrap_or(&none))
+    }
+}
+
+fn overview_warnings(
+    engine: &Engine,
+    overview: &Overview,
+    wanted: &OverviewRequest,
+    scope: &Scope,
+) -> Vec<Warning> {
+    let mut found = Vec::new();
+    if let Some(log) = overview.long_log {
+        found.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
+    }
+    // A provider that does not answer is not queried again.
+    if overview.provider_problems.is_empty() {
+        let queued: Vec<TaskId> = overview.queued.tasks.iter().map(|queued| queued.task.id.clone()).collect();
+        found.extend(warnings::fleet_obstacles(&engine.obstacles(&queued)));
+    }
+    found.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
+    found.extend(overview.running.tasks.iter().flat_map(warnings::of_running_task));
+    let shows_pauses = overview.queued.total > 0 || wanted.only.is_none();
+    if scope.location == TaskLocation::Local && shows_pauses {
+        found.extend(overview.queue_paused.then(warnings::queue_paused));
+        found.extend(overview.agent_pauses.iter().map(warnings::agent_paused));
+    }
+    found
 }
 
 /// All listed tasks in one shape, in the order of the lists.

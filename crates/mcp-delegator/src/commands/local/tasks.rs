@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
-use delegator_domain::agents::DEFAULT_AGENT;
+use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
@@ -116,21 +116,13 @@ pub fn build_submission(
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let names: Vec<&str> = match (&request.agent.agent, &request.resume) {
-        (Some(given), _) => given.names().iter().map(String::as_str).collect(),
-        (None, Some(task)) => vec![task.agent.as_str()],
-        (None, None) => vec![DEFAULT_AGENT],
-    };
-    let names: Vec<&str> = names.into_iter().map(|name| running_agent(name, request.agent.live)).collect();
+    let names = agent_names(request.agent, request.resume.as_ref());
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
         agents.map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let may_write = select(context.config)?.iter().any(|agent| {
-        let sandbox = Capabilities::of(agent.kind()).sandbox_of(request.mode, agent.unsandboxed);
-        request.mode.may_write(sandbox.enforces_mode())
-    });
+    let may_write = select(context.config)?.iter().any(|agent| may_write(agent, request.mode));
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let configured = select(config)?;
@@ -149,27 +141,15 @@ pub fn build_submission(
         object.shift_remove("task");
     }
     let labels = labels(config, &request.submission.labels);
-    let task_caps = Caps {
-        tokens: request.agent.budget,
-        turns: request.agent.max_turns.map(u64::from),
-        cost_cents: request.agent.max_cost_cents,
-        running_sec: None,
-    };
     let settings = Settings {
-        budgets: config.settings.budgets(task_caps, &labels),
+        budgets: config.settings.budgets(task_caps(request.agent), &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
     };
     let idempotency = request.submission.idempotency_key.clone().map(|key| {
-        let task = &request.submission.task;
-        Idempotency {
-            key,
-            request_hash: fingerprint(&json!([
-                task,
-                resolved_input(&input, &names, &settings, request.call_budget)
-            ])),
-        }
+        let resolved = resolved_input(&input, &names, &settings, request.call_budget);
+        Idempotency { key, request_hash: fingerprint(&json!([request.submission.task, resolved])) }
     });
     Ok(Submission {
         text: request.submission.task.clone(),
@@ -189,6 +169,32 @@ pub fn build_submission(
         nesting: nesting(context, config),
         idempotency,
     })
+}
+
+/// The agents to try, in order: those given, that of the resumed task, or the default.
+fn agent_names<'a>(inputs: &'a AgentInputs, resumed: Option<&'a Task>) -> Vec<&'a str> {
+    let names = match (&inputs.agent, resumed) {
+        (Some(given), _) => given.names().iter().map(String::as_str).collect(),
+        (None, Some(task)) => vec![task.agent.as_str()],
+        (None, None) => vec![DEFAULT_AGENT],
+    };
+    names.into_iter().map(|name| running_agent(name, inputs.live)).collect()
+}
+
+/// Whether this agent can write in this mode.
+fn may_write(agent: &ConfiguredAgent, mode: Mode) -> bool {
+    let sandbox = Capabilities::of(agent.kind()).sandbox_of(mode, agent.unsandboxed);
+    mode.may_write(sandbox.enforces_mode())
+}
+
+/// The budget that the caller sets for this task.
+fn task_caps(agent: &AgentInputs) -> Caps {
+    Caps {
+        tokens: agent.budget,
+        turns: agent.max_turns.map(u64::from),
+        cost_cents: agent.max_cost_cents,
+        running_sec: None,
+    }
 }
 
 /// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
@@ -269,6 +275,7 @@ fn build_settings(
         skip_git_repo_check: agent.skip_git_repo_check,
         ask: agent.ask,
         budgets: Vec::new(),
+        salvage: agent.salvage,
         answer_timeout_sec: configured.answer_timeout.as_secs(),
         env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,

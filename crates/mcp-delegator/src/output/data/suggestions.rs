@@ -74,18 +74,8 @@ fn by_kind(
         FailureKind::UsageLimit | FailureKind::RateLimit | FailureKind::Network => {
             format!("Try again at {}.", UtcTime::from_ms(retry_at_ms?).0)
         }
-        FailureKind::Auth => match (sign_in_command(agent), is_remote) {
-            (Some(command), false) => format!("Sign in: {command}"),
-            (Some(command), true) => format!("Sign in on the worker: {command}"),
-            (None, _) => format!("Sign in to {agent}."),
-        },
-        FailureKind::BadModel => match model {
-            Some(model) => format!(
-                "The requested model was {model}: use a model the agent supports, or omit model for its default."
-            ),
-            None => "No model was requested, so the agent's own configuration selects this one: set model."
-                .to_owned(),
-        },
+        FailureKind::Auth => sign_in(agent, *is_remote),
+        FailureKind::BadModel => other_model(*model),
         FailureKind::Sandbox => match sandbox_advice(message) {
             Some(advice) => advice.to_owned(),
             None => format!(
@@ -96,13 +86,7 @@ fn by_kind(
             "Run it in a git repository, or {set:skip_git_repo_check}.".to_owned()
         }
         FailureKind::ThreadNotFound => return Some(new_task_call(*thread)),
-        FailureKind::TooManyProcesses => {
-            let during = found
-                .running
-                .map(|activity| format!(" Its last activity: {}.", quote(activity)))
-                .unwrap_or_default();
-            format!("Let the agent start fewer processes at once, or raise max_processes.{during}")
-        }
+        FailureKind::TooManyProcesses => fewer_processes(found.running),
         FailureKind::BudgetExhausted => {
             "See what tasks have used with 'mcp-delegator status --usage', and raise the budget if it is too low."
                 .to_owned()
@@ -132,6 +116,31 @@ fn by_kind(
         | FailureKind::Internal => return None,
     };
     Some(text.into())
+}
+
+fn sign_in(agent: &str, is_remote: bool) -> String {
+    match (sign_in_command(agent), is_remote) {
+        (Some(command), false) => format!("Sign in: {command}"),
+        (Some(command), true) => format!("Sign in on the worker: {command}"),
+        (None, _) => format!("Sign in to {agent}."),
+    }
+}
+
+fn other_model(requested: Option<&str>) -> String {
+    match requested {
+        Some(model) => format!(
+            "The requested model was {model}: use a model the agent supports, or omit model for its default."
+        ),
+        None => {
+            "No model was requested, so the agent's own configuration selects this one: set model.".to_owned()
+        }
+    }
+}
+
+fn fewer_processes(running: Option<&str>) -> String {
+    let during =
+        running.map(|activity| format!(" Its last activity: {}.", quote(activity))).unwrap_or_default();
+    format!("Let the agent start fewer processes at once, or raise max_processes.{during}")
 }
 
 fn new_task_call(thread: Option<&str>) -> Suggestion {
