@@ -112,10 +112,7 @@ fn an_agent_is_asked_to_report_when_a_budget_is_nearly_used() {
     let gate = "while [ ! -e go ]; do python3 -c 'import time; time.sleep(0.05)'; done";
     let gate = vec![Action::Run(gate.to_owned())];
     let script = vec![quick(), quick(), quick(), quick(), gate, vec![Action::Say("Half done.")]];
-    let live = LiveWorld::new("codex-app-server", vec![("long", script)], |world, model| {
-        world.write("home/.codex/config.toml", &codex_config(model.port));
-        world
-    });
+    let live = LiveWorld::new(AgentKind::CodexAppServer, |_| vec![("long", script)]);
     let id = live.exec("long", &["--mode", "workspace-write", "--budget", "740", "--salvage"]);
     wait_until("the agent is asked", || {
         live.world.run(["logs", &id, "--raw"]).stdout.contains("Reply with a short report")
