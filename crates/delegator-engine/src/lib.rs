@@ -97,6 +97,7 @@ pub use supervise::evidence::{
     Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
     Renamed, RepositoryChanges, Source, UnattributedChanges,
 };
+pub use supervise::salvage::Salvage;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};

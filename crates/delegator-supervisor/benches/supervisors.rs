@@ -95,6 +95,7 @@ fn run_one(script: &str) {
                 .build(),
             fold: FoldOptions::default(),
             budgets: Vec::new(),
+            salvage: false,
             answer_timeout: Duration::from_secs(300),
             leftovers: Leftovers::None,
             verify: None,

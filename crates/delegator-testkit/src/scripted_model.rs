@@ -2,7 +2,7 @@
 //! Completions API.
 //!
 //! The prompt names a script: the last text of the user that contains `[script NAME]` selects it, and the number of tool
-//! results after that text is the step. So requests beside the conversation (titles, summaries) do not disturb it, and a
+//! results after that text tells the step. So requests beside the conversation (titles, summaries) do not disturb it, and a
 //! resumed thread continues. A step says what the model does in neutral terms; the tool that it calls is chosen among those
 //! that the agent offers in its request.
 
@@ -128,10 +128,9 @@ fn read_request(stream: &TcpStream) -> Option<(String, Value)> {
 fn reply(api: Api, request: &Value, shared: &Shared) -> String {
     let offered = tools::offered(request);
     let position = Position::find(api, request, shared.scripts.keys().copied());
-    let step = position.filter(|_| !offered.is_empty()).and_then(|Position { script, step }| {
-        let steps = &shared.scripts[script];
-        steps.get(step).or(steps.last())
-    });
+    let step = position
+        .filter(|_| !offered.is_empty())
+        .and_then(|Position { script, results }| step_after(&shared.scripts[script], results));
     // A request beside the conversation.
     let Some(actions) = step else { return body(api, vec![api.text("A title")]) };
     let mut items = Vec::new();
@@ -149,6 +148,20 @@ fn reply(api: Api, request: &Value, shared: &Shared) -> String {
         }
     }
     body(api, items)
+}
+
+/// The step that follows so many results of tools: the results of all its calls end a step. The last step repeats.
+fn step_after(steps: &Script, mut results: usize) -> Option<&Vec<Action>> {
+    let is_call = |action: &&Action| {
+        matches!(action, Action::Run(_) | Action::RunUnsandboxed(_) | Action::WriteFile { .. })
+    };
+    let mut has_ended = |step: &&Vec<Action>| {
+        let calls = step.iter().filter(is_call).count();
+        let has_ended = calls > 0 && results >= calls;
+        results = results.saturating_sub(calls);
+        has_ended
+    };
+    steps.iter().find(|step| !has_ended(step)).or(steps.last())
 }
 
 fn body(api: Api, items: Vec<Value>) -> String {

@@ -110,12 +110,7 @@ impl Stage {
 
     /// Process id of the supervisor of a task.
     pub fn supervisor_pid(&self, id: &str) -> i32 {
-        let wanted = format!("supervise\0{id}\0");
-        let found = pids().into_iter().find(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains(&wanted)
-        });
-        found.unwrap_or_else(|| panic!("no supervisor of {id}"))
+        supervisor_of(id)
     }
 }
 
@@ -126,6 +121,16 @@ pub fn successful_turn(steps: &[Value]) -> Value {
     all.push(json!({"message": "All done."}));
     all.push(json!({"turn_completed": {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7}}));
     json!(all)
+}
+
+/// Process id of the supervisor of a task.
+pub fn supervisor_of(id: &str) -> i32 {
+    let wanted = format!("supervise\0{id}\0");
+    let found = pids().into_iter().find(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&wanted)
+    });
+    found.unwrap_or_else(|| panic!("no supervisor of {id}"))
 }
 
 /// Live processes of a task: its agent, and everything the agent started.

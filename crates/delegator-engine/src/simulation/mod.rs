@@ -398,6 +398,7 @@ fn run_result(end: TaskEnd) -> RunResult {
         quiet: Duration::ZERO,
         stdin_delivered: true,
         verification: None,
+        reported_before_limit: false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{EnclosureChoice, SandboxKind};
-use delegator_supervisor::agent::{Variables, VerifySandbox, probe_enclosure};
+use delegator_supervisor::agent::{Agent, Variables, VerifySandbox, probe_enclosure};
 use delegator_supervisor::enclosure::{Enclosure, Mechanism, Unavailable, find_mechanism};
 
 use super::launch::{Launch, Settings};
@@ -16,21 +16,36 @@ use crate::error::EngineError;
 impl Submission {
     /// The mechanism that encloses the agent; `None` if the task needs no enclosure.
     pub(super) fn find_enclosure(&self) -> Result<Option<Mechanism>, EngineError> {
-        let mode = self.settings.effective_mode();
-        if self.agent.sandbox(mode) != SandboxKind::Enforced {
-            return Ok(None);
-        }
         let path = self.environment.get(OsStr::new("PATH")).map(|path| path.as_os_str());
-        let found = find_mechanism(self.settings.enclosure, path, Some(&self.settings.working_dir));
-        found.map(Some).map_err(|problem| EngineError::ModeNotEnforced {
-            agent: self.agent.name.clone(),
-            mode,
-            problem,
-        })
+        find_enclosure(&self.agent, &self.settings, path)
     }
 }
 
+fn find_enclosure(
+    agent: &Agent,
+    settings: &Settings,
+    path: Option<&OsStr>,
+) -> Result<Option<Mechanism>, EngineError> {
+    let mode = settings.effective_mode();
+    if agent.sandbox(mode) != SandboxKind::Enforced {
+        return Ok(None);
+    }
+    let found = find_mechanism(settings.enclosure, path, Some(&settings.working_dir));
+    found.map(Some).map_err(|problem| EngineError::ModeNotEnforced {
+        agent: agent.name.clone(),
+        mode,
+        problem,
+    })
+}
+
 impl Launch {
+    /// Decides again, after a change of the mode.
+    pub(crate) fn renew_enclosure(&mut self) -> Result<(), EngineError> {
+        let path = self.variables.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+        self.enclosure = find_enclosure(&self.agent, &self.settings, path)?;
+        Ok(())
+    }
+
     /// An agent that can write to the state directory or to the user's configuration could grant itself every right.
     pub(super) fn refuse_reserved_state_dirs(&self, state_dir: &Path) -> Result<(), EngineError> {
         if self.enclosure.is_none() {

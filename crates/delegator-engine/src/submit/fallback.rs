@@ -75,6 +75,12 @@ impl Fallback {
 }
 
 impl Launch {
+    /// Whether the agent, or one that may run instead of it, can write.
+    pub(crate) fn may_write(&self) -> bool {
+        let mode = self.settings.mode;
+        self.agent.may_write(mode) || self.fallbacks.iter().any(|fallback| fallback.agent.may_write(mode))
+    }
+
     /// Replaces the agent by the next one; false if there is none.
     pub(crate) fn use_next_agent(&mut self) -> bool {
         if self.fallbacks.is_empty() {

@@ -42,6 +42,9 @@ pub struct Settings {
     pub ask: bool,
     pub answer_timeout_sec: u64,
     pub budgets: Vec<Budget>,
+    /// Let the agent report if a limit ends its work.
+    #[serde(default)]
+    pub salvage: bool,
     #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
@@ -178,6 +181,7 @@ impl Settings {
             ask: false,
             answer_timeout_sec: 300,
             budgets: Vec::new(),
+            salvage: false,
             env_policy: EnvPolicy::InheritNone,
             resume: None,
             usage_before: None,

@@ -58,6 +58,8 @@ pub struct SubmitOutcome {
     pub task: Task,
     /// The task was submitted before, with the same idempotency key.
     pub replayed: bool,
+    /// The agent has threads, so the task gets a thread id once it runs.
+    pub has_thread: bool,
     /// 0: the task has a slot; 1: it is next.
     pub queue_position: u64,
     /// What a queued task waits for beyond a free slot.
@@ -92,6 +94,9 @@ impl Submission {
         let capabilities = self.agent.capabilities();
         if settings.resume.is_some() && !capabilities.threads {
             return Err(EngineError::NoThreads { agent: agent() });
+        }
+        if settings.salvage && !capabilities.can_report_at_limits() {
+            return Err(EngineError::UnsupportedInput { agent: agent(), input: "salvage" });
         }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
         unsupported.map_or(Ok(()), |input| {
@@ -130,7 +135,7 @@ impl Engine {
         // If this fails, the next pass starts the task.
         let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeResponse);
-        self.submit_outcome(&registry, submitted)
+        self.submit_outcome(&registry, submitted, submission.agent.capabilities().threads)
     }
 
     /// Writes launch file and row of the task.
@@ -174,6 +179,7 @@ impl Engine {
         &self,
         registry: &Registry,
         submitted: delegator_registry::Submission,
+        has_thread: bool,
     ) -> Result<SubmitOutcome, EngineError> {
         let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
         let position = registry.queue_position(&task.id)?;
@@ -194,6 +200,7 @@ impl Engine {
             _ => None,
         };
         Ok(SubmitOutcome {
+            has_thread,
             queue_position: position.map_or(0, |position| position + 1),
             waiting_for,
             queue_paused,

@@ -16,6 +16,7 @@ mod niceness;
 pub(crate) mod received_signals;
 mod retry_write;
 mod run_ports;
+pub(crate) mod salvage;
 pub(crate) mod summary;
 mod supervisor_log;
 pub(crate) mod supervisor_process;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -60,21 +60,32 @@ pub(crate) struct TaskPorts {
     pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
 }
 
+/// The file of a part of a stream.
+pub(super) fn part_path(dir: &TaskDir, file: TaskFile, part: u32) -> PathBuf {
+    let path = dir.file(file);
+    match part {
+        0 => path,
+        part => path.with_added_extension(part.to_string()),
+    }
+}
+
+/// A new, empty, private file.
+pub(super) fn create_stream(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
 impl TaskPorts {
     pub(crate) fn into_registry(self) -> PooledConnection {
         self.registry.into_inner()
     }
 
     fn path(&self, stream: Stream, part: u32) -> PathBuf {
-        let path = self.dir.file(match stream {
+        let file = match stream {
             Stream::Events => TaskFile::Events,
             Stream::Stderr => TaskFile::Stderr,
             Stream::Verify => TaskFile::Verify,
-        });
-        match part {
-            0 => path,
-            part => path.with_added_extension(part.to_string()),
-        }
+        };
+        part_path(&self.dir, file, part)
     }
 
     /// Compares the files with their state before the run, unless that was done already.
@@ -134,8 +145,7 @@ impl Ports for TaskPorts {
     }
 
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).mode(0o600).open(self.path(stream, part))
+        create_stream(&self.path(stream, part))
     }
 
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {

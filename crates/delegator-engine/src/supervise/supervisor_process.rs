@@ -27,6 +27,7 @@ use super::evidence::{self, ObservationContext};
 use super::received_signals::EndSignals;
 use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
+use super::salvage::{Salvage, salvage};
 use super::summary::one_sentence_summary;
 use super::supervisor_log::SupervisorLog;
 use super::task_report::{Record, tokens};
@@ -186,7 +187,7 @@ fn run_and_record(
         begin_observation(&prepared, ports);
         let Prepared { spec, limits, verify, .. } = prepared;
         let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
-        let result = ports.engine.system.run_agent(spec, ports);
+        let mut result = ports.engine.system.run_agent(spec, ports);
         if let Some(reason) = reason_to_fall_back(&result)
             && ports.cancel_requested().is_none()
         {
@@ -198,7 +199,8 @@ fn run_and_record(
                 continue;
             }
         }
-        let run = FinishedRun { result, limits, verify, skipped, redactor, workdir: workdir.ok() };
+        let salvage = salvage(&launch, &mut result, ports);
+        let run = FinishedRun { result, limits, verify, skipped, salvage, redactor, workdir: workdir.ok() };
         return record(run, ports);
     }
 }
@@ -228,17 +230,18 @@ struct FinishedRun {
     limits: Limits,
     verify: Option<Verify>,
     skipped: Vec<SkippedAgent>,
+    salvage: Option<Salvage>,
     redactor: Redactor,
     workdir: Option<OwnedFd>,
 }
 
 fn record(run: FinishedRun, ports: &TaskPorts) -> Finish {
-    let FinishedRun { result, limits, verify, skipped, redactor, workdir } = run;
+    let FinishedRun { result, limits, verify, skipped, salvage, redactor, workdir } = run;
     ports.observe_changes(&result);
     let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
         CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
     });
-    let mut record = Record { check, skipped_agents: skipped, ..Record::of(&result, limits) };
+    let mut record = Record { check, skipped_agents: skipped, salvage, ..Record::of(&result, limits) };
     if let Some(workdir) = workdir {
         error_locations::correct_paths(&mut record.report.failures, workdir);
     }
@@ -277,8 +280,8 @@ fn parse_launch(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineErr
 }
 
 /// A run that can begin, and the settings that its record needs.
-struct Prepared {
-    spec: RunSpec,
+pub(super) struct Prepared {
+    pub(super) spec: RunSpec,
     mode: Mode,
     may_write: bool,
     limits: Limits,
@@ -288,7 +291,7 @@ struct Prepared {
 }
 
 /// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
-fn prepare(
+pub(super) fn prepare(
     engine: &Engine,
     id: &TaskId,
     dir: &TaskDir,
@@ -341,12 +344,13 @@ fn prepare(
             ..FoldOptions::default()
         },
         budgets: settings.budgets.clone(),
+        salvage: settings.salvage,
         answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
     };
     Ok(Prepared {
         spec,
         mode: settings.mode,
-        may_write: launch.agent.may_write(settings.mode),
+        may_write: launch.may_write(),
         limits: settings.limits,
         verify: settings.verify.clone(),
         add_dirs,

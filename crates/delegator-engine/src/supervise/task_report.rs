@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
+use super::salvage::Salvage;
 use crate::format_version::FormatVersion;
 use crate::submit::fallback::SkippedAgent;
 use crate::submit::launch::Limits;
@@ -29,6 +30,9 @@ pub struct Record {
     /// Agents that came first and could not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_agents: Vec<SkippedAgent>,
+    /// Set if the task wants a report when a limit ends it, and one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub salvage: Option<Salvage>,
     pub refused: RefusedCalls,
     /// Signals that were sent to end the agent, in order; empty if it exited by itself.
     pub signals: Vec<String>,
@@ -74,6 +78,7 @@ impl Record {
             stderr: result.stderr.clone(),
             warnings: result.warnings.clone(),
             skipped_agents: Vec::new(),
+            salvage: None,
             refused: result.refused.clone(),
             signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),
             survivors: result.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),

@@ -35,6 +35,9 @@ pub enum TaskFile {
     Stderr,
     /// The output of the verification command.
     Verify,
+    /// Output of a turn after the limit of a task, in which the agent reports.
+    Salvage,
+    SalvageStderr,
     /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the events.
     Snapshot,
     /// The report of the finished task.
@@ -69,6 +72,8 @@ impl TaskFile {
             TaskFile::EventPosition => "events-position.json",
             TaskFile::Stderr => "stderr.log",
             TaskFile::Verify => "verify.log",
+            TaskFile::Salvage => "salvage.jsonl",
+            TaskFile::SalvageStderr => "salvage-stderr.log",
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
             TaskFile::Diff => "changes.diff",

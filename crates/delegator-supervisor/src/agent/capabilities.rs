@@ -99,6 +99,11 @@ impl Capabilities {
         }
     }
 
+    /// Whether it can report what it has done when a limit ends its work: before the limit or in a turn after it.
+    pub fn can_report_at_limits(self) -> bool {
+        self.threads || self.messages.takes(Delivery::Now)
+    }
+
     pub fn of(agent: AgentKind<'_>) -> Capabilities {
         match agent.protocol {
             AgentProtocol::CodexExec => codex::CAPABILITIES,

@@ -174,7 +174,11 @@ impl Agent {
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
     pub fn plan(&self, request: &LaunchRequest, workdir: impl AsFd) -> Result<LaunchPlan, PlanError> {
         let sandbox = self.sandbox(request.mode);
-        let stop_turn = EndingRecipe::stop_turn(request.terminate_grace);
+        let finish = match self.protocol {
+            AgentProtocol::Acp => acp::finish(&self.name, request),
+            _ => EndingRecipe::close(request.terminate_grace),
+        };
+        let stop_turn = EndingRecipe::stop_turn(finish.clone());
         let once = || ConversationPlan::Once { stdin: request.prompt().into_bytes() };
         let (args, conversation, ending) = match self.protocol {
             AgentProtocol::CodexExec => (
@@ -199,10 +203,6 @@ impl Agent {
                 let args = acp::args(&self.name).iter().map(OsString::from).collect();
                 (args, acp::conversation(&self.name, request, sandbox)?, stop_turn)
             }
-        };
-        let finish = match self.protocol {
-            AgentProtocol::Acp => acp::finish(&self.name, request),
-            _ => EndingRecipe::close(request.terminate_grace),
         };
         Ok(LaunchPlan {
             program: self.program.clone(),

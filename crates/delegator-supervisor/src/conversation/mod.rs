@@ -1,7 +1,7 @@
 //! What is written to an agent's standard input, and when.
 //!
-//! A [`Conversation`] is pure: it gets the lines of the agent and the wishes of the user ([`Control`]) and fills an
-//! [`Outbox`] with lines to send and [`Step`]s that the supervision loop acts upon. It never decides whether a turn
+//! A `Conversation` is pure: it gets the lines of the agent and the wishes of the user (`Control`) and fills an
+//! `Outbox` with lines to send and `Step`s that the supervision loop acts upon. It never decides whether a turn
 //! succeeded: the dialect of the agent does, from the stored lines of both sides (`delegator-transcript`).
 //!
 //! Invariants: no prompt is sent while a turn runs, and none after an interrupt.

@@ -104,10 +104,10 @@ impl EndingRecipe {
         EndingRecipe { steps: [vec![close], EndingRecipe::terminate(terminate_grace).steps].concat() }
     }
 
-    /// For an agent that converses: stops its turn, closes its input, then terminates it.
-    pub fn stop_turn(terminate_grace: Duration) -> EndingRecipe {
+    /// For an agent that converses: stops its turn, then ends it as after its last turn.
+    pub fn stop_turn(finish: EndingRecipe) -> EndingRecipe {
         let stop = EndingStep { action: EndAction::StopTurn, grace: AFTER_STOP };
-        EndingRecipe { steps: [vec![stop], EndingRecipe::close(terminate_grace).steps].concat() }
+        EndingRecipe { steps: [vec![stop], finish.steps].concat() }
     }
 }
 
@@ -175,7 +175,8 @@ mod tests {
     #[test]
     fn a_turn_that_has_ended_is_not_waited_for() {
         let seconds = Duration::from_secs;
-        let mut ending = Ending::start(EndingRecipe::stop_turn(seconds(5)), Duration::ZERO);
+        let mut ending =
+            Ending::start(EndingRecipe::stop_turn(EndingRecipe::close(seconds(5))), Duration::ZERO);
         let action = |ending: &mut Ending, at: u64| ending.next_step(seconds(at)).map(|step| step.action);
         assert_eq!(action(&mut ending, 0), Some(EndAction::StopTurn));
         assert_eq!(action(&mut ending, 1), None);
@@ -183,5 +184,16 @@ mod tests {
         assert_eq!(action(&mut ending, 1), Some(EndAction::CloseStdin));
         ending.turn_ended(seconds(1));
         assert_eq!(action(&mut ending, 2), None, "the agent has time to exit");
+    }
+
+    #[test]
+    fn an_agent_that_ignores_the_end_of_its_input_is_terminated_as_soon_as_its_turn_has_ended() {
+        let seconds = Duration::from_secs;
+        let finish = EndingRecipe::terminate(seconds(5));
+        let mut ending = Ending::start(EndingRecipe::stop_turn(finish), Duration::ZERO);
+        assert_eq!(ending.next_step(Duration::ZERO).unwrap().action, EndAction::StopTurn);
+        ending.turn_ended(Duration::ZERO);
+        let action = ending.next_step(Duration::ZERO).unwrap().action;
+        assert!(matches!(action, EndAction::Signal { signal: EndSignal::Terminate, .. }), "{action:?}");
     }
 }

@@ -40,6 +40,7 @@ pub struct LimitWarning {
 
 const WARNING_LEAD: Duration = Duration::from_secs(30);
 const MIN_WARNED_LIMIT: Duration = Duration::from_secs(60);
+const REPORT_TIME: Duration = Duration::from_secs(120);
 
 /// Tracks both limits.
 #[derive(Debug)]
@@ -104,6 +105,11 @@ impl LimitTimers {
             return Some(LimitWarning { kind: LimitKind::Idle, left: left(self.idle_at()) });
         }
         None
+    }
+
+    /// Whether the agent should stop to have time for a report: a quarter of the hard limit is left, or two minutes.
+    pub(crate) fn is_hard_limit_near(&self, now: Duration) -> bool {
+        now + (self.limits.hard / 4).min(REPORT_TIME) >= self.hard_at
     }
 
     /// When the next limit expires if nothing happens.
@@ -206,6 +212,13 @@ mod tests {
         assert!(timers.warning(seconds(70)).is_some(), "quiet again");
         let mut short = self::timers(59, 59);
         assert_eq!(short.warning(seconds(58)), None);
+    }
+
+    #[test]
+    fn a_report_gets_a_quarter_of_the_hard_limit_or_two_minutes() {
+        let (short, long) = (timers(10, 20), timers(300, 1200));
+        assert!(!short.is_hard_limit_near(seconds(14)) && short.is_hard_limit_near(seconds(15)));
+        assert!(!long.is_hard_limit_near(seconds(1079)) && long.is_hard_limit_near(seconds(1080)));
     }
 
     #[test]

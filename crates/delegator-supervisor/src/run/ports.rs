@@ -55,6 +55,8 @@ pub struct RunSpec {
     pub redactor: Redactor,
     pub fold: FoldOptions,
     pub budgets: Vec<Budget>,
+    /// Ask the agent to stop and report shortly before a limit.
+    pub salvage: bool,
     /// How long a question of the agent stays open.
     pub answer_timeout: Duration,
     /// Removed after a forced end.
@@ -306,6 +308,8 @@ pub struct RunResult {
     pub stdin_delivered: bool,
     /// `None` if no verification was requested, or the agent did not complete.
     pub verification: Option<VerificationResult>,
+    /// The agent ended its turn when it was asked to report before a limit.
+    pub reported_before_limit: bool,
 }
 
 /// How a verification ended.

@@ -29,12 +29,14 @@ use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage}
 use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport};
 use crate::verdict::Cause;
 use budgets::BudgetWatch;
+use salvage::Salvage;
 use talk::Talk;
 
 mod budgets;
 mod finish;
 mod poll_io;
 mod progress;
+mod salvage;
 mod start;
 mod talk;
 mod verify;
@@ -103,6 +105,7 @@ struct Run<'a> {
     finishing: Option<Ending>,
     talk: Talk,
     budgets: BudgetWatch,
+    salvage: Salvage,
     signals: Vec<EndSignal>,
     /// Whether a step of the ending reached the agent.
     is_forced: bool,
@@ -117,7 +120,8 @@ struct Run<'a> {
     machine_tasks_at_count: u64,
     thread_reported: bool,
     prompt_reported: bool,
-    last_snapshot_counts: Option<(u64, u64, u64)>,
+    /// Lines and bytes of the streams, and the number of budget warnings, in the last snapshot.
+    last_snapshot_counts: Option<(u64, u64, u64, usize)>,
     last_snapshot_at: Option<Duration>,
     /// The percentage of the last snapshot.
     percent: Option<Percent>,
@@ -216,6 +220,7 @@ impl<'a> Run<'a> {
             self.last_upkeep = now;
             self.ports.periodic_upkeep();
         }
+        self.request_report_if_due(now);
         self.continue_talk(now);
         if self.ending.is_none() && self.finishing.is_none() {
             if let Some(warning) = self.limit_timers.warning(now) {

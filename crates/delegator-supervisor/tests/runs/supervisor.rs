@@ -95,6 +95,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
         budgets: Vec::new(),
+        salvage: false,
         answer_timeout: Duration::from_secs(1),
         leftovers: Leftovers::ShellSnapshots { codex_home: folder.join("codex-home") },
         verify: case.check.map(|check| check.into_spec(&case.task)),

@@ -63,10 +63,10 @@ enum Entry {
     ToolResult,
 }
 
-/// The script that the prompt names, and its step.
+/// The script that the prompt names, and how many results of tools followed.
 pub(super) struct Position {
     pub(super) script: &'static str,
-    pub(super) step: usize,
+    pub(super) results: usize,
 }
 
 impl Position {
@@ -81,12 +81,12 @@ impl Position {
                 Entry::User(text) => {
                     let mut named = scripts.clone().filter(|name| text.contains(&format!("[script {name}]")));
                     if let Some(script) = named.next() {
-                        position = Some(Position { script, step: 0 });
+                        position = Some(Position { script, results: 0 });
                     }
                 }
                 Entry::ToolResult => {
                     if let Some(position) = &mut position {
-                        position.step += 1;
+                        position.results += 1;
                     }
                 }
             }

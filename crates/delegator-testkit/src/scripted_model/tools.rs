@@ -36,9 +36,10 @@ pub(super) fn offered(request: &Value) -> Vec<Tool> {
 /// A call of the tool that does this. Panics in the server's thread if the agent offers none.
 pub(super) fn call(api: Api, offered: &[Tool], action: &Action, index: usize) -> Value {
     let find = |names: &[&str]| names.iter().find_map(|name| offered.iter().find(|tool| tool.name == *name));
+    let id = format!("call_{}", next_call());
     let (tool, values) = match action {
         Action::Run(command) => {
-            let values = json!({"command": command, "cmd": command, "description": "a command of the script", "is_background": false});
+            let values = json!({"command": command, "cmd": command, "description": "a command of the script", "is_background": false, "yield_time_ms": 30_000});
             (find(&SHELLS), values)
         }
         Action::RunUnsandboxed(command) => {
@@ -48,7 +49,9 @@ pub(super) fn call(api: Api, offered: &[Tool], action: &Action, index: usize) ->
         Action::WriteFile { path, text } => {
             let path = path.display().to_string();
             if find(&WRITERS).is_none() && offered.iter().any(|tool| tool.name == "apply_patch") {
-                return crate::fake_model::patch(&patch(&path, text));
+                let mut call = crate::fake_model::patch(&patch(&path, text));
+                call["call_id"] = json!(id);
+                return call;
             }
             let values = json!({"file_path": path, "filePath": path, "path": path, "content": text, "file_text": text});
             (find(&WRITERS), values)
@@ -59,7 +62,6 @@ pub(super) fn call(api: Api, offered: &[Tool], action: &Action, index: usize) ->
     let is_known = |(name, _): &(&String, &Value)| tool.parameters.contains(name);
     let given = values.as_object().into_iter().flatten().filter(is_known);
     let arguments: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let id = format!("call_{}", next_call());
     match api {
         Api::Responses => json!({
             "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": tool.name,

@@ -94,6 +94,22 @@ impl Report {
         let value: serde_json::Value = serde_json::from_str(message.text.trim()).ok()?;
         (value.is_object() || value.is_array()).then_some(value)
     }
+
+    /// Adds what a later run on the same thread used, and its final message.
+    pub fn add_final_turn(&mut self, later: &Report) {
+        if later.final_message.is_some() {
+            self.final_message.clone_from(&later.final_message);
+        }
+        self.turns = self.turns.saturating_add(later.turns);
+        self.usage = match (self.usage, later.usage) {
+            (Some(usage), Some(later)) => Some(usage.plus(later)),
+            (usage, later) => later.or(usage),
+        };
+        self.cost = match (self.cost, later.cost) {
+            (Some(cost), Some(later)) => Some(cost.plus(later)),
+            (cost, later) => later.or(cost),
+        };
+    }
 }
 
 /// The state of the last turn.

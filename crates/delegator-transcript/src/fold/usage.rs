@@ -39,9 +39,20 @@ impl UsageReport {
         let thread_total = before.map_or(own, |before| before.plus(own));
         Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
     }
+
+    /// Of this run and a later one on the same thread.
+    pub(super) fn plus(self, later: Self) -> Self {
+        let own = self.own.plus(later.own);
+        Self { thread_total: later.thread_total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
 }
 
 impl CostReport {
+    /// Of this run and a later one on the same thread.
+    pub(super) fn plus(self, later: Self) -> Self {
+        Self { thread_total: later.thread_total, own: self.own.saturating_add(later.own) }
+    }
+
     /// From the total of the thread in US dollars.
     pub(super) fn of_thread(total: f64, before: Option<u64>) -> Self {
         let total = millionths(total);

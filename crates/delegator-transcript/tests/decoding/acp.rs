@@ -106,7 +106,7 @@ fn end_turn_is_a_failure_if_the_agent_shows_one_of_its_signs() {
         ("qwen.no_login", unauthorized, "Ways to sign in to this agent: Use OpenAI API key"),
         ("copilot.err_server", server_error, "Failed to get response from the AI model"),
         ("copilot.no_login", unauthorized, "Ways to sign in to this agent: Log in with Copilot CLI"),
-        ("goose.err_auth", unauthorized, "Authentication error: "),
+        ("goose.err_auth", unauthorized, "provided. Ways to sign in to this agent: Configure Provider"),
         (
             "goose.no_login",
             unauthorized,
@@ -115,7 +115,7 @@ fn end_turn_is_a_failure_if_the_agent_shows_one_of_its_signs() {
         ("kimi.err_auth", unauthorized, "401 Incorrect API key provided"),
         ("kimi.err_badmodel", None, "without a message and without a tool call"),
         ("kimi.no_login", unauthorized, "Ways to sign in to this agent: Login with Kimi account"),
-        ("cline.err_auth", None, "Incorrect API key provided."),
+        ("cline.err_auth", unauthorized, "provided. Ways to sign in to this agent: Sign in with Cline"),
         ("cline.no_login", unauthorized, "Ways to sign in to this agent: Sign in with Cline"),
     ] {
         let report = summarize(&recording(name));
@@ -197,6 +197,22 @@ fn an_over_long_line_still_ends_its_call() {
     let command = &report.commands.list[0];
     assert_eq!((command.command.as_str(), command.exit_code), ("cargo test", Some(1)));
     assert_eq!((report.outcome, report.counts.over_long), (StreamOutcome::Completed, 1));
+}
+
+#[test]
+fn a_call_whose_output_reports_a_failure_has_failed() {
+    let ended = |output: &str| {
+        let call = r#"{"sessionUpdate":"tool_call_update","toolCallId":"c","kind":"edit","status":"completed","rawOutput":"#;
+        let stream = [begun(), update(&format!("{call}{output}}}")), END.to_owned()].concat();
+        let (out, _) = normalize(stream.as_bytes(), NormalizeOptions::default());
+        out.contains(r#""type":"file_change","changes":[],"status":"completed"}"#)
+    };
+    assert!(ended(r#"{"result":"done","success":true}"#) && ended(r#"[{"success":true}]"#));
+    assert!(
+        !ended(r#"{"result":"","error":"EACCES: permission denied","success":false}"#),
+        "as Cline writes it"
+    );
+    assert!(!ended(r#"[{"success":true},{"success":false}]"#));
 }
 
 #[test]

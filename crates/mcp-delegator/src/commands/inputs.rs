@@ -240,9 +240,9 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000), extend("x-advanced" = true))]
     pub max_cost_cents: Option<u64>,
-    /// Keep partial results of a task that reached a limit
+    /// Let the agent report what it has done if a limit ends its work
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    #[schemars(extend("x-advanced" = true))]
     pub salvage: bool,
     /// Run the agent so that it takes messages and asks questions while it works: codex as codex-app-server
     #[serde(default)]

@@ -113,6 +113,7 @@ fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &Conf
     let takes_messages = capabilities.messages != MessageSupport::None;
     let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
     let unsupported = unsupported.chain((!takes_messages).then_some("live"));
+    let unsupported = unsupported.chain((!capabilities.can_report_at_limits()).then_some("salvage"));
     let mut problems: Vec<Problem> =
         unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.

@@ -1,18 +1,15 @@
-//! The real app server of Codex: messages, approvals, cancelling, threads.
+//! The real app server of Codex: messages, approvals, threads.
 
-use delegator_testkit::fake_model::codex_config;
 use delegator_testkit::scripted_model::Action;
 use delegator_testkit::stage::wait_until;
 use serde_json::json;
 
+use crate::agent_kinds::AgentKind;
 use crate::live_world::{LiveWorld, input_tokens, thread_of};
 
 fn live_world() -> LiveWorld {
     let steered = vec![vec![Action::Say("Steered.")]];
-    LiveWorld::new("codex-app-server", vec![("steered", steered)], |world, model| {
-        world.write("home/.codex/config.toml", &codex_config(model.port));
-        world
-    })
+    LiveWorld::new(AgentKind::CodexAppServer, |_| vec![("steered", steered)])
 }
 
 #[test]
@@ -55,17 +52,12 @@ fn a_message_begins_the_next_turn() {
 #[test]
 fn an_approval_travels_to_the_user_and_back() {
     for (option, is_written) in [("allow_once", true), ("reject_once", false)] {
-        let outside = "outside";
-        let live = LiveWorld::new("codex", Vec::new(), |world, _| world);
-        let path = live.world.home().join(outside);
-        let escalate = vec![
-            vec![Action::RunUnsandboxed(format!("touch {}", path.display()))],
-            vec![Action::Say("Tried.")],
-        ];
-        let live = LiveWorld::new("codex", vec![("escalate", escalate)], |world, model| {
-            world.write("home/.codex/config.toml", &codex_config(model.port));
-            world
+        let live = LiveWorld::new(AgentKind::Codex, |world| {
+            let touch = format!("touch {}", world.home().join("outside").display());
+            let steps = vec![vec![Action::RunUnsandboxed(touch)], vec![Action::Say("Tried.")]];
+            vec![("escalate", steps)]
         });
+        let path = live.world.home().join("outside");
         let id = live.exec("escalate", &["--mode", "workspace-write", "--live", "--ask"]);
         let question = live.open_question();
         assert_eq!(question["kind"], "permission", "{question}");
@@ -80,21 +72,6 @@ fn an_approval_travels_to_the_user_and_back() {
         );
         assert_eq!(path.exists(), is_written, "{option}: {data:#}");
     }
-}
-
-#[test]
-fn cancelling_ends_the_command_of_the_turn() {
-    let live = live_world();
-    let id = live.exec("wait", &["--mode", "workspace-write"]);
-    live.wait_for_command();
-    live.world.run(["local", "cancel", &id]).json();
-    let data = live.wait(&id);
-    assert_eq!(data["state"], "cancelled", "{data:#}");
-    let output = live.world.run(["logs", &id, "--raw"]).stdout;
-    assert!(
-        output.contains("turn/interrupt") && output.contains("thread/backgroundTerminals/clean"),
-        "{output}"
-    );
 }
 
 #[test]
@@ -126,4 +103,28 @@ fn a_thread_is_resumed_by_the_app_server() {
         .run(["local", "resume", "x", "--thread-id", unknown, "--agent", "codex-app-server"])
         .json();
     assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
+}
+
+/// The model reports 120 tokens for each call: 600 while the last command runs, 720 at the end.
+#[test]
+fn an_agent_is_asked_to_report_when_a_budget_is_nearly_used() {
+    let quick = || vec![Action::Run("true".to_owned())];
+    let gate = "while [ ! -e go ]; do python3 -c 'import time; time.sleep(0.05)'; done";
+    let gate = vec![Action::Run(gate.to_owned())];
+    let script = vec![quick(), quick(), quick(), quick(), gate, vec![Action::Say("Half done.")]];
+    let live = LiveWorld::new(AgentKind::CodexAppServer, |_| vec![("long", script)]);
+    let id = live.exec("long", &["--mode", "workspace-write", "--budget", "740", "--salvage"]);
+    wait_until("the agent is asked", || {
+        live.world.run(["logs", &id, "--raw"]).stdout.contains("Reply with a short report")
+    });
+    live.world.write("project/go", "");
+    let data = live.wait(&id);
+    assert_eq!(
+        (&data["state"], &data["final_message"]),
+        (&json!("failed"), &json!("Half done.")),
+        "{data:#}"
+    );
+    assert_eq!(data["metadata"]["error_context"]["failure_kind"], "budget_exhausted", "{data:#}");
+    let results = live.world.run(["local", "results", &id]).json();
+    assert!(results["warnings"].to_string().contains("W_SALVAGE_001"), "{results}");
 }

@@ -1,155 +1,92 @@
 //! One task on every kind of agent: it writes a file and runs a test. Each report has the same shape.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 
-use delegator_testkit::codex::world_with_codex;
-use delegator_testkit::fake_model::codex_config;
-use delegator_testkit::generated::workspace;
 use delegator_testkit::program::{World, read_text};
-use delegator_testkit::scripted_model::{Action, Script, ScriptedModel};
-use delegator_testkit::stage::task_processes;
-use serde_json::json;
+use delegator_testkit::scripted_model::{Action, Script};
+use serde_json::{Map, Value, json};
 
-use crate::PROGRAM;
-use crate::claude_tasks::with_claude;
+use crate::agent_kinds::{AgentKind, for_every_agent};
+use crate::live_world::LiveWorld;
 
-const TASK: &str = "Please do [script task].";
 const TEST: &str = "import unittest\n\n\nclass Notes(unittest.TestCase):\n    def test_notes(self):\n        \
                     self.assertEqual(open(\"notes.txt\").read(), \"fixed\\n\")\n";
-const TEST_COMMAND: &str = "python3 -m unittest test_notes";
-
-/// What a report is expected to contain beyond what every agent reports.
-struct Reports {
-    tokens: bool,
-    /// The commands of the agent, and with them the results of its tests.
-    commands: bool,
-}
 
 /// Writes a file, runs the test and says so.
 fn script(world: &World) -> Script {
     let path = world.project().join("notes.txt");
     vec![
         vec![Action::WriteFile { path, text: "fixed\n" }],
-        vec![Action::Run(TEST_COMMAND.to_owned())],
+        vec![Action::Run("python3 -m unittest test_notes".to_owned())],
         vec![Action::Say("Wrote notes.txt; its test passes.")],
     ]
 }
 
-/// A world with a project and a model that knows the script.
-fn world_and_model() -> (World, ScriptedModel) {
-    let world = world_with_codex(PROGRAM, "");
-    let world = world.variable("PATH", "/usr/local/bin:/usr/bin:/bin");
-    world.write("project/test_notes.py", TEST);
-    let run = world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet"]);
-    assert_eq!(run.exit, Some(0), "{run:?}");
-    let model = ScriptedModel::start([("task", script(&world))]);
-    (world, model)
-}
+for_every_agent!(a_task_is_reported);
 
-/// A PATH that begins with the programs of the ACP agents.
-fn path_with_acp_agents() -> String {
-    let programs = workspace().join(".tools/acp-agents-1/node_modules/.bin");
-    assert!(programs.exists(), "{} is missing: run scripts/install-agents", programs.display());
-    format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display())
-}
-
-/// Runs the task and checks its report.
-fn check(world: &World, agent: &str, reports: &Reports) {
-    let args = ["local", "exec", TASK, "--agent", agent, "--mode", "workspace-write"];
-    let accepted = world.run(args).json();
-    let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
-    let data = &world.run(["local", "wait", &id, "--include-output"]).json()["data"];
-    assert_eq!(data["state"], "completed", "{agent}: {data:#}");
-    assert_eq!(data["final_message"], "Wrote notes.txt; its test passes.", "{agent}: {data:#}");
-    assert_eq!(read_text(&world.project().join("notes.txt")), "fixed\n");
+fn a_task_is_reported(kind: AgentKind) {
+    let live = LiveWorld::new(kind, |world| vec![("task", script(world))]);
+    live.world.write("project/test_notes.py", TEST);
+    live.world.write("project/.gitignore", "__pycache__/\n");
+    let id = live.exec("task", &["--mode", "workspace-write"]);
+    let data = live.wait(&id);
+    assert_eq!(data["state"], "completed", "{kind:?}: {data:#}");
+    assert_eq!(data["final_message"], "Wrote notes.txt; its test passes.", "{kind:?}: {data:#}");
+    assert_eq!(read_text(&live.world.project().join("notes.txt")), "fixed\n");
     let added = &data["metadata"]["file_operations"]["added_files"];
-    assert!(added.as_array().is_some_and(|added| added.contains(&json!("notes.txt"))), "{agent}: {data:#}");
-    let usage = &data["metadata"]["thread_info"]["token_usage"];
-    assert_eq!(
-        reports.tokens,
-        usage["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0),
-        "{agent}: {data:#}"
-    );
-    let tests = &data["metadata"]["test_results"];
-    assert_eq!(reports.commands, tests["passed"] == 1, "{agent}: {data:#}");
-    assert_eq!(task_processes(&id), Vec::<i32>::new(), "{agent} left processes");
+    assert!(added.as_array().is_some_and(|added| added.contains(&json!("notes.txt"))), "{kind:?}: {data:#}");
+    assert_shape(kind, &data, "output");
+    let results = &live.world.run(["local", "results", &id]).json()["data"];
+    assert_shape(kind, results, "output completed_ts duration_seconds events");
+    if !kind.is_own() {
+        let usage = &data["metadata"]["thread_info"]["token_usage"];
+        assert!(usage["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind:?}: {data:#}");
+        assert_eq!(data["metadata"]["test_results"]["passed"], 1, "{kind:?}: {data:#}");
+    }
 }
 
-#[test]
-fn codex() {
-    let (world, model) = world_and_model();
-    world.write("home/.codex/config.toml", &codex_config(model.port));
-    check(&world, "codex", &Reports { tokens: true, commands: true });
-}
+/// The keys of every report, by their place.
+const KEYS: [(&str, &str); 5] = [
+    (
+        "",
+        "agent_exit_code artifacts final_message git metadata restore_point sandbox state summary task_id working_dir",
+    ),
+    ("/metadata", "containment duration error_context file_operations task_status thread_info"),
+    (
+        "/metadata/file_operations",
+        "added_files deleted_files is_lines_changed_exact lines_added lines_changed lines_deleted modified_files scope source",
+    ),
+    ("/metadata/thread_info", "cache_hit_rate thread_id token_usage"),
+    ("/artifacts/0", "attributed_to ref sha256 size type"),
+];
 
-#[test]
-fn qwen() {
-    let (world, model) = world_and_model();
-    let settings = json!({
-        "security": {"auth": {"selectedType": "openai"}}, "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
-        "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}, "tools": {"useRipgrep": false},
-    });
-    world.write("home/.qwen/settings.json", &settings.to_string());
-    let world = world
-        .variable("PATH", &path_with_acp_agents())
-        .variable("OPENAI_API_KEY", "fake-key")
-        .variable("OPENAI_BASE_URL", &format!("{}/v1", model.url()))
-        .variable("OPENAI_MODEL", "scripted");
-    check(&world, "qwen", &Reports { tokens: true, commands: true });
-}
+/// The keys that only agents have that report commands and tokens.
+const REPORTED_KEYS: [(&str, &str); 3] = [
+    ("/metadata", "test_results"),
+    ("/metadata/test_results", "failed failed_tests passed skipped"),
+    (
+        "/metadata/thread_info/token_usage",
+        "cache_write_input_tokens cached_input_tokens input_tokens output_tokens reasoning_output_tokens",
+    ),
+];
 
-#[test]
-fn opencode() {
-    let (world, model) = world_and_model();
-    let limit = json!({"context": 200_000, "output": 8000});
-    let config = json!({
-        "autoupdate": false, "share": "disabled", "model": "fake/scripted", "small_model": "fake/scripted",
-        "provider": {"fake": {
-            "npm": "@ai-sdk/openai-compatible", "name": "Fake",
-            "options": {"baseURL": format!("{}/v1", model.url()), "apiKey": "fake-key"},
-            "models": {"scripted": {"name": "Scripted", "tool_call": true, "limit": limit}},
-        }},
-    });
-    world.write("home/.config/opencode/opencode.json", &config.to_string());
-    let world = world.variable("PATH", &path_with_acp_agents());
-    check(&world, "opencode", &Reports { tokens: true, commands: true });
-}
+/// A plain agent reports no changed files, so we cannot know which are its own.
+const UNREPORTED_KEYS: [(&str, &str); 1] = [("/metadata/file_operations", "possibly_agent_files")];
 
-#[test]
-fn codex_app_server() {
-    let (world, model) = world_and_model();
-    world.write("home/.codex/config.toml", &codex_config(model.port));
-    check(&world, "codex-app-server", &Reports { tokens: true, commands: true });
-}
-
-#[test]
-fn claude() {
-    let (world, model) = world_and_model();
-    let world = with_claude(world, &model);
-    check(&world, "claude", &Reports { tokens: true, commands: true });
-}
-
-/// Agents of the user's own: both are shell scripts that do what the task asks.
-fn check_own_agent(protocol: &str, script: &str) {
-    let (world, _model) = world_and_model();
-    let agent = json!({"own": {"protocol": protocol, "command": ["/bin/sh", "-c", script]}});
-    let world = world.variable("MCP_DELEGATOR_AGENTS", &agent.to_string());
-    check(&world, "own", &Reports { tokens: false, commands: false });
-}
-
-#[test]
-fn plain() {
-    let work = format!("cat >/dev/null; echo fixed > notes.txt; {TEST_COMMAND} 2>/dev/null");
-    check_own_agent("plain", &format!("{work} && printf 'Wrote notes.txt; its test passes.'"));
-}
-
-#[test]
-fn idle_jsonl() {
-    let message = json!({"type": "agent_message", "content": "Wrote notes.txt; its test passes."});
-    let change = json!({"type": "file_change", "path": "notes.txt", "action": "write"});
-    let work = format!("read -r task; echo fixed > notes.txt; echo '{change}'; {TEST_COMMAND} 2>/dev/null");
-    check_own_agent(
-        "idle-jsonl",
-        &format!("{work} && echo '{message}' && echo '{{\"type\":\"idle\"}}'; cat >/dev/null"),
-    );
+/// Asserts that a report has the keys that it has for every agent.
+fn assert_shape(kind: AgentKind, data: &Value, more: &'static str) {
+    let of_kind: &[(&str, &str)] = match kind {
+        AgentKind::Plain => &UNREPORTED_KEYS,
+        AgentKind::IdleJsonl => &[],
+        _ => &REPORTED_KEYS,
+    };
+    let mut expected = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for (place, keys) in KEYS.iter().chain(of_kind).chain(&[("", more)]) {
+        expected.entry(place).or_default().extend(keys.split(' '));
+    }
+    for (place, expected) in expected {
+        let keys = data.pointer(place).and_then(Value::as_object).map(Map::keys);
+        let keys: BTreeSet<&str> = keys.into_iter().flatten().map(String::as_str).collect();
+        assert_eq!(keys, expected, "{kind:?}: {place}: {data:#}");
+    }
 }

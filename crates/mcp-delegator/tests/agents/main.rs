@@ -6,11 +6,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod agent_kinds;
 mod app_server_tasks;
 mod claude_tasks;
 mod codex_hidden_state;
 mod codex_tasks;
+mod endings;
 mod every_agent;
 mod live_world;
+mod sandboxes;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

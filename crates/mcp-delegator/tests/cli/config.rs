@@ -161,13 +161,9 @@ fn a_setting_that_is_not_built_is_named_in_a_warning_and_in_config_show() {
 /// A flag or input that is not built is refused, not ignored.
 #[test]
 fn an_input_that_is_not_built_is_refused_by_name() {
-    for flag in [
-        &["--isolation", "worktree"][..],
-        &["--carry-dirty"],
-        &["--salvage"],
-        &["--on-success", "x"],
-        &["--on-failure", "x"],
-    ] {
+    for flag in
+        [&["--isolation", "worktree"][..], &["--carry-dirty"], &["--on-success", "x"], &["--on-failure", "x"]]
+    {
         let run = world().run(["local", "exec", "x"].iter().chain(flag));
         let answer = run.json();
         assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("UNSUPPORTED")), "{answer}");

@@ -1,5 +1,7 @@
 //! Several agents in order of preference: the next one runs only if the first one certainly did nothing.
 
+use std::path::Path;
+
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
@@ -89,4 +91,21 @@ fn a_list_of_agents_is_checked_as_a_whole() {
         let text_of = refused["error"].to_string();
         assert!(text_of.contains(field) && text_of.contains(text), "{refused}");
     }
+}
+
+#[test]
+fn a_later_agent_that_can_write_gets_a_restore_point() {
+    let stage = stage(&format!("cat >/dev/null\n{LIMIT}"));
+    let agents = json!({"open": {
+        "protocol": "plain", "unsandboxed": true, "command": ["/bin/sh", "-c", "cat >/dev/null; echo x > made"],
+    }});
+    let stage = stage.variable("MCP_DELEGATOR_AGENTS", &agents.to_string());
+    let run = stage.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let id = stage.exec(&["--mode", "read-only", "--agent", "codex", "--agent", "open"]);
+    let data = &stage.wait(&id)["data"];
+    assert!(data["restore_point"].is_object(), "{data:#}");
+    let restored = stage.run_json(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(restored["ok"], true, "{restored}");
+    assert!(!stage.world.project().join("made").exists());
 }

@@ -1,6 +1,6 @@
 //! Budgets of a task, of the day and of a label: warned about at 80 %, enforced at 100 %.
 
-use delegator_testkit::stage::{Stage, successful_turn, task_processes};
+use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
@@ -61,14 +61,34 @@ fn tasks_with_another_value_of_the_label_have_their_own_budget() {
     assert_eq!(exec("team=data")["ok"], true);
 }
 
-#[test]
-fn an_agent_that_has_used_its_turns_gets_no_further_message() {
+/// With an agent that answers each message and stays.
+fn stage_with_chat() -> Stage {
     let echo = "while read -r line; do echo '{\"type\":\"agent_message\",\"content\":\"ok\"}'; echo '{\"type\":\"idle\"}'; done";
     let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
     let agents =
         json!({"chat": {"protocol": "idle-jsonl", "command": ["/bin/sh", "-c", echo], "linger_sec": 600}});
-    let stage = stage.variable("MCP_DELEGATOR_AGENTS", &agents.to_string());
+    stage.variable("MCP_DELEGATOR_AGENTS", &agents.to_string())
+}
+
+#[test]
+fn an_agent_that_has_used_its_turns_gets_no_further_message() {
+    let stage = stage_with_chat();
     let waited = stage.wait(&stage.exec(&["--agent", "chat", "--max-turns", "1"]));
     assert_eq!(waited["data"]["state"], "completed", "{waited}");
     assert!(warnings(&waited).contains("1 of 1 turns of the task are used"), "{waited}");
+}
+
+#[test]
+fn status_warns_of_a_budget_that_is_nearly_used() {
+    let stage = stage_with_chat();
+    let id = stage.exec(&["--agent", "chat", "--max-turns", "5"]);
+    for text in ["two", "three", "four"] {
+        stage.run_json(&["send", &id, text]);
+    }
+    wait_until("status warns", || {
+        let status = stage.run_json(&["local", "status", &id]);
+        assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
+        warnings(&status).contains("4 of 5 turns of the task are used")
+    });
+    stage.run_json(&["local", "cancel", &id, "--confirm-destructive"]);
 }

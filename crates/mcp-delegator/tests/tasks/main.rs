@@ -18,6 +18,7 @@ mod plain_agents;
 mod project_limits;
 mod questions;
 mod queue;
+mod salvage;
 mod scripted;
 mod secrets;
 mod several_directories;

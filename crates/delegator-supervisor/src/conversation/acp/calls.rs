@@ -22,6 +22,8 @@ pub(super) struct KnownCall {
     id: String,
     kind: Option<ToolKind>,
     title: String,
+    /// Text beside the title.
+    description: String,
     command: Option<String>,
     paths: Vec<String>,
 }
@@ -54,20 +56,31 @@ impl KnownCall {
         if let Some(title) = message.title.as_ref().filter(|title| !title.is_empty()) {
             self.title = bounded(title);
         }
+        if let Some(content) = &message.content {
+            self.description = bounded(content);
+        }
         self.command = message.command.as_ref().map(bounded).or(self.command.take());
         let changed = message.changes.iter().map(|change| &change.path);
-        let paths: Vec<String> = changed
-            .chain(&message.locations)
-            .chain(&message.input_path)
-            .take(MAX_PATHS)
-            .map(bounded)
-            .collect();
+        let mut paths: Vec<String> = Vec::new();
+        for path in changed.chain(&message.locations).chain(&message.input_path).map(bounded).take(MAX_PATHS)
+        {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
         if !paths.is_empty() {
             self.paths = paths;
         }
         if !message.changes.is_empty() && self.kind.is_none_or(|kind| kind == ToolKind::Other) {
             self.kind = Some(ToolKind::Edit);
         }
+    }
+
+    /// Gemini CLI writes the command only into the title, Kimi only into the text beside it.
+    fn description(&self) -> Option<String> {
+        let texts = [self.title.as_str(), self.description.as_str()];
+        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        Some(texts.join("\n")).filter(|text| !text.is_empty())
     }
 
     /// Goose marks no kind, and the title of a request is the name of the tool.
@@ -131,7 +144,10 @@ impl RequestedChange {
                     Some(paths.join("\n")).filter(|paths| !paths.is_empty()).or(title),
                 )
             }
-            (RequestedChange::Command, None) => ("Use a tool".to_owned(), title),
+            (RequestedChange::Command, None) if call.kind() == ToolKind::Execute => {
+                ("Run a command".to_owned(), call.description())
+            }
+            (RequestedChange::Command, None) => ("Use a tool".to_owned(), call.description()),
             (RequestedChange::Harmless, None) => ("Read or search".to_owned(), title),
         }
     }

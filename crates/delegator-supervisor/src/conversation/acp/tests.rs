@@ -229,6 +229,40 @@ fn the_user_is_asked_and_the_answer_is_passed_on_by_its_option() {
 }
 
 #[test]
+fn a_question_about_a_command_contains_it_wherever_the_agent_writes_it() {
+    let mut asking = plan(Mode::WorkspaceWrite, true);
+    asking.permissions.ask = true;
+    let mut talk = Talk::begun(asking);
+    let mut question = |call: Value| {
+        talk.line(&permission(call["toolCallId"].clone(), &call));
+        let steps = talk.take_steps();
+        let Step::Asked(question) = &steps[0] else { panic!("{steps:?}") };
+        (question.title.clone(), question.detail.clone().unwrap())
+    };
+    let text = |text: &str| json!([{"type": "content", "content": {"type": "text", "text": text}}]);
+    let gemini = json!({"toolCallId": "g", "kind": "execute", "title": "make", "content": text("[in /p]")});
+    assert_eq!(question(gemini), ("Run a command".to_owned(), "make\n[in /p]".to_owned()));
+    let kimi =
+        json!({"toolCallId": "k", "kind": "execute", "title": "Bash", "content": text("Running: make")});
+    assert_eq!(question(kimi), ("Run a command".to_owned(), "Bash\nRunning: make".to_owned()));
+    let other = json!({"toolCallId": "o", "kind": "other", "title": "make"});
+    assert_eq!(question(other), ("Use a tool".to_owned(), "make".to_owned()));
+}
+
+#[test]
+fn a_question_names_each_file_once() {
+    let mut asking = plan(Mode::WorkspaceWrite, true);
+    asking.permissions.ask = true;
+    let mut talk = Talk::begun(asking);
+    let call = json!({"toolCallId": "c", "kind": "edit", "title": "Edit a", "locations": [{"path": "/p/a"}],
+        "rawInput": {"file_path": "/p/a"}, "content": [{"type": "diff", "path": "/p/a", "newText": "x"}]});
+    talk.line(&permission(json!(0), &call));
+    let steps = talk.take_steps();
+    let Step::Asked(question) = &steps[0] else { panic!("{steps:?}") };
+    assert_eq!(question.detail.as_deref(), Some("/p/a"), "claude-acp names it three times");
+}
+
+#[test]
 fn an_interrupt_cancels_the_turn_and_every_open_request() {
     let mut asking = plan(Mode::WorkspaceWrite, true);
     asking.permissions.ask = true;

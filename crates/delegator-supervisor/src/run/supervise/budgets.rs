@@ -20,6 +20,10 @@ pub(super) struct BudgetWatch {
 }
 
 impl BudgetWatch {
+    pub(super) fn findings(&self) -> &[BudgetFinding] {
+        &self.findings
+    }
+
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         self.findings.iter().map(|finding| format!("budget: {finding}"))
     }

@@ -29,7 +29,7 @@ impl Run<'_> {
         let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
         let run_verdict = verdict(&Facts {
             protocol: self.spec.protocol,
-            cause: self.cause.as_ref(),
+            cause: self.cause.as_ref().or(self.salvage.cause()),
             exit: self.exit,
             was_finished: self.finishing.is_some(),
             report: &report,
@@ -77,6 +77,7 @@ impl Run<'_> {
             quiet: self.limit_timers.idle_time(elapsed),
             stdin_delivered: self.dialogue.is_delivered(),
             verification: None,
+            reported_before_limit: self.salvage.cause().is_some(),
         };
         (result, self.spec)
     }
@@ -125,6 +126,7 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
         quiet: std::time::Duration::ZERO,
         stdin_delivered: false,
         verification: None,
+        reported_before_limit: false,
     }
 }
 

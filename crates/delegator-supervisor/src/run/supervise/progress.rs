@@ -34,7 +34,8 @@ impl Run<'_> {
         let now = self.now();
         let Some(events) = &self.stdout else { return };
         // A line that we sent is new, too.
-        let counts = (events.lines(), events.pipe.received(), self.stderr.pipe.received());
+        let (stdout, stderr) = (events.pipe.received(), self.stderr.pipe.received());
+        let counts = (events.lines(), stdout, stderr, self.budgets.findings().len());
         let is_new = self.last_snapshot_counts.unwrap_or_default() != counts
             || self.percent_at(events.summarizer.progress(), now) != self.percent;
         if is_new && self.last_snapshot_at.is_none_or(|last| now >= last + TICK) {

@@ -14,6 +14,7 @@ use super::super::output::{EventReader, Pipe, StderrReader};
 use super::super::ports::{Ports, RunSpec};
 use super::super::spawn::{SpawnedChild, spawn, spawn_verification};
 use super::budgets::BudgetWatch;
+use super::salvage::Salvage;
 use super::talk::Talk;
 use super::{Role, Run, machine_tasks};
 use crate::conversation::ConversationPlan;
@@ -76,6 +77,7 @@ impl<'a> Run<'a> {
             finishing: None,
             talk: Talk::default(),
             budgets: BudgetWatch::default(),
+            salvage: Salvage::default(),
             signals: Vec::new(),
             is_forced: false,
             is_drained: false,

@@ -141,14 +141,21 @@ impl Run<'_> {
                 self.talk.open_questions.retain(|question| question.number != number);
                 self.ports.close_question(number, QuestionEnd::Withdrawn);
             }
-            Step::Accepted(number) => self.ports.on_message_settled(number, MessageOutcome::Accepted),
+            Step::Accepted(number) => {
+                if !self.salvage.settle(number, true) {
+                    self.ports.on_message_settled(number, MessageOutcome::Accepted);
+                }
+            }
             Step::Refused { message, reason } => {
-                let reason = self.spec.redactor.redact_str(&reason).into_owned();
-                self.ports.on_message_settled(message, MessageOutcome::Refused { reason });
+                if !self.salvage.settle(message, false) {
+                    let reason = self.spec.redactor.redact_str(&reason).into_owned();
+                    self.ports.on_message_settled(message, MessageOutcome::Refused { reason });
+                }
             }
             Step::TurnEnded => {
                 self.ports.on_log(LogAction::IdleDetected);
                 self.talk.waiting_since = Some(now);
+                self.talk.is_over |= self.salvage.end_turn();
                 if let Some(ending) = &mut self.ending {
                     ending.turn_ended(now);
                 }

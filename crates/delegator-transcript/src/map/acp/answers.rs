@@ -2,10 +2,10 @@
 
 use super::turn::KnownAgent;
 use super::{
-    AcpMapper, AgentError, CallState, Effect, Effects, ErrorCode, InitializeResult, ItemIds, ItemPhase,
-    MAX_ID_BYTES, MAX_METHOD_BYTES, MAX_SIGN_IN_METHODS, PromptResult, RequestId, RpcError, SentRequest,
-    SessionResult, StopReason, Text, ThreadEvent, TurnFacts, UnmappedReason, bounded, error_code,
-    error_message, item, key, or_held, unmapped,
+    AcpMapper, AgentError, CallState, Effect, Effects, ErrorCode, InitializeResult, ItemIds, MAX_ID_BYTES,
+    MAX_METHOD_BYTES, MAX_SIGN_IN_METHODS, PromptResult, RequestId, RpcError, SentRequest, SessionResult,
+    StopReason, Text, ThreadEvent, TurnFacts, UnmappedReason, bounded, error_code, error_message, key,
+    or_held, unmapped,
 };
 
 impl AcpMapper {
@@ -72,10 +72,10 @@ impl AcpMapper {
         if !self.end_prompt(id, ids, &mut effects) {
             return or_held(effects);
         }
-        let failure = self.turn.failure(result, self.agent);
+        let failure = self.turn.failure(result, self.agent).map(|error| self.with_sign_in_methods(error));
         let is_cancelled = failure.is_none() && matches!(result.stop_reason, StopReason::Cancelled);
         if !is_cancelled {
-            self.end_open_calls(&mut effects);
+            self.end_open_calls(ids, &mut effects);
         }
         let has_usage = self.add_usage(result);
         effects.extend(self.plan.complete());
@@ -114,14 +114,14 @@ impl AcpMapper {
         usage.is_some()
     }
 
-    /// Calls that the agent never ended.
-    fn end_open_calls(&mut self, effects: &mut Effects<'_>) {
+    /// Calls that the agent never ended. Gemini CLI does not mention a call again whose permission was refused.
+    fn end_open_calls(&mut self, ids: &mut ItemIds, effects: &mut Effects<'_>) {
         for (call_id, state) in self.calls.take_all() {
-            if let CallState::Open(call) = &state
-                && let Some(id) = call.item_id.clone()
-            {
-                let (status, details) = call.ended();
-                effects.push(item(ItemPhase::Completed, id, Some(status), details));
+            if let CallState::Open(mut call) = state {
+                if call.is_rejected {
+                    effects.extend(call.start(ids));
+                }
+                effects.extend(call.end());
             }
             self.calls.insert(&call_id, CallState::Done, 0);
         }
@@ -163,7 +163,7 @@ impl AcpMapper {
         if !self.end_prompt(id, ids, &mut effects) {
             return or_held(effects);
         }
-        self.end_open_calls(&mut effects);
+        self.end_open_calls(ids, &mut effects);
         effects.extend(self.plan.complete());
         let has_usage = self.add_usage(&PromptResult::default());
         effects.extend(self.usage.filter(|_| has_usage).map(Effect::Usage));
@@ -172,13 +172,18 @@ impl AcpMapper {
         effects
     }
 
-    /// An agent that needs a sign-in names its ways to do so.
     fn agent_error(&self, error: &RpcError<'_>) -> AgentError<'static> {
-        let (code, mut message) = (error_code(error), error_message(error));
-        if code == Some(ErrorCode::Unauthorized) && !self.sign_in_methods.is_empty() {
-            let methods = self.sign_in_methods.join(", ");
-            message = format!("{}. Ways to sign in to this agent: {methods}", message.trim_end_matches('.'));
+        let message = Text::owned(error_message(error));
+        self.with_sign_in_methods(AgentError { message, code: error_code(error) })
+    }
+
+    /// An error of an agent that needs a sign-in names the agent's ways to do so.
+    fn with_sign_in_methods(&self, error: AgentError<'static>) -> AgentError<'static> {
+        if error.code != Some(ErrorCode::Unauthorized) || self.sign_in_methods.is_empty() {
+            return error;
         }
-        AgentError { message: Text::owned(message), code }
+        let (message, methods) = (error.message.resolve(), self.sign_in_methods.join(", "));
+        let message = format!("{}. Ways to sign in to this agent: {methods}", message.trim_end_matches('.'));
+        AgentError { message: Text::owned(message), code: error.code }
     }
 }

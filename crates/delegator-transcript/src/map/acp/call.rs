@@ -4,8 +4,11 @@
 //! (Gemini CLI), an update before the call (Cline), a new title after its end (goose). So each message sets what it
 //! contains, and the item starts once there is something to show.
 
+use super::super::{Effect, ItemIds, item};
 use super::text::{Output, bounded};
-use crate::event::{ChangeKind, CommandExecution, FileChange, ItemDetails, ItemStatus, McpToolCall};
+use crate::event::{
+    ChangeKind, CommandExecution, FileChange, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
+};
 use crate::json::Text;
 use crate::wire::acp::{CallStatus, ToolCall, ToolKind};
 
@@ -19,11 +22,13 @@ const MAX_FILES: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct Call {
     /// Present once the item was started.
-    pub(super) item_id: Option<Text<'static>>,
+    item_id: Option<Text<'static>>,
     /// The user or the policy refused it.
     pub(super) is_rejected: bool,
     /// It only sets the plan: no item.
     pub(super) is_plan: bool,
+    /// The agent writes exit codes only of commands that failed.
+    pub(super) completes_with_zero: bool,
     status: Option<CallStatus>,
     kind: Option<ToolKind>,
     tool: Option<String>,
@@ -40,6 +45,8 @@ pub(super) struct Call {
     streamed_output: Output,
     content_text: Option<Output>,
     exit_code: Option<i32>,
+    /// Its output says so.
+    has_failed: bool,
 }
 
 impl Call {
@@ -88,6 +95,7 @@ impl Call {
             self.streamed_output.push(&delta.resolve());
         }
         self.exit_code = message.exit_code.or(self.exit_code);
+        self.has_failed |= message.has_failed;
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -113,8 +121,25 @@ impl Call {
         }
     }
 
+    /// Starts the item, unless that happened before.
+    pub(super) fn start<'a>(&mut self, ids: &mut ItemIds) -> Option<Effect<'a>> {
+        if self.item_id.is_some() || self.is_plan {
+            return None;
+        }
+        let id = self.item_id.insert(ids.next()).clone();
+        let (status, details) = self.started();
+        Some(item(ItemPhase::Started, id, Some(status), details))
+    }
+
+    /// Ends the item, if it was started.
+    pub(super) fn end<'a>(&self) -> Option<Effect<'a>> {
+        let id = self.item_id.clone()?;
+        let (status, details) = self.ended();
+        Some(item(ItemPhase::Completed, id, Some(status), details))
+    }
+
     /// The item of a call that runs.
-    pub(super) fn started(&self) -> (ItemStatus, ItemDetails<'static>) {
+    fn started(&self) -> (ItemStatus, ItemDetails<'static>) {
         let details = match self.details() {
             ItemDetails::CommandExecution(CommandExecution { command, .. }) => {
                 ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() })
@@ -125,12 +150,14 @@ impl Call {
     }
 
     /// The item of a call that ended, or that the end of its turn ended.
-    pub(super) fn ended(&self) -> (ItemStatus, ItemDetails<'static>) {
+    fn ended(&self) -> (ItemStatus, ItemDetails<'static>) {
         let details = self.details();
         let is_command = matches!(details, ItemDetails::CommandExecution(_));
         let has_failed = match &details {
-            ItemDetails::CommandExecution(command) => command.exit_code.is_some_and(|code| code != 0),
-            _ => false,
+            ItemDetails::CommandExecution(command) if command.exit_code.is_some() => {
+                command.exit_code != Some(0)
+            }
+            _ => self.has_failed,
         };
         let status = match self.status {
             _ if self.is_rejected && is_command => ItemStatus::Declined,
@@ -166,6 +193,8 @@ impl Call {
     }
 
     fn command_execution(&self) -> CommandExecution<'static> {
+        let has_completed = self.status == Some(CallStatus::Completed) && !self.is_rejected;
+        let implied = (self.completes_with_zero && has_completed).then_some(0);
         let title = || self.title.as_ref().map(|title| title.trim_matches('`').to_owned());
         let streamed = Some(&self.streamed_output).filter(|output| !output.is_empty());
         // What is meant as the output counts, even if it is empty.
@@ -173,7 +202,7 @@ impl Call {
         let text = output.map(Output::text).unwrap_or_default();
         CommandExecution {
             command: Text::owned(self.command.clone().or_else(title).unwrap_or_default()),
-            exit_code: self.exit_code.or_else(|| exit_code_in(&text)),
+            exit_code: self.exit_code.or_else(|| exit_code_in(&text)).or(implied),
             output: Text::owned(text),
             output_tail: None,
             output_bytes: output.map_or(0, Output::bytes),

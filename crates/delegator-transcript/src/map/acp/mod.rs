@@ -235,7 +235,7 @@ impl AcpMapper {
                 self.turn.has_failed |= text.starts_with("Error: ");
                 text.starts_with("Info: ") || text.starts_with("Error: ")
             }
-            KnownAgent::Unnamed | KnownAgent::Other => false,
+            KnownAgent::Unnamed | KnownAgent::ClaudeAcp | KnownAgent::Kimi | KnownAgent::Other => false,
         };
         if !is_remark {
             return self.on_chunk(TextKind::Message, chunk, ids, effects);
@@ -297,21 +297,18 @@ impl AcpMapper {
             None => Box::default(),
         };
         call.merge(&message);
+        call.completes_with_zero = self.agent.omits_exit_code_zero();
         self.turn.ends_with_refusal &= call.is_rejected;
         if let Some(todos) = message.todos {
             call.is_plan = true;
             effects.extend(self.update_plan(todos, ids));
         }
         if !call.is_plan {
-            if call.item_id.is_none() && call.can_start() {
-                let id = ids.next();
-                let (status, details) = call.started();
-                effects.push(item(ItemPhase::Started, id.clone(), Some(status), details));
-                call.item_id = Some(id);
+            if call.can_start() {
+                effects.extend(call.start(ids));
             }
-            if let Some(id) = call.item_id.clone().filter(|_| call.has_ended()) {
-                let (status, details) = call.ended();
-                effects.push(item(ItemPhase::Completed, id, Some(status), details));
+            if call.has_ended() {
+                effects.extend(call.end());
                 return self.calls.insert(&call_id, CallState::Done, 0);
             }
         }

@@ -16,19 +16,28 @@ pub(super) enum KnownAgent {
     /// Agents without a name, among them goose.
     #[default]
     Unnamed,
+    ClaudeAcp,
     CodexAcp,
     Copilot,
+    Kimi,
     Other,
 }
 
 impl KnownAgent {
     pub(super) fn from_name(name: &str) -> Self {
         match name {
+            "@agentclientprotocol/claude-agent-acp" => Self::ClaudeAcp,
             "@agentclientprotocol/codex-acp" => Self::CodexAcp,
             "Copilot" => Self::Copilot,
+            "Kimi Code CLI" => Self::Kimi,
             "" | "goose" => Self::Unnamed,
             _ => Self::Other,
         }
+    }
+
+    /// These write an exit code only into the output of a command that failed.
+    pub(super) fn omits_exit_code_zero(self) -> bool {
+        matches!(self, Self::ClaudeAcp | Self::Kimi)
     }
 
     /// Copilot counts the tokens of the whole session, the others those of the turn or of its last call.

@@ -32,8 +32,8 @@ pub(crate) fn error_code(error: &RpcError<'_>) -> Option<ErrorCode> {
 /// What an error is about of which only the text is known.
 pub(crate) fn code_of_text(text: &str) -> Option<ErrorCode> {
     let text = text.to_lowercase();
-    // Goose without any configuration.
-    if text == "missing provider" {
+    // Goose without any configuration, and OpenAI's words, which Cline passes on without a status.
+    if text == "missing provider" || text.starts_with("incorrect api key provided") {
         return Some(ErrorCode::Unauthorized);
     }
     status_in(&text).and_then(|status| status_code(status, &text)).or_else(|| {
@@ -49,7 +49,7 @@ pub(crate) fn code_of_text(text: &str) -> Option<ErrorCode> {
 
 /// The HTTP status in `401 Incorrect API key`, `… (HTTP 401).`, `… Last error: 500 The server …`, `Server error (500 …`.
 fn status_in(text: &str) -> Option<u16> {
-    let introductions = ["(http ", "last error: ", "status: ", "server error ("];
+    let introductions = ["(http ", "last error: ", "status: ", "server error (", "resource not found ("];
     let behind = introductions.iter().find_map(|introduction| Some(text.split_once(introduction)?.1));
     [Some(text), behind].into_iter().flatten().find_map(|text| {
         let ends_word = !text.get(3..)?.starts_with(|next: char| next.is_alphanumeric());
@@ -115,10 +115,12 @@ fn status_code(status: u16, message: &str) -> Option<ErrorCode> {
     })
 }
 
-/// `models/no-such-model is not found for API version v1beta`
+/// `models/no-such-model is not found for API version v1beta`, or with OpenAI's words, which goose quotes.
 fn is_missing_model(message: &str) -> bool {
     let rest = message.strip_prefix("models/").and_then(|rest| rest.split_once(' '));
+    let openai = message.split_once("the model `").and_then(|(_, rest)| rest.split_once('`'));
     rest.is_some_and(|(_, rest)| rest.starts_with("is not found"))
+        || openai.is_some_and(|(_, rest)| rest.starts_with(" does not exist"))
 }
 
 /// The message for a user: without the code's own words where the agent says more, and without a provider's JSON.
@@ -237,6 +239,10 @@ mod tests {
             (
                 "Failed; retried 5 times Last error: 500 The server had an error.",
                 Some(ErrorCode::Connection { http_status: Some(500) }),
+            ),
+            (
+                "Request failed: Resource not found (404): The model `x` does not exist or you do not have access to it.",
+                Some(ErrorCode::ModelNotFound),
             ),
             ("Cannot connect to API: Unable to connect.", Some(ErrorCode::Connection { http_status: None })),
             ("There are 401 problems", None),

@@ -39,6 +39,8 @@ pub struct ToolCall<'a> {
     /// More output; earlier parts came before.
     pub output_delta: Option<Text<'a>>,
     pub exit_code: Option<i32>,
+    /// The output says that the tool failed, whatever the status (Cline).
+    pub has_failed: bool,
 }
 
 /// What a tool does, as far as it matters here.
@@ -96,6 +98,7 @@ impl<'a> ToolCall<'a> {
             output: output.and_then(output_text),
             output_delta: delta(),
             exit_code: exit.or_else(|| output.and_then(output_exit_code)),
+            has_failed: output.is_some_and(reports_failure),
         }
     }
 }
@@ -234,6 +237,15 @@ fn output_text(output: Value<'_>) -> Option<Text<'_>> {
         let needs_break = !(stdout.is_empty() || stdout.ends_with('\n') || stderr.is_empty());
         Some(Text::owned(format!("{stdout}{}{stderr}", if needs_break { "\n" } else { "" })))
     })
+}
+
+/// `{"result":"","error":"…","success":false}`, or a list with such a result.
+fn reports_failure(output: Value<'_>) -> bool {
+    let is_failure = |result: Value<'_>| result.object()?.first(&["success"], Value::boolean).map(|is| !is);
+    match output.elements() {
+        Some(mut results) => results.any(|result| is_failure(result).unwrap_or(false)),
+        None => is_failure(output).unwrap_or(false),
+    }
 }
 
 fn output_exit_code(output: Value<'_>) -> Option<i32> {

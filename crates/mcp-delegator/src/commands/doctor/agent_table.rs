@@ -124,5 +124,15 @@ const AFTER_TABLE: &str = "
   the thread, from which we subtract earlier tasks. Most agents report tokens when a turn ends, so a budget can be exceeded by one turn.
 - **cost**, **plan**, **exit codes**: whether it reports them. Changed files are observed by us, whatever an agent reports.
 
+What to know about single agents:
+
+- `gemini` reports the output of commands only with `\"tools\": {\"shell\": {\"enableInteractiveShell\": false}}` in `~/.gemini/settings.json`. A thread that is resumed
+  within the clock minute in which it began has lost its history.
+- `codex-acp` ends its turn when an edit is refused: a read-only task in which it tries one fails. `copilot`, `qwen` and `opencode` end their turn when you
+  refuse something with `--ask`.
+- `goose` needs a provider: `goose configure`, or the variables `GOOSE_PROVIDER` and `GOOSE_MODEL` and the provider's key.
+- `kimi` needs Node.js 22 or newer.
+- `claude-acp` is Claude Code behind an adapter, `codex-acp` is Codex behind one; install `@agentclientprotocol/claude-agent-acp` and `@agentclientprotocol/codex-acp`.
+
 Agents of your own and changes to built-in ones: [adding an agent](adding-an-agent.md). All keys: [configuration](configuration.md).
 ";

@@ -215,6 +215,7 @@ fn overview_warnings(
         found.extend(warnings::fleet_obstacles(&engine.obstacles(&queued)));
     }
     found.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
+    found.extend(overview.running.tasks.iter().flat_map(warnings::of_running_task));
     let shows_pauses = overview.queued.total > 0 || wanted.only.is_none();
     if scope.location == TaskLocation::Local && shows_pauses {
         found.extend(overview.queue_paused.then(warnings::queue_paused));

@@ -276,6 +276,7 @@ fn build_settings(
         skip_git_repo_check: agent.skip_git_repo_check,
         ask: agent.ask,
         budgets: Vec::new(),
+        salvage: agent.salvage,
         answer_timeout_sec: configured.answer_timeout.as_secs(),
         env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,

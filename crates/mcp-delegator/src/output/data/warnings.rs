@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{State, TaskId};
-use delegator_engine::{ProviderProblem, Record, Source, TaskFiles};
+use delegator_engine::{ProviderProblem, Record, RunningTask, Salvage, Source, TaskFiles};
 use delegator_fleet::Obstacle;
 use delegator_registry::{AgentPause, Task};
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
@@ -25,6 +25,7 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(structured_output::warnings(task, record));
     let recorded = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
     warnings.extend(skipped_agents(task, record));
+    warnings.extend(record.and_then(|record| record.salvage.as_ref()).map(salvage));
     warnings.extend(record.and_then(refused_calls));
     warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
     warnings
@@ -40,6 +41,34 @@ fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = 
         warning.context.insert("agent".to_owned(), skipped.agent.as_str().into());
         warning
     })
+}
+
+/// What the supervisor has noticed so far: budgets that are nearly used.
+pub fn of_running_task(running: &RunningTask) -> impl Iterator<Item = Warning> {
+    let noticed = running.snapshot.iter().flat_map(|snapshot| &snapshot.warnings);
+    noticed.map(|text| {
+        let mut warning = Warning::new("W_AGENT_001", text.clone());
+        warning.context.insert("task_id".to_owned(), running.task.id.as_str().into());
+        warning
+    })
+}
+
+/// Where the final message of a task that a limit ended comes from.
+fn salvage(salvage: &Salvage) -> Warning {
+    let message = match salvage {
+        Salvage::BeforeLimit => {
+            "a limit was near, so the agent was asked to stop; its final message is its report".to_owned()
+        }
+        Salvage::AfterLimit => {
+            "a time limit ended the work; the final message is the agent's report, from a read-only turn afterwards"
+                .to_owned()
+        }
+        Salvage::Failed { reason } => format!(
+            "a time limit ended the work, and the agent could not be asked for a report: {}",
+            truncate_quote(reason)
+        ),
+    };
+    Warning::new("W_SALVAGE_001", message)
 }
 
 /// Queued tasks do not start until a user resumes the queue.
