@@ -9,6 +9,9 @@ use crate::named_enum::named_enum;
 #[serde(transparent)]
 pub struct MessageNumber(pub u32);
 
+/// A message of the supervisor itself, about the running turn. It never begins a turn.
+pub const OWN_MESSAGE: MessageNumber = MessageNumber(0);
+
 impl std::fmt::Display for MessageNumber {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(formatter)

@@ -31,6 +31,8 @@ pub struct Cost {
     pub without_tokens: u64,
     pub ran_ms: i64,
     pub tokens: Tokens,
+    /// Millionths of a US dollar; `None` if no agent reported it.
+    pub microdollars: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +61,7 @@ const MAX_SCANNED: u32 = 500;
 
 const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms), 0), \
                     coalesce(sum(input_tokens), 0), coalesce(sum(cached_input_tokens), 0), \
-                    coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_output_tokens), 0)";
+                    coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_output_tokens), 0), sum(cost_microdollars)";
 const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
 
 impl Registry {
@@ -158,6 +160,7 @@ fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
             output: row.get(5)?,
             reasoning_output: row.get(6)?,
         },
+        microdollars: row.get(7)?,
     })
 }
 
@@ -175,7 +178,7 @@ fn task_cost_from(row: &Row<'_>) -> rusqlite::Result<TaskCost> {
 }
 
 fn group_from(row: &Row<'_>) -> rusqlite::Result<(String, Cost)> {
-    Ok((row.get(7)?, cost_from(row)?))
+    Ok((row.get(8)?, cost_from(row)?))
 }
 
 /// Stores a task's token usage with its end.

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use delegator_domain::message::{Delivery, MessageNumber};
+use delegator_domain::message::{Delivery, MessageNumber, OWN_MESSAGE};
 use delegator_domain::question::{Answer, OptionKind, QuestionNumber};
 use delegator_transcript::wire::app_server::{
     self as wire, Approval, ApprovalRequest, Client, Input, Notification, Response, ServerItem,
@@ -180,6 +180,10 @@ impl AppServer {
             SentRequest::Turn(Some(refused)) => {
                 out.report(Step::Refused { message: refused, reason: message.resolve().into_owned() });
                 self.end_turn(out);
+            }
+            SentRequest::Steer { message: OWN_MESSAGE, .. } => {
+                let reason = message.resolve().into_owned();
+                out.report(Step::Refused { message: OWN_MESSAGE, reason });
             }
             SentRequest::Steer { message, text } => {
                 self.waiting.push_back((message, text));

@@ -128,7 +128,7 @@ fn modules_of_the_engine_depend_in_one_direction() {
     assert_layers(
         "delegator-engine",
         &[
-            &["provider_error"],
+            &["conversation_error", "provider_error"],
             &["error"],
             &["format_version"],
             &["snapshot_file"],

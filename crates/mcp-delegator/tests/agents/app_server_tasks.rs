@@ -105,15 +105,17 @@ fn a_thread_is_resumed_by_the_app_server() {
     assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
 }
 
-/// The model reports 120 tokens for each call: 600 while the last command runs, 720 at the end.
+/// The model reports 120 tokens for each call, and Codex counts a call when its command has ended: 1080 tokens while the last
+/// command runs, 1320 at the end.
 #[test]
 fn an_agent_is_asked_to_report_when_a_budget_is_nearly_used() {
     let quick = || vec![Action::Run("true".to_owned())];
     let gate = "while [ ! -e go ]; do python3 -c 'import time; time.sleep(0.05)'; done";
     let gate = vec![Action::Run(gate.to_owned())];
-    let script = vec![quick(), quick(), quick(), quick(), gate, vec![Action::Say("Half done.")]];
+    let end = [gate, vec![Action::Say("Half done.")]];
+    let script = std::iter::repeat_with(quick).take(9).chain(end).collect();
     let live = LiveWorld::new(AgentKind::CodexAppServer, |_| vec![("long", script)]);
-    let id = live.exec("long", &["--mode", "workspace-write", "--budget", "740", "--salvage"]);
+    let id = live.exec("long", &["--mode", "workspace-write", "--budget", "1340", "--salvage"]);
     wait_until("the agent is asked", || {
         live.world.run(["logs", &id, "--raw"]).stdout.contains("Reply with a short report")
     });

@@ -1,12 +1,12 @@
 //! Asks an agent to stop and report shortly before a limit, if it takes messages during a turn.
 //!
-//! An agent that ends its turn then has its say, but the task counts as ended by the limit: nobody knows what the agent
-//! would have done without it.
+//! The task of an agent that ends its turn then still counts as ended by the limit: what the agent would have done without
+//! the request is unknown.
 
 use std::time::Duration;
 
 use delegator_domain::budget::BudgetLevel;
-use delegator_domain::message::{Delivery, MessageNumber};
+use delegator_domain::message::{Delivery, MessageNumber, OWN_MESSAGE};
 use delegator_domain::task::LimitKind;
 
 use super::Run;
@@ -15,9 +15,6 @@ use crate::verdict::Cause;
 
 const REQUEST: &str = "Stop working now: a limit of this task is nearly reached. Start nothing new. \
                        Reply with a short report: what is done, what is not, and what to do next.";
-/// Our own message; the messages of users are numbered from 1.
-const REQUEST_NUMBER: MessageNumber = MessageNumber(0);
-
 /// The request for a report. A cause is the limit that is near.
 #[derive(Debug, Default)]
 pub(super) enum Salvage {
@@ -39,7 +36,7 @@ impl Salvage {
 
     /// Whether this message is the request, for which the agent's response is recorded here.
     pub(super) fn settle(&mut self, message: MessageNumber, is_accepted: bool) -> bool {
-        if message != REQUEST_NUMBER {
+        if message != OWN_MESSAGE {
             return false;
         }
         *self = match std::mem::take(self) {
@@ -74,7 +71,7 @@ impl Run<'_> {
         if let Some(cause) = self.near_limit(now) {
             self.salvage = Salvage::Requested(cause);
             let text = REQUEST.to_owned();
-            self.control(Control::Message { number: REQUEST_NUMBER, text, delivery: Delivery::Now });
+            self.control(Control::Message { number: OWN_MESSAGE, text, delivery: Delivery::Now });
         }
     }
 
@@ -98,7 +95,7 @@ mod tests {
         let mut salvage = Salvage::Requested(CAUSE);
         assert!(!salvage.end_turn() && salvage.cause().is_none());
         assert!(!salvage.settle(MessageNumber(1), true), "a message of a user");
-        assert!(salvage.settle(REQUEST_NUMBER, true));
+        assert!(salvage.settle(OWN_MESSAGE, true));
         assert!(salvage.cause().is_none());
         assert!(salvage.end_turn());
         assert_eq!(salvage.cause(), Some(&CAUSE));
@@ -107,7 +104,7 @@ mod tests {
     #[test]
     fn a_refused_request_changes_nothing() {
         let mut salvage = Salvage::Requested(CAUSE);
-        assert!(salvage.settle(REQUEST_NUMBER, false));
+        assert!(salvage.settle(OWN_MESSAGE, false));
         assert!(!salvage.end_turn() && salvage.cause().is_none());
     }
 }

@@ -23,6 +23,7 @@ use crate::output::data::progress::Progress;
 use crate::output::data::remote::{DiffData, RemoteData};
 use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
+use crate::output::data::usage::dollars;
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{
     denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
@@ -197,6 +198,9 @@ pub struct ThreadInfo {
     pub cache_hit_rate: Option<f64>,
     #[schemars(with = "Option<BTreeMap<String, i64>>")]
     pub token_usage: Option<Usage>,
+    /// In US dollars, if the agent reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 /// Flags are included only if they are set.
@@ -297,6 +301,7 @@ impl Metadata {
                 thread_id: task.thread_id.clone(),
                 cache_hit_rate: usage.and_then(|usage| usage.cache_hit_rate),
                 token_usage: usage.map(|usage| usage.own),
+                cost_usd: report.and_then(|report| report.cost).map(|cost| dollars(cost.own)),
             },
             error_context: error_context::of_task(task, record, syntax, includes_output),
             test_results: report.and_then(|report| TestResults::of(report.tests.as_ref()?)),

@@ -24,6 +24,9 @@ pub struct UsageSums {
     pub cached_input_tokens: i64,
     pub output_tokens: i64,
     pub reasoning_output_tokens: i64,
+    /// In US dollars, of the agents that report it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Without this count, "0 tokens" could also mean that the agent did not report its usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_without_tokens_count: Option<u64>,
@@ -53,6 +56,10 @@ pub struct DayUsage {
     pub sums: UsageSums,
 }
 
+pub fn dollars(microdollars: u64) -> f64 {
+    microdollars as f64 / 1e6
+}
+
 impl From<&Cost> for UsageSums {
     fn from(cost: &Cost) -> UsageSums {
         UsageSums {
@@ -62,6 +69,7 @@ impl From<&Cost> for UsageSums {
             cached_input_tokens: cost.tokens.cached_input,
             output_tokens: cost.tokens.output,
             reasoning_output_tokens: cost.tokens.reasoning_output,
+            cost_usd: cost.microdollars.map(dollars),
             tasks_without_tokens_count: Some(cost.without_tokens).filter(|count| *count > 0),
         }
     }
@@ -114,6 +122,9 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
             "The agents of {} of these tasks reported no tokens.",
             scalar(without_tokens)
         )));
+    }
+    if let Some(cost) = total.get("cost_usd") {
+        blocks.push(Block::Text(format!("Cost, where agents report it: {} US dollars", scalar(cost))));
     }
     for (group, key, column) in
         [("per_day", "day", "day (UTC)"), ("per_label", "label", "label"), ("per_task", "task_id", "task")]
