@@ -1,10 +1,13 @@
 //! The real app server of Codex: messages, approvals, threads.
 
+use std::path::PathBuf;
+
 use delegator_testkit::scripted_model::Action;
-use delegator_testkit::stage::wait_until;
+use delegator_testkit::stage::{Stage, wait_until};
 use serde_json::json;
 
 use crate::agent_kinds::AgentKind;
+use crate::client::{Client, V2025_11};
 use crate::live_world::{LiveWorld, input_tokens, thread_of};
 
 fn live_world() -> LiveWorld {
@@ -49,15 +52,44 @@ fn a_message_begins_the_next_turn() {
     assert_eq!(data["messages"]["items"][0]["state"], "accepted", "{data:#}");
 }
 
+/// A world in which the script `escalate` asks for permission to create a file outside of the sandbox, and the file.
+fn world_with_escalation() -> (LiveWorld, PathBuf) {
+    let live = LiveWorld::new(AgentKind::Codex, |world| {
+        let touch = format!("touch {}", world.home().join("outside").display());
+        let steps = vec![vec![Action::RunUnsandboxed(touch)], vec![Action::Say("Tried.")]];
+        vec![("escalate", steps)]
+    });
+    let path = live.world.home().join("outside");
+    (live, path)
+}
+
 #[test]
-fn an_approval_travels_to_the_user_and_back() {
+fn an_approval_travels_to_the_user_of_a_client_and_back() {
     for (option, is_written) in [("allow_once", true), ("reject_once", false)] {
-        let live = LiveWorld::new(AgentKind::Codex, |world| {
-            let touch = format!("touch {}", world.home().join("outside").display());
-            let steps = vec![vec![Action::RunUnsandboxed(touch)], vec![Action::Say("Tried.")]];
-            vec![("escalate", steps)]
-        });
-        let path = live.world.home().join("outside");
+        let (live, path) = world_with_escalation();
+        let id = live.exec("escalate", &["--mode", "workspace-write", "--live", "--ask"]);
+        let stage = Stage { world: live.world };
+        let forms = json!({"elicitation": {"form": {}}});
+        let mut client = Client::connect_with(&stage, V2025_11, &[], forms);
+        let call = client.start_call("_codex_local_wait", json!({"task_id": id, "format": "json"}));
+        let form = client.wait_for("the form", |message| message["method"] == "elicitation/create");
+        assert!(form["params"]["message"].as_str().unwrap().contains("touch "), "{form}");
+        let accepted = json!({"action": "accept", "content": {"answer": option}});
+        client.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": accepted}));
+        let data = client.response(call)["result"]["structuredContent"]["data"].clone();
+        assert_eq!(
+            (&data["state"], &data["final_message"]),
+            (&json!("completed"), &json!("Tried.")),
+            "{data:#}"
+        );
+        assert_eq!(path.exists(), is_written, "{option}: {data:#}");
+    }
+}
+
+#[test]
+fn an_approval_is_answered_from_the_command_line() {
+    for (option, is_written) in [("allow_once", true), ("reject_once", false)] {
+        let (live, path) = world_with_escalation();
         let id = live.exec("escalate", &["--mode", "workspace-write", "--live", "--ask"]);
         let question = live.open_question();
         assert_eq!(question["kind"], "permission", "{question}");

@@ -9,6 +9,9 @@
 mod agent_kinds;
 mod app_server_tasks;
 mod claude_tasks;
+#[path = "../mcp/client.rs"]
+#[expect(dead_code, reason = "the tests need only a part of the client")]
+mod client;
 mod codex_hidden_state;
 mod codex_tasks;
 mod endings;
