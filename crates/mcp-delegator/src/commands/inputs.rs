@@ -230,7 +230,7 @@ pub struct AgentInputs {
     pub carry_dirty: bool,
     /// Token limit of the task, input and output together
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1), extend("x-advanced" = true))]
     pub budget: Option<u64>,
     /// Turn limit of the task, for agents that take messages
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,7 +238,7 @@ pub struct AgentInputs {
     pub max_turns: Option<u32>,
     /// Cost limit of the task in US cents, for agents that report it
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1), extend("x-advanced" = true))]
     pub max_cost_cents: Option<u64>,
     /// Let the agent report what it has done if a limit ends its work
     #[serde(default)]

@@ -32,7 +32,6 @@ pub fn examine(context: &Context<'_>) -> Findings {
     let variables = variables(context);
     let enclosure = engine.probe_enclosure(context.config.settings.enclosure, &variables);
     let mut findings = Findings { checks: vec![enclosure_check(&enclosure)], agents: Vec::new() };
-    let mut protocols = Vec::new();
     for name in context.config.agent_names() {
         let Some(configured) = context.config.agent(name) else { continue };
         let (row, checks) = examine_agent(context, &engine, &configured, &variables, enclosure.is_ok());
@@ -44,10 +43,13 @@ pub fn examine(context: &Context<'_>) -> Findings {
         } else if is_installed {
             findings.checks.extend(checks.into_iter().map(Check::at_most_warning));
         }
-        if (is_wanted || is_installed) && !protocols.contains(&configured.protocol) {
-            protocols.push(configured.protocol);
+        if is_wanted || is_installed {
             let found = check_environment(configured.protocol, &variables);
-            findings.checks.extend(found.map(|found| health(subject_name(found.subject).to_owned(), found)));
+            let check = found.map(|found| health(subject_name(found.subject).to_owned(), found));
+            // Several agents may share an environment.
+            let is_new = |check: &Check| findings.checks.iter().all(|known| known.name != check.name);
+            let check = check.filter(is_new);
+            findings.checks.extend(check);
         }
     }
     findings
