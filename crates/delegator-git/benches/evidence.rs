@@ -1,7 +1,8 @@
-//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files.
+//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files; and to show and apply the
+//! diff of a task that changed 500 of them.
 //!
-//! Run with `cargo bench -p delegator-git`. Prints a table; nothing here passes or fails. The reference is a plain
-//! `git status` of the same tree in the same round. The tree is below `TMPDIR`, warm, its index is fresh and its objects
+//! Run with `cargo bench -p delegator-git`. Prints tables; nothing here passes or fails. The references are plain
+//! `git status`, `git diff` and `git apply` in the same tree and the same round. The tree is below `TMPDIR`, warm, its index is fresh and its objects
 //! are packed, as after a clone.
 
 #![expect(
@@ -15,7 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use delegator_git::{Baseline, Git, Limits, create_restore_point, drop_point};
+use delegator_git::{
+    AgentChanges, ApplyRequest, Baseline, DiffPaths, Git, Limits, TaskWorktree, create_restore_point,
+    diff_of_task, drop_point, find_source, prepare_diff,
+};
 
 const FOLDERS: usize = 1_000;
 const FILES_EACH: usize = 100;
@@ -38,6 +42,14 @@ fn main() {
     rounds("read-only, 500 files changed", &tree, CHANGED, || take_baseline(&tree, &temp_dir));
     rounds("writing, clean", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
     rounds("writing, 500 files changed", &tree, CHANGED, || take_with_restore_point(&tree, &temp_dir));
+    println!(
+        "{:<34} {:>12} {:>10} {:>10} {:>10} {:>10}",
+        "median of 5 rounds, ms", "git diff", "diff", "git apply", "check", "apply"
+    );
+    diff_rounds("500 files changed", &tree, &temp_dir, false);
+    diff_rounds("500 files changed, also by the user", &tree, &temp_dir, true);
+    println!("{:<34} {:>16} {:>10} {:>10}", "median of 5 rounds, ms", "git worktree add", "worktree", "diff");
+    worktree_rounds(&tree, &temp_dir);
     add_attributes(&tree);
     rounds("read-only, with attributes", &tree, 0, || take_baseline(&tree, &temp_dir));
     rounds("writing, with attributes", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
@@ -86,6 +98,112 @@ fn rounds(label: &str, tree: &Path, changed: usize, before: impl Fn() -> Baselin
         list[list.len() / 2].as_millis()
     });
     println!("{label:<34} {status:>12} {before:>10} {after:>10} {both:>10}");
+}
+
+/// Shows and applies the diff of a task that changed the last line of 500 files. `git apply` cannot apply it to files whose
+/// first line the user has changed, so then its time is that of a failure.
+fn diff_rounds(label: &str, tree: &Path, temp_dir: &Path, is_edited: bool) {
+    let mut times: [Vec<Duration>; 5] = Default::default();
+    let line = |n: usize| format!("file {}\n", n * 37);
+    let write = |first: &str, last: Option<&str>| {
+        for n in 0..CHANGED {
+            let last = last.map_or_else(|| line(n), str::to_owned);
+            let text = format!("{}{first}{}{last}", line(n), line(n).repeat(18));
+            std::fs::write(file(tree, n * 37), text).unwrap();
+        }
+    };
+    let limits = Limits::default();
+    let patch = temp_dir.join("patch");
+    let output = format!("--output={}", patch.display());
+    for _ in 0..ROUNDS {
+        let mut number = 0;
+        let mut time = |work: &mut dyn FnMut()| {
+            let started = Instant::now();
+            work();
+            times[number].push(started.elapsed());
+            number += 1;
+        };
+        let git_program = git_runner();
+        let created = create_restore_point(&git_program, tree, temp_dir, REFERENCE, limits).unwrap().unwrap();
+        write("", Some("task\n"));
+        let baseline = created.baseline.unwrap();
+        let compared = baseline.compare(limits, 0).unwrap();
+        assert!(baseline.store_end_state(&compared, &AgentChanges::default(), limits.time).unwrap());
+        time(&mut || git(tree, &["diff", "--binary", "--full-index", &output]));
+        let mut diff = Vec::new();
+        time(&mut || {
+            let found = diff_of_task(&git_program, &created.point, DiffPaths::Relative, temp_dir);
+            diff = found.unwrap().unwrap().diff.bytes().to_vec();
+        });
+        assert_eq!(diff, std::fs::read(&patch).unwrap());
+        drop_point(&git_program, &created.point).unwrap();
+        let reset = || {
+            git(tree, &["checkout", "--quiet", "--force", "HEAD"]);
+            if is_edited {
+                write("user\n", None);
+            }
+        };
+        reset();
+        time(&mut || drop(Command::new("/usr/bin/git").arg("apply").arg(&patch).current_dir(tree).output()));
+        reset();
+        let request = ApplyRequest { work_tree: tree, diff: &diff, base_commit: None, store: None };
+        let mut prepared = None;
+        time(&mut || prepared = Some(prepare_diff(&git_program, request, temp_dir).unwrap()));
+        let prepared = prepared.unwrap();
+        assert_eq!((prepared.report.files.len(), prepared.report.conflicts.len()), (CHANGED, 0));
+        let mut applied = None;
+        let mut prepared = Some(prepared);
+        time(&mut || applied = prepared.take().unwrap().apply(REFERENCE).unwrap());
+        drop_point(&git_program, &applied.unwrap()).unwrap();
+        git(tree, &["checkout", "--quiet", "--force", "HEAD"]);
+    }
+    let [git_diff, diff, git_apply, check, apply] = times.map(|mut list| {
+        list.sort();
+        list[list.len() / 2].as_millis()
+    });
+    println!("{label:<34} {git_diff:>12} {diff:>10} {git_apply:>10} {check:>10} {apply:>10}");
+}
+
+/// Creates a worktree and compares it after 500 of its files changed, beside `git worktree add`.
+fn worktree_rounds(tree: &Path, temp_dir: &Path) {
+    let (mut reference, mut created, mut compared) = (Vec::new(), Vec::new(), Vec::new());
+    let parent = tree.parent().unwrap();
+    for round in 0..ROUNDS {
+        let plain = parent.join(format!("plain-{round}"));
+        let start = Instant::now();
+        git(tree, &["worktree", "add", "--quiet", "-b", &format!("plain-{round}"), plain.to_str().unwrap()]);
+        reference.push(start.elapsed());
+        git(tree, &["worktree", "remove", "--force", plain.to_str().unwrap()]);
+        let runner = git_runner();
+        let worktree = TaskWorktree {
+            source: find_source(&runner, tree, None, "delegator").unwrap(),
+            path: parent.join(format!("T-{round}")),
+            branch: format!("delegator/T-{round}"),
+            store: parent.join(format!("T-{round}.start")),
+        };
+        let start = Instant::now();
+        worktree.create(&runner, temp_dir).unwrap();
+        created.push(start.elapsed());
+        for number in 0..CHANGED {
+            std::fs::write(file(&worktree.path, number * 7), format!("changed {round}\n")).unwrap();
+        }
+        let start = Instant::now();
+        assert!(worktree.diff(&runner, temp_dir).unwrap().diff.has_changes());
+        compared.push(start.elapsed());
+        std::fs::remove_dir_all(&worktree.path).unwrap();
+        worktree.remove(&runner).unwrap();
+    }
+    let median = |mut times: Vec<Duration>| {
+        times.sort();
+        times[times.len() / 2].as_millis()
+    };
+    println!(
+        "{:<34} {:>16} {:>10} {:>10}",
+        "new worktree, 500 files changed",
+        median(reference),
+        median(created),
+        median(compared)
+    );
 }
 
 fn file(tree: &Path, n: usize) -> PathBuf {

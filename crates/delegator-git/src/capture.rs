@@ -51,6 +51,8 @@ pub enum LeftOutReason {
     Repository,
     /// git ignores it, and it is beyond the limits of what is examined.
     Ignored,
+    /// Its content before or after the change is not stored.
+    NoContent,
 }
 
 /// Why a work tree is captured.

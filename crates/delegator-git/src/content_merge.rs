@@ -5,26 +5,55 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::path::Path;
 
 use crate::end_state::MAX_MERGED_BYTES;
 use crate::error::GitError;
-use crate::listing::single_line;
 use crate::scratch::Scratch;
 use crate::three_way::ContentMerge;
+
+/// A merge and its result.
+type Merged<'a> = (&'a ContentMerge, Vec<u8>);
 
 /// The object ids of the merged contents; merges without a result are missing.
 pub(crate) fn merge_contents(
     scratch: &Scratch,
     merges: &BTreeSet<ContentMerge>,
 ) -> Result<BTreeMap<ContentMerge, String>, GitError> {
-    let mut merged = BTreeMap::new();
     if merges.is_empty() {
-        return Ok(merged);
+        return Ok(BTreeMap::new());
     }
     let ids = merges.iter().flat_map(|merge| [&merge.before, &merge.after, &merge.now]);
     let contents = read_small_blobs(scratch, &ids.collect())?;
-    let folder = scratch.path("merge");
-    fs::create_dir_all(&folder).map_err(GitError::io("create", &folder))?;
+    let merges: Vec<&ContentMerge> = merges.iter().collect();
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let parts: Vec<_> = merges.chunks(merges.len().div_ceil(threads)).collect();
+    let merged: Vec<Vec<Merged<'_>>> = std::thread::scope(|scope| {
+        let start = |(number, part)| {
+            let (contents, folder) = (&contents, scratch.path(&format!("merge-{number}")));
+            scope.spawn(move || merge_each(scratch, part, contents, &folder))
+        };
+        let running: Vec<_> = parts.into_iter().enumerate().map(start).collect();
+        let finished =
+            running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        finished.collect::<Result<Vec<_>, GitError>>()
+    })?;
+    let merged: Vec<Merged<'_>> = merged.into_iter().flatten().collect();
+    let ids = write_blobs(scratch, merged.iter().map(|(_, content)| content.as_slice()))?;
+    Ok(merged.into_iter().map(|(merge, _)| merge.clone()).zip(ids).collect())
+}
+
+/// Merges one after the other; `folder` is for the versions of a file.
+fn merge_each<'a>(
+    scratch: &Scratch,
+    merges: &[&'a ContentMerge],
+    contents: &BTreeMap<String, Vec<u8>>,
+    folder: &Path,
+) -> Result<Vec<Merged<'a>>, GitError> {
+    fs::create_dir_all(folder).map_err(GitError::io("create", folder))?;
+    let mut merged = Vec::new();
     for merge in merges {
         let versions = [("now", &merge.now), ("after", &merge.after), ("before", &merge.before)];
         let mut args = vec!["merge-file".into(), "--stdout".into(), "--quiet".into()];
@@ -37,15 +66,33 @@ pub(crate) fn merge_contents(
         if args.len() < 6 {
             continue;
         }
-        let content = match scratch.run("none", &args, b"") {
+        match scratch.run("none", &args, b"") {
             // The exit code is the number of conflicts, or negative for files that cannot be merged.
-            Err(GitError::Failed { .. }) => continue,
-            content => content?,
-        };
-        let id = scratch.run("none", ["hash-object", "-w", "--no-filters", "--stdin"], &content)?;
-        merged.insert(merge.clone(), single_line(&id));
+            Err(GitError::Failed { .. }) => {}
+            content => merged.push((*merge, content?)),
+        }
     }
     Ok(merged)
+}
+
+/// Writes contents as objects and returns their ids.
+pub(crate) fn write_blobs<'a>(
+    scratch: &Scratch,
+    contents: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<String>, GitError> {
+    let (mut script, mut marks) = (Vec::new(), String::new());
+    for (mark, content) in (1..).zip(contents) {
+        script.extend(format!("blob\nmark :{mark}\ndata {}\n", content.len()).into_bytes());
+        script.extend_from_slice(content);
+        script.push(b'\n');
+        marks += &format!("get-mark :{mark}\n");
+    }
+    if script.is_empty() {
+        return Ok(Vec::new());
+    }
+    script.extend((marks + "done\n").into_bytes());
+    let output = scratch.run("none", ["fast-import", "--quiet", "--done", "--date-format=raw"], &script)?;
+    Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
 }
 
 /// Reads blobs that are small enough to be merged; others are missing in the result.

@@ -1,9 +1,10 @@
 //! The state of a work tree after a task or a restore, stored beside the restore point of the state before.
 //!
-//! With both states a restore can tell the task's changes from later ones. Only differences are stored: the versions of
-//! changed files, the content of those that can be merged, directories and permissions, and the index if it changed. One
-//! file in the store holds all of it, after a header line; the contents are in packs of their own. Both are deleted with
-//! the restore point. Errors must not affect the task: without this state a restore can only restore the whole tree.
+//! With both states a restore can tell the task's changes from later ones, and a diff can show them. Only differences are
+//! stored: the versions of changed files, their contents within limits, directories and permissions, and the index if it
+//! changed. One file in the store holds all of it, after a header line; the contents are in packs of their own. Both are
+//! deleted with the restore point. Errors must not affect the task: without this state a restore can only restore the
+//! whole tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,13 +25,15 @@ use crate::restore_plan::{PreparedRestore, SURVEY_TIME};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, is_regular, known_directories, take_survey, tree_files};
+use crate::state::{FileVersion, known_directories, take_survey, tree_files};
 use crate::store::end_name;
 use crate::write_restore_point::pack_into;
 
 const FORMAT: u32 = 1;
 /// Larger files are not merged, so their content is not stored.
 pub(crate) const MAX_MERGED_BYTES: u64 = 4 << 20;
+/// The contents of added files, which only a diff needs, are stored up to this many bytes in all.
+const MAX_ADDED_BYTES: u64 = 64 << 20;
 
 /// Which of the changes made during a task are the agent's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,14 +182,19 @@ impl PreparedRestore {
     }
 }
 
-/// Stores the state after changes of files beside the restore point of the state before. `tree` is the tree before.
+/// Stores the state after changes of files beside the restore point of the state before. `tree` and `index` are those before.
 pub(crate) fn store_changes(
     scratch: &Scratch,
     point: &RestorePoint,
-    tree: &str,
+    (tree, index): (&str, &IndexFile),
     changes: &BTreeMap<RepoPath, Option<FileVersion>>,
 ) -> Result<(), GitError> {
-    store_end_of(scratch, point, tree, changes, (EndIndex::AsBefore, Vec::new()))
+    let now = IndexFile::read(scratch)?;
+    let index = match now.bytes {
+        Some(bytes) if now.entries != index.entries => (EndIndex::File, bytes),
+        _ => (EndIndex::AsBefore, Vec::new()),
+    };
+    store_end_of(scratch, point, tree, changes, index)
 }
 
 fn store_end_of(
@@ -254,21 +262,33 @@ impl EndRecord<'_> {
             encoded.map_err(|_| GitError::UnexpectedOutput { command: "state after the task" })?;
         stored.push(b'\n');
         stored.extend(sections.concat());
-        pack_merge_bases(scratch, reference, self.versions)?;
+        pack_contents(scratch, reference, self.versions)?;
         scratch.store().write_end(reference, &stored)
     }
 }
 
-/// Packs the content of modified files: it is the base of a merge. An added file cannot be merged.
-fn pack_merge_bases(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<(), GitError> {
+/// Packs the contents of changed files. A restore needs those of modified files as the base of a merge, a diff needs all.
+fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<(), GitError> {
     let top = &scratch.repository.top_level;
-    let is_small = |path: &RepoPath| {
-        fs::symlink_metadata(on_disk(top, path)).is_ok_and(|found| found.len() <= MAX_MERGED_BYTES)
+    let size = |path: &RepoPath| {
+        let found = fs::symlink_metadata(on_disk(top, path)).ok()?;
+        Some(found.len()).filter(|bytes| *bytes <= MAX_MERGED_BYTES)
     };
-    let modified = versions.iter().filter(|changed| changed.existed && is_small(&changed.path));
-    let modified = modified.filter_map(|changed| changed.version.as_ref());
-    let regular = modified.filter(|version| is_regular(version));
-    let objects: BTreeSet<String> = regular.map(|(_, id)| id.clone()).collect();
+    let sized = |changed: &NewVersion| {
+        let (_, id) = changed.version.as_ref()?;
+        Some((size(&changed.path)?, id.clone()))
+    };
+    let (modified, added): (Vec<_>, Vec<_>) = versions.iter().partition(|changed| changed.existed);
+    let mut added: Vec<(u64, String)> = added.into_iter().filter_map(sized).collect();
+    // The smallest first, so that as many as possible are in a diff.
+    added.sort();
+    let mut total = 0;
+    let added = added.into_iter().take_while(|(bytes, _)| {
+        total += bytes;
+        total <= MAX_ADDED_BYTES
+    });
+    let objects: BTreeSet<String> =
+        modified.into_iter().filter_map(sized).chain(added).map(|(_, id)| id).collect();
     if objects.is_empty() {
         return Ok(());
     }

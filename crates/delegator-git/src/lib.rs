@@ -18,12 +18,14 @@
 //!                                      restore: prepare_restore ─▶ PreparedRestore ─▶ create_undo_point ─▶ apply
 //!                        ├▶ diff: prepare_diff ─▶ PreparedDiff ─▶ apply (RestorePoint, work tree)
 //!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison ─▶ end state, beside the point
+//!                                      RestorePoint, end state ─▶ diff_of_task ─▶ TreeDiff
 //! RemoteUrl ─▶ Mirror ─▶ BaseCommit ─▶ checkout ─▶ TreeListing ── the agent works ──▶ WorkTreeDiff ─▶ push
 //! ```
 
 mod add_to_index;
 mod apply;
 mod apply_diff;
+mod author;
 mod baseline;
 mod capture;
 mod compare;
@@ -48,16 +50,20 @@ mod stamp;
 mod state;
 mod store;
 mod task_changes;
+mod task_diff;
 mod three_way;
 mod tracked;
 mod tree_listing;
+mod unified_diff;
 mod unique;
 mod user_edits;
 mod work_tree_diff;
+mod worktree;
 mod write_restore_point;
 
 pub use apply_diff::{
-    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, PreparedDiff, prepare_diff,
+    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, HunkRange, PlannedCommit,
+    PreparedDiff, prepare_diff,
 };
 pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};
@@ -75,7 +81,10 @@ pub use restore_point::{
 };
 pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreScope};
 pub use run::Git;
+pub use task_diff::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
 pub use tree_listing::TreeListing;
+pub use unified_diff::{DiffHunk, FileDiff, parse_unified_diff};
 pub use unique::holds_unique_content;
 pub use user_edits::PossibleEdit;
-pub use work_tree_diff::{DiffText, PushedCommit, WorkTreeDiff};
+pub use work_tree_diff::{DiffText, NewCommit, WorkTreeDiff};
+pub use worktree::{CreatedWorktree, TaskWorktree, WorktreeError, WorktreeSource, find_source};

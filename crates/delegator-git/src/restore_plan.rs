@@ -242,7 +242,7 @@ impl PreparedRestore {
     }
 }
 
-fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, RestoreError> {
+pub(crate) fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, RestoreError> {
     let mismatch =
         |problem| RestoreError::DifferentRepository { top_level: point.top_level.clone(), problem };
     if !point.top_level.is_dir() {

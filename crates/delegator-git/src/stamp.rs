@@ -24,6 +24,11 @@ impl Stamp {
         }
     }
 
+    /// The size of the file in bytes.
+    pub(crate) fn size(self) -> u64 {
+        self.size
+    }
+
     /// The four numbers, separated by spaces.
     pub(crate) fn to_text(self) -> String {
         format!("{} {} {} {}", self.inode, self.size, self.seconds, self.nanoseconds)

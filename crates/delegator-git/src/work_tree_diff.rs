@@ -7,12 +7,12 @@
 //! too: if that is no longer usable, one of the mirror takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::author::author;
 use crate::capture::{LeftOut, LeftOutReason, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::listing::{RepoPath, display_path, on_disk, single_line};
@@ -25,6 +25,7 @@ use crate::stamp::Stamp;
 use crate::state::tree_files;
 use crate::store::Store;
 use crate::tree_listing::{TreeListing, index_info};
+use crate::write_restore_point::{differing_objects, pack_into, tree_of};
 
 /// Larger files that git does not track are not part of a diff.
 const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
@@ -55,9 +56,9 @@ pub enum DiffText {
     TooLarge(usize),
 }
 
-/// Where to push, and the commit for what the agent has not committed.
+/// A branch, and the commit for what the agent has not committed.
 #[derive(Debug, Clone, Copy)]
-pub struct PushedCommit<'a> {
+pub struct NewCommit<'a> {
     pub branch: &'a str,
     pub message: &'a str,
     /// Seconds since 1970. The same time makes the same commit, so that a push can be repeated.
@@ -100,14 +101,19 @@ fn checkout_repository(git: &Git, dir: &Path) -> Result<Repository, GitError> {
 }
 
 /// The files of a work tree, and the git directory of ours that has their objects.
-struct Listed {
-    scratch: Scratch,
+pub(crate) struct Listed {
+    pub(crate) scratch: Scratch,
     listing: TreeListing,
     /// Why files were not read, by their displayed path.
     reasons: BTreeMap<String, LeftOut>,
 }
 
 impl Listed {
+    /// The files of a tree that the git directory can read.
+    pub(crate) fn files_of(&self, tree: &str) -> Result<TreeListing, GitError> {
+        Ok(TreeListing { files: tree_files(&self.scratch, tree)?, ..TreeListing::default() })
+    }
+
     fn left_out(&self, path: &RepoPath) -> LeftOut {
         let path = display_path(path);
         self.reasons.get(&path).cloned().unwrap_or(LeftOut {
@@ -118,7 +124,7 @@ impl Listed {
     }
 }
 
-fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
+pub(crate) fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
     let scratch = Scratch::create(git, repository, temp_dir)?;
     // Like a restore: all tracked files, small untracked ones, no ignored ones.
     let captured = capture(&scratch, LIMITS, &BTreeSet::new(), Purpose::Restore)?;
@@ -160,50 +166,67 @@ impl WorkTreeDiff {
         temp_dir: &Path,
     ) -> Result<WorkTreeDiff, GitError> {
         let after = list(git, repository, temp_dir)?;
-        let top_level = &repository.top_level;
-        let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(top_level, path)));
+        after.scratch.read_from(&Store::at(store))?;
+        WorkTreeDiff::since(after, base, before)
+    }
+
+    /// What changed since `before`, relative to the commit or tree `base`. The git directory of ours can read both.
+    pub(crate) fn since(after: Listed, base: &str, before: &TreeListing) -> Result<WorkTreeDiff, GitError> {
+        let top_level = after.scratch.repository.top_level.clone();
+        let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(&top_level, path)));
         let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
         let scratch = after.scratch;
-        scratch.read_from(&Store::at(store))?;
         let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
         scratch.run(INDEX, ["read-tree", base], b"")?;
         let info = index_info(&changes.files, 2 * scratch.id_bytes());
         scratch.run(INDEX, ["update-index", "--replace", "-z", "--index-info"], &info)?;
         let tree = single_line(&scratch.run(INDEX, ["write-tree", "--missing-ok"], b"")?);
-        let args = [
-            "diff-tree",
-            "-r",
-            "-p",
-            "--binary",
-            "--full-index",
-            "--find-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-            base,
-            &tree,
-        ];
-        let call = scratch.call("none", args, top_level);
-        let call = Call { extra_output: EXTRA_DIFF_BYTES, ..call };
-        let diff = diff_text(git.run(top_level, &call))?;
+        let diff = tree_diff(&scratch, (base, &tree), &["--find-renames"])?;
         Ok(WorkTreeDiff { diff, left_out, with_setup_edits, scratch, tree, _git_dir: None })
     }
 
-    /// Pushes the changes to a branch that does not exist, or has this commit already: the commits of the agent, if its
-    /// history continues that of `base`, and one commit on top if they do not end in the state of the diff.
+    /// Pushes the changes to a branch that does not exist, or has this commit already.
     pub fn push(
         &self,
         access: &RemoteAccess,
         url: &RemoteUrl,
         base: &str,
-        commit: PushedCommit<'_>,
+        commit: NewCommit<'_>,
     ) -> Result<(), RemoteError> {
-        let git = access.git();
-        let pushed = match self.agent_commit(&git, base) {
-            Some((head, tree)) if tree == self.tree => head,
-            Some((head, _)) => self.commit(&git, &head, &commit)?,
-            None => self.commit(&git, base, &commit)?,
-        };
+        let pushed = self.last_commit(&access.git(), base, &commit)?;
         access.push(&self.scratch, url, &format!("{pushed}:refs/heads/{}", commit.branch))
+    }
+
+    /// Adds the commits to the repository of the work tree. Returns the last one.
+    pub(crate) fn store_commit(
+        &self,
+        git: &Git,
+        base: &str,
+        commit: &NewCommit<'_>,
+    ) -> Result<String, GitError> {
+        let id = self.last_commit(git, base, commit)?;
+        let scratch = &self.scratch;
+        let mut objects = differing_objects(scratch, &tree_of(scratch, base)?, [self.tree.as_str()])?;
+        objects.insert(id.clone());
+        let target = scratch.repository_objects();
+        let pack = target.join("pack/pack");
+        pack_into(
+            scratch,
+            (&target, &[scratch.path("objects"), scratch.store().objects()]),
+            &pack,
+            &objects,
+        )?;
+        Ok(id)
+    }
+
+    /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do not end in the
+    /// state of the diff.
+    fn last_commit(&self, git: &Git, base: &str, commit: &NewCommit<'_>) -> Result<String, GitError> {
+        match self.agent_commit(git, base) {
+            Some((head, tree)) if tree == self.tree => Ok(head),
+            Some((head, _)) => self.commit(git, &head, commit),
+            None => self.commit(git, base, commit),
+        }
     }
 
     /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
@@ -221,7 +244,7 @@ impl WorkTreeDiff {
     }
 
     /// Commits the state of the diff on top of `parent`.
-    fn commit(&self, git: &Git, parent: &str, commit: &PushedCommit<'_>) -> Result<String, GitError> {
+    fn commit(&self, git: &Git, parent: &str, commit: &NewCommit<'_>) -> Result<String, GitError> {
         let top = &self.scratch.repository.top_level;
         let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"], top);
         call.variables.extend(author(git)?);
@@ -232,22 +255,16 @@ impl WorkTreeDiff {
     }
 }
 
-/// The user's name and address, if git knows them.
-fn author(git: &Git) -> Result<Vec<(&'static str, OsString)>, GitError> {
-    let setting = |key: &str, default: &str| -> Result<OsString, GitError> {
-        let call = Call { reads_user_config: true, ..Call::new(["config", "--get", key]) };
-        let call = Call { variables: vec![("GIT_DIR", "/dev/null".into())], ..call };
-        let value = git.run_optional(Path::new("/"), &call)?;
-        Ok(value.as_deref().map_or_else(|| default.to_owned(), single_line).into())
-    };
-    let name = setting("user.name", "mcp-delegator")?;
-    let email = setting("user.email", "mcp-delegator@localhost")?;
-    Ok(vec![
-        ("GIT_AUTHOR_NAME", name.clone()),
-        ("GIT_COMMITTER_NAME", name),
-        ("GIT_AUTHOR_EMAIL", email.clone()),
-        ("GIT_COMMITTER_EMAIL", email),
-    ])
+/// The diff of two trees, with full object ids and binary files. Nothing that attributes or settings name is run.
+pub(crate) fn tree_diff(
+    scratch: &Scratch,
+    (before, after): (&str, &str),
+    options: &[&str],
+) -> Result<DiffText, GitError> {
+    let args = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv"];
+    let top_level = &scratch.repository.top_level;
+    let call = scratch.call("none", args.iter().chain(options).chain(&[before, after]), top_level);
+    diff_text(scratch.git.run(top_level, &Call { extra_output: EXTRA_DIFF_BYTES, ..call }))
 }
 
 fn diff_text(output: Result<Vec<u8>, GitError>) -> Result<DiffText, GitError> {

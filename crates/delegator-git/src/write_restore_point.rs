@@ -67,7 +67,8 @@ pub(crate) fn record(
     let created = write_commit(scratch, state, &point, &blobs)?;
     point.commit = created.first().cloned().ok_or(GitError::UnexpectedOutput { command: "fast-import" })?;
     let mut objects: BTreeSet<String> = created.into_iter().chain(blobs).collect();
-    objects.extend(differing_objects(scratch, &committed, &point)?);
+    let trees = point.index_tree.iter().chain([&point.tree]).map(String::as_str);
+    objects.extend(differing_objects(scratch, &committed, trees)?);
     store.prepare(&repository.object_format)?;
     let stored = pack(scratch, &objects, reference).and_then(|()| publish_refs(scratch, &point));
     if stored.is_err() {
@@ -158,21 +159,20 @@ fn write_commit(
     Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().filter(is_id).map(str::to_owned).collect())
 }
 
-/// Every object of the point's trees that HEAD's tree does not have, and possibly some that it has.
-fn differing_objects(
+/// Every object of the trees that `committed` does not have, and possibly some that it has.
+pub(crate) fn differing_objects<'a>(
     scratch: &Scratch,
     committed: &str,
-    point: &RestorePoint,
+    trees: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, GitError> {
-    let trees: BTreeSet<&String> = point.index_tree.iter().chain([&point.tree]).collect();
-    let trees: Vec<&String> = trees.into_iter().filter(|tree| *tree != committed).collect();
+    let trees: BTreeSet<&str> = trees.into_iter().filter(|tree| *tree != committed).collect();
     if trees.is_empty() {
         return Ok(BTreeSet::new());
     }
     let pairs: String = trees.iter().map(|tree| format!("{committed} {tree}\n")).collect();
     let args = ["diff-tree", "--stdin", "-r", "-t", "-z", "--raw", "--no-renames", "--no-ext-diff"];
     let mut found = new_ids(&scratch.run_large(args, pairs.as_bytes())?)?;
-    found.extend(trees.into_iter().cloned());
+    found.extend(trees.into_iter().map(str::to_owned));
     Ok(found)
 }
 
@@ -251,12 +251,16 @@ fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError>
 
 /// The tree of HEAD; the empty tree before the first commit.
 fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, GitError> {
-    let tree = head.commit.as_ref().map(|commit| format!("{commit}^{{tree}}"));
-    let args = match &tree {
-        Some(tree) => ["rev-parse", "--verify", "--quiet", tree],
-        None => ["hash-object", "-t", "tree", "--stdin"],
-    };
-    Ok(single_line(&scratch.run("none", args, b"")?))
+    match &head.commit {
+        Some(commit) => tree_of(scratch, commit),
+        None => Ok(single_line(&scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?)),
+    }
+}
+
+/// The id of the tree of a commit.
+pub(crate) fn tree_of(scratch: &Scratch, commit: &str) -> Result<String, GitError> {
+    let tree = format!("{commit}^{{tree}}");
+    Ok(single_line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(crate) struct Situation<'a> {
 
 impl<'a> Situation<'a> {
     fn conflict<T>(path: &RepoPath, reason: ConflictReason) -> Result<T, Conflict> {
-        Err(Conflict { path: path.clone(), reason })
+        Err(Conflict::new(path, reason))
     }
 
     fn at_source(&self) -> Option<&'a FileVersion> {

@@ -9,6 +9,8 @@
 //! Everything is decided before anything is written. Index and HEAD never change, and changes of the user are merged or
 //! reported as conflicts, never overwritten.
 
+mod commit;
+mod conflict_hunks;
 mod decide;
 mod line_endings;
 mod paths;
@@ -20,5 +22,7 @@ mod theirs;
 mod versions;
 mod write;
 
+pub use commit::PlannedCommit;
 pub use prepare::{ApplyRequest, PreparedDiff, prepare_diff};
-pub use report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
+pub use report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason, HunkRange};
+pub(crate) use write::remove_empty_parents;

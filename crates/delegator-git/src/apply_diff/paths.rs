@@ -52,7 +52,7 @@ impl<'a> TouchedPaths<'a> {
     }
 
     pub(crate) fn check(&self, section: &Section) -> Option<Conflict> {
-        let conflict = |path: &[u8], reason| Some(Conflict { path: path.to_vec(), reason });
+        let conflict = |path: &[u8], reason| Some(Conflict::new(path, reason));
         let paths = section.source().into_iter().chain(section.target());
         for path in paths {
             if let Some(reason) = check_name(path) {

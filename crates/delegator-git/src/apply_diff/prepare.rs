@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use super::conflict_hunks::conflicting_hunks;
 use super::decide::{Change, NewContent, Outcome, Situation};
 use super::line_endings::checked_out_with_crlf;
 use super::paths::TouchedPaths;
 use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
 use super::sections::{Edit, Section, split};
 use super::theirs::{Applied, apply_sections, is_contained};
-use super::versions::{Ours, candidates, is_lf_text, to_crlf, write_blobs};
-use crate::content_merge::{merge_contents, read_small_blobs};
+use super::versions::{Ours, candidates, is_lf_text, to_crlf};
+use crate::content_merge::{merge_contents, read_small_blobs, write_blobs};
 use crate::diff::ChangeKind;
 use crate::error::GitError;
 use crate::listing::{RepoPath, display_path, on_disk, records};
@@ -22,7 +23,8 @@ use crate::restore_plan::capture_present;
 use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, State, TreeFiles};
+use crate::state::{FileVersion, State, TreeFiles, is_regular};
+use crate::store::Store;
 use crate::three_way::ContentMerge;
 
 /// A diff to apply.
@@ -33,6 +35,8 @@ pub struct ApplyRequest<'a> {
     pub diff: &'a [u8],
     /// The id of the commit that the diff was made against, if the diff does not name the original versions.
     pub base_commit: Option<&'a str>,
+    /// The store of the worktree that the diff comes from: it has original versions that the repository does not have.
+    pub store: Option<&'a Path>,
 }
 
 /// A diff that has been checked but not applied.
@@ -71,6 +75,9 @@ pub fn prepare_diff(
         return Err(ApplyError::IndexLocked { top_level: repository.top_level, lock });
     }
     let scratch = Scratch::create(git, &repository, temp_dir)?;
+    if let Some(store) = request.store {
+        scratch.read_from(&Store::at(store))?;
+    }
     let head = repository.head(git)?;
     let sections = split(request.diff, list_paths(&scratch, request.diff)?)?;
     let touched = TouchedPaths::of(&repository.top_level, &sections);
@@ -126,7 +133,7 @@ fn without_unreadable<'a>(
     let (unread, readable): (Vec<&Section>, Vec<&Section>) =
         sections.into_iter().partition(|section| unreadable(section).is_some());
     let paths = unread.into_iter().filter_map(unreadable);
-    conflicts.extend(paths.map(|path| Conflict { path, reason: ConflictReason::Unreadable }));
+    conflicts.extend(paths.map(|path| Conflict::new(&path, ConflictReason::Unreadable)));
     readable
 }
 
@@ -194,9 +201,31 @@ impl Merger<'_> {
                 None => Pending::Done(self.not_applicable(section, &ours)?),
             });
         }
-        let outcomes = self.finish(outcomes)?;
+        let mut outcomes = self.finish(outcomes)?;
+        for ((section, applied), outcome) in sections.iter().zip(&applied).zip(&mut outcomes) {
+            self.name_hunks(section, applied.as_ref(), &ours, outcome)?;
+        }
         let outcomes = sections.iter().copied().zip(outcomes).collect();
         self.collect(outcomes, &ours, conflicts)
+    }
+
+    /// Adds the hunks that are in conflict to a conflict of contents.
+    fn name_hunks(
+        &self,
+        section: &Section,
+        applied: Option<&Applied>,
+        ours: &Ours,
+        outcome: &mut Result<Outcome, Conflict>,
+    ) -> Result<(), GitError> {
+        let Err(conflict) = outcome else { return Ok(()) };
+        if conflict.reason != ConflictReason::DoesNotMatch || !section.headers.has_hunks {
+            return Ok(());
+        }
+        let base = applied.and_then(|applied| applied.base.as_ref()).map(|base| &base.version);
+        if let Some(now) = ours.get(&conflict.path).filter(|now| is_regular(now)) {
+            conflict.hunks = conflicting_hunks(self.scratch, section, base, (&conflict.path, now))?;
+        }
+        Ok(())
     }
 
     /// Whether the present file, taken as the base for lack of the original, may contain the change already.
@@ -407,7 +436,7 @@ impl<'a> Pending<'a> {
 }
 
 fn conflict(path: &RepoPath, reason: ConflictReason) -> Conflict {
-    Conflict { path: path.clone(), reason }
+    Conflict::new(path, reason)
 }
 
 /// Without executable bits on disk, a change of them cannot be applied to the work tree and is ignored.

@@ -8,6 +8,10 @@ use std::path::PathBuf;
 use crate::diff::ChangeKind;
 use crate::error::GitError;
 use crate::listing::display_path;
+use crate::unified_diff::DiffHunk;
+
+/// Hunks that a message names.
+const NAMED_HUNKS: usize = 5;
 
 /// What a diff changes in a work tree. If there are conflicts, nothing may be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,11 +43,53 @@ pub struct AppliedFile {
 pub struct Conflict {
     pub path: Vec<u8>,
     pub reason: ConflictReason,
+    /// The hunks that do not apply; empty if the whole file is in conflict.
+    pub hunks: Vec<HunkRange>,
+}
+
+/// Where a hunk changes lines: in the version that the diff is based on, and in the one that the task produced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HunkRange {
+    pub old_start: u64,
+    pub old_lines: u64,
+    pub new_start: u64,
+    pub new_lines: u64,
+}
+
+impl HunkRange {
+    pub(crate) fn of(hunk: &DiffHunk<'_>) -> HunkRange {
+        let DiffHunk { old_start, old_lines, new_start, new_lines, .. } = *hunk;
+        HunkRange { old_start, old_lines, new_start, new_lines }
+    }
+}
+
+impl fmt::Display for HunkRange {
+    /// As in a diff.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HunkRange { old_start, old_lines, new_start, new_lines } = self;
+        write!(formatter, "@@ -{old_start},{old_lines} +{new_start},{new_lines} @@")
+    }
+}
+
+impl Conflict {
+    pub(crate) fn new(path: &[u8], reason: ConflictReason) -> Conflict {
+        Conflict { path: path.to_vec(), reason, hunks: Vec::new() }
+    }
+
+    /// The reason, and the first hunks in conflict.
+    pub fn explanation(&self) -> String {
+        let hunks: Vec<String> = self.hunks.iter().take(NAMED_HUNKS).map(ToString::to_string).collect();
+        match self.hunks.len().saturating_sub(hunks.len()) {
+            _ if hunks.is_empty() => self.reason.to_string(),
+            0 => format!("{} ({})", self.reason, hunks.join(", ")),
+            more => format!("{} ({} and {more} more)", self.reason, hunks.join(", ")),
+        }
+    }
 }
 
 impl fmt::Display for Conflict {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", display_path(&self.path), self.reason)
+        write!(formatter, "{}: {}", display_path(&self.path), self.explanation())
     }
 }
 
@@ -112,6 +158,8 @@ pub enum ApplyError {
     IndexLocked { top_level: PathBuf, lock: PathBuf },
     #[error("another diff is being applied in {}; wait for it and try again", top_level.display())]
     Busy { top_level: PathBuf },
+    #[error("the changes cannot be committed: {problem}; nothing was changed")]
+    CannotCommit { problem: String },
     #[error("{path} changed while the diff was being applied; nothing was changed. Try again")]
     ConcurrentChange { path: String },
     #[error("the diff was applied in part ({problem}); the state before it is stored as {point}")]

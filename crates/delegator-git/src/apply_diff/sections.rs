@@ -1,12 +1,13 @@
-//! Splits a diff into its files and reads their headers.
+//! The parts of a diff that is applied, one per file.
 //!
-//! git itself parses the diff first and lists one path per file, so only boundaries and header lines are read here.
-//! Lines of a hunk are counted, so file content is never mistaken for a header. Content is applied by git, not here.
+//! git itself parses the diff first and lists one path per file; boundaries and headers come from [`crate::unified_diff`].
+//! Content is applied by git, not here.
 
 use std::collections::BTreeMap;
 
 use super::report::ApplyError;
 use crate::listing::{GITLINK, RepoPath};
+use crate::unified_diff::{Headers, split_parts};
 
 /// What a diff does with one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,21 +28,6 @@ pub(crate) struct Section {
     pub(crate) headers: Headers,
     /// A diff of this file alone.
     pub(crate) bytes: Vec<u8>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Headers {
-    pub(crate) old_mode: Option<String>,
-    pub(crate) new_mode: Option<String>,
-    /// The object ids of the content before and after, possibly abbreviated.
-    pub(crate) ids: Option<(String, String)>,
-    /// "Binary files differ": the content is not in the diff.
-    pub(crate) lacks_content: bool,
-    pub(crate) has_hunks: bool,
-    is_new: bool,
-    is_deleted: bool,
-    renamed_from: Option<RepoPath>,
-    copied_from: Option<RepoPath>,
 }
 
 impl Section {
@@ -76,7 +62,8 @@ pub(crate) fn split(diff: &[u8], paths: Vec<RepoPath>) -> Result<Vec<Section>, A
         let problem = format!("git finds {} files in it, and it has headers of {}", paths.len(), parts.len());
         return Err(ApplyError::MalformedDiff { problem });
     }
-    let sections = parts.into_iter().zip(paths).map(|((headers, bytes), path)| {
+    let sections = parts.into_iter().zip(paths).map(|(part, path)| {
+        let (headers, bytes) = (part.headers, &diff[part.range]);
         let edit = match &headers {
             Headers { renamed_from: Some(from), .. } => Edit::Rename { from: from.clone() },
             Headers { copied_from: Some(from), .. } => Edit::Copy { from: from.clone() },
@@ -112,172 +99,6 @@ fn join_replacements(sections: Vec<Section>) -> Vec<Section> {
         joined.push(section);
     }
     joined
-}
-
-/// A part of the diff that is being read.
-struct Part {
-    start: usize,
-    headers: Headers,
-    /// The header is not over yet.
-    in_header: bool,
-    /// A header that git wrote, which may precede the lines with the file names.
-    expects_names: bool,
-}
-
-/// Splits a diff into the headers and bytes of each file.
-fn split_parts(diff: &[u8]) -> Vec<(Headers, &[u8])> {
-    let mut parts: Vec<Part> = Vec::new();
-    let mut hunk = Hunk::default();
-    let mut at = 0;
-    while at < diff.len() {
-        let rest = &diff[at..];
-        let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
-        let start = at;
-        at += length;
-        let line = &rest[..length];
-        if hunk.takes(line) {
-            continue;
-        }
-        let names_are_expected = parts.last().is_some_and(|part| part.expects_names);
-        if line.starts_with(b"diff --git ") {
-            parts.push(Part { start, headers: Headers::default(), in_header: true, expects_names: true });
-        } else if are_names(rest) && !names_are_expected {
-            parts.push(Part { start, headers: Headers::default(), in_header: true, expects_names: false });
-        }
-        let Some(part) = parts.last_mut() else { continue };
-        if let Some(found) = Hunk::parse(line) {
-            hunk = found;
-            part.headers.has_hunks = true;
-            part.in_header = false;
-        } else if part.in_header {
-            part.in_header = part.headers.read(trim_line_break(line));
-        }
-        part.expects_names &= part.in_header && !line.starts_with(b"--- ");
-    }
-    let ends: Vec<usize> = parts.iter().skip(1).map(|part| part.start).chain([diff.len()]).collect();
-    parts.into_iter().zip(ends).map(|(part, end)| (part.headers, &diff[part.start..end])).collect()
-}
-
-/// Whether the next lines name the two files of a diff and start a hunk.
-fn are_names(rest: &[u8]) -> bool {
-    let mut lines = rest.split(|byte| *byte == b'\n');
-    ["--- ", "+++ ", "@@ -"]
-        .into_iter()
-        .all(|prefix| lines.next().is_some_and(|line| line.starts_with(prefix.as_bytes())))
-}
-
-impl Headers {
-    /// Reads one line of the header; false at its end.
-    fn read(&mut self, line: &[u8]) -> bool {
-        let text = |prefix: &str| {
-            let rest = line.strip_prefix(prefix.as_bytes())?;
-            Some(String::from_utf8_lossy(rest).into_owned())
-        };
-        if let Some(mode) = text("old mode ") {
-            self.old_mode = Some(mode);
-        } else if let Some(mode) = text("new mode ") {
-            self.new_mode = Some(mode);
-        } else if let Some(mode) = text("new file mode ") {
-            (self.is_new, self.new_mode) = (true, Some(mode));
-        } else if let Some(mode) = text("deleted file mode ") {
-            (self.is_deleted, self.old_mode) = (true, Some(mode));
-        } else if let Some(index) = text("index ") {
-            let (ids, mode) =
-                index.split_once(' ').map_or((index.as_str(), None), |(ids, mode)| (ids, Some(mode)));
-            self.ids = ids.split_once("..").map(|(old, new)| (old.to_owned(), new.to_owned()));
-            if let (Some(mode), None) = (mode, &self.old_mode) {
-                (self.old_mode, self.new_mode) = (Some(mode.to_owned()), Some(mode.to_owned()));
-            }
-        } else if let Some(name) = line.strip_prefix(b"rename from ") {
-            self.renamed_from = Some(unquote(name));
-        } else if let Some(name) = line.strip_prefix(b"copy from ") {
-            self.copied_from = Some(unquote(name));
-        } else if line.starts_with(b"--- /dev/null") {
-            self.is_new = true;
-        } else if line.starts_with(b"+++ /dev/null") {
-            self.is_deleted = true;
-        } else if line.starts_with(b"Binary files ") {
-            self.lacks_content = true;
-            return false;
-        }
-        line != b"GIT binary patch"
-    }
-}
-
-/// The lines of a hunk that are still to come.
-#[derive(Debug, Default)]
-struct Hunk {
-    old_lines: u64,
-    new_lines: u64,
-}
-
-impl Hunk {
-    /// Parses `@@ -start[,lines] +start[,lines] @@`.
-    fn parse(line: &[u8]) -> Option<Hunk> {
-        let line = String::from_utf8_lossy(line);
-        let mut fields = line.strip_prefix("@@ -")?.split(' ');
-        let count = |range: &str| match range.split_once(',') {
-            Some((_, lines)) => lines.parse().ok(),
-            None => Some(1),
-        };
-        let old_lines = count(fields.next()?)?;
-        let new_lines = count(fields.next()?.strip_prefix('+')?)?;
-        (fields.next()?.trim_end() == "@@").then_some(Hunk { old_lines, new_lines })
-    }
-
-    /// Counts the line if it belongs to the hunk.
-    fn takes(&mut self, line: &[u8]) -> bool {
-        let (old, new) = match line.first() {
-            _ if self.old_lines == 0 && self.new_lines == 0 => return false,
-            Some(b' ' | b'\n') => (1, 1),
-            Some(b'-') => (1, 0),
-            Some(b'+') => (0, 1),
-            Some(b'\\') => (0, 0),
-            _ => {
-                *self = Hunk::default();
-                return false;
-            }
-        };
-        self.old_lines = self.old_lines.saturating_sub(old);
-        self.new_lines = self.new_lines.saturating_sub(new);
-        true
-    }
-}
-
-fn trim_line_break(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
-}
-
-/// Decodes a name as git writes it: plain, or in double quotes with C escapes.
-fn unquote(name: &[u8]) -> RepoPath {
-    let Some(quoted) = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")) else {
-        return name.to_vec();
-    };
-    let mut plain = Vec::new();
-    let mut bytes = quoted.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        let escaped = if byte == b'\\' { bytes.next() } else { None };
-        plain.push(match escaped {
-            None => byte,
-            Some(b'a') => 7,
-            Some(b'b') => 8,
-            Some(b't') => b'\t',
-            Some(b'n') => b'\n',
-            Some(b'v') => 11,
-            Some(b'f') => 12,
-            Some(b'r') => b'\r',
-            Some(digit @ b'0'..=b'3') => {
-                let mut value = digit - b'0';
-                for _ in 0..2 {
-                    let next = bytes.next_if(|digit| (b'0'..=b'7').contains(digit));
-                    value = next.map_or(value, |digit| (value << 3) | (digit - b'0'));
-                }
-                value
-            }
-            Some(other) => other,
-        });
-    }
-    plain
 }
 
 #[cfg(test)]

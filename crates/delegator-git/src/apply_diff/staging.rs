@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
+use tempfile::TempDir;
 
 use super::report::ApplyError;
 use crate::error::GitError;
@@ -19,10 +20,11 @@ use crate::stamp::Stamp;
 
 const DIR_NAME: &str = "mcp-delegator-apply";
 
-/// A directory for new and replaced files, on the file system of the work tree. One process at a time has it.
+/// A directory for new and replaced files, on the file system of the work tree. One process at a time has one.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    dir: PathBuf,
+    /// Its name is new for each application: git processes of a killed one may still write to theirs.
+    dir: TempDir,
     /// The kernel releases the lock when the process ends, however it ends.
     _lock: File,
 }
@@ -37,29 +39,29 @@ impl Staging {
         }
         let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
         let is_same_device = device(git_dir) == device(top);
-        let dir = if is_same_device { git_dir.join(DIR_NAME) } else { top.join(format!(".{DIR_NAME}")) };
+        let parent = if is_same_device { git_dir.join(DIR_NAME) } else { top.join(format!(".{DIR_NAME}")) };
+        // A killed process leaves its directory. What it replaced is in its restore point.
+        let _ = fs::remove_dir_all(&parent);
         let create = || {
-            // A killed process leaves its directory. What it replaced is in its restore point.
-            match fs::remove_dir_all(&dir) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            fs::create_dir(&dir)?;
-            fs::create_dir(dir.join("old"))
+            fs::create_dir_all(&parent)?;
+            let dir = tempfile::tempdir_in(&parent)?;
+            fs::create_dir(dir.path().join("old"))?;
+            Ok(dir)
         };
-        create().map_err(GitError::io("create", &dir))?;
+        let dir = create().map_err(GitError::io("create", &parent))?;
         Ok(Staging { dir, _lock: lock })
     }
 
     /// Below it, a new file has the path that it has in the work tree.
     pub(crate) fn new_files(&self) -> PathBuf {
-        self.dir.join("new")
+        self.dir.path().join("new")
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        // With whatever a killed process left beside it.
+        let _ = self.dir.path().parent().map(fs::remove_dir_all);
     }
 }
 
@@ -172,7 +174,7 @@ impl<'a> Journal<'a> {
     }
 
     fn aside(&self) -> PathBuf {
-        self.staging.dir.join("old").join(self.steps.len().to_string())
+        self.staging.dir.path().join("old").join(self.steps.len().to_string())
     }
 
     /// Takes back every step, the last one first. Continues after an error and returns the first one.

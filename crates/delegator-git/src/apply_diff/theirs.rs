@@ -109,18 +109,33 @@ fn run_apply(scratch: &Scratch, files: &TreeFiles, diff: &[u8]) -> Result<Option
     Ok(Some(entries.into_iter().map(|entry| (entry.path.clone(), entry.version())).collect()))
 }
 
+/// Whether a diff of one file can be applied to this version.
+pub(crate) fn is_applicable(
+    scratch: &Scratch,
+    diff: &[u8],
+    file: (&RepoPath, &FileVersion),
+) -> Result<bool, GitError> {
+    check_apply(scratch, &[], diff, file)
+}
+
 /// Whether the part can be reverted in this version, which then contains the change.
 pub(crate) fn is_contained(
     scratch: &Scratch,
     section: &Section,
-    (path, version): (&RepoPath, &FileVersion),
+    file: (&RepoPath, &FileVersion),
 ) -> Result<bool, GitError> {
-    fill_index(scratch, INDEX, [(path, version)].into_iter())?;
-    match scratch.run(
-        INDEX,
-        ["apply", "--cached", "--check", "-R", "--whitespace=nowarn", "-"],
-        &section.bytes,
-    ) {
+    check_apply(scratch, &["-R"], &section.bytes, file)
+}
+
+fn check_apply(
+    scratch: &Scratch,
+    options: &[&str],
+    diff: &[u8],
+    file: (&RepoPath, &FileVersion),
+) -> Result<bool, GitError> {
+    fill_index(scratch, INDEX, [file].into_iter())?;
+    let args = ["apply", "--cached", "--check", "--whitespace=nowarn"];
+    match scratch.run(INDEX, args.iter().chain(options).chain(&["-"]), diff) {
         Err(GitError::Failed { .. }) => Ok(false),
         checked => checked.map(|_| true),
     }

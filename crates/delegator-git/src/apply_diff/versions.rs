@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::sections::Section;
 use super::theirs::Candidate;
-use crate::content_merge::read_small_blobs;
+use crate::content_merge::{read_small_blobs, write_blobs};
 use crate::error::GitError;
 use crate::listing::RepoPath;
 use crate::scratch::Scratch;
@@ -127,26 +127,6 @@ fn committed_files(scratch: &Scratch, commit: &str) -> Result<TreeFiles, GitErro
         Err(GitError::Failed { .. }) => Ok(TreeFiles::new()),
         files => files,
     }
-}
-
-/// Writes contents as objects and returns their ids.
-pub(crate) fn write_blobs<'a>(
-    scratch: &Scratch,
-    contents: impl Iterator<Item = &'a [u8]>,
-) -> Result<Vec<String>, GitError> {
-    let (mut script, mut marks) = (Vec::new(), String::new());
-    for (mark, content) in (1..).zip(contents) {
-        script.extend(format!("blob\nmark :{mark}\ndata {}\n", content.len()).into_bytes());
-        script.extend_from_slice(content);
-        script.push(b'\n');
-        marks += &format!("get-mark :{mark}\n");
-    }
-    if script.is_empty() {
-        return Ok(Vec::new());
-    }
-    script.extend((marks + "done\n").into_bytes());
-    let output = scratch.run("none", ["fast-import", "--quiet", "--done", "--date-format=raw"], &script)?;
-    Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
 }
 
 /// Whether it is text in which every line ends in CRLF.

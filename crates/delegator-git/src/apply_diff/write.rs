@@ -28,12 +28,29 @@ const STAGED_INDEX: &str = "staged";
 impl PreparedDiff {
     /// Applies the diff. The state before it is stored as a restore point named `reference`, or with a number appended
     /// if that exists. Returns `None` if there was nothing to change.
-    pub fn apply(mut self, reference: &str) -> Result<Option<RestorePoint>, ApplyError> {
+    pub fn apply(self, reference: &str) -> Result<Option<RestorePoint>, ApplyError> {
+        let (prepared, point) = self.write_all(reference)?;
+        if let Some(point) = &point {
+            prepared.store_end_state(point);
+        }
+        Ok(point)
+    }
+
+    /// Without it only the whole tree can be restored, and an error then says so.
+    pub(super) fn store_end_state(&self, point: &RestorePoint) {
+        let before = (self.present.captured.tree.as_str(), &self.present.index);
+        let _ = store_changes(&self.scratch, point, before, &self.changes);
+    }
+
+    pub(super) fn write_all(
+        mut self,
+        reference: &str,
+    ) -> Result<(PreparedDiff, Option<RestorePoint>), ApplyError> {
         if !self.report.conflicts.is_empty() {
             return Err(ApplyError::Conflicts { conflicts: self.report.conflicts });
         }
         if self.changes.is_empty() {
-            return Ok(None);
+            return Ok((self, None));
         }
         let staging = Staging::create(&self.scratch.repository)?;
         self.refuse_if_changed()?;
@@ -47,9 +64,7 @@ impl PreparedDiff {
             }
             return Err(error);
         }
-        // Without it only the whole tree can be restored, and an error then says so.
-        let _ = store_changes(&self.scratch, &point, &self.present.captured.tree, &self.changes);
-        Ok(Some(point))
+        Ok((self, Some(point)))
     }
 
     /// Changes made after the files were read are in neither the merge nor the restore point.
@@ -162,7 +177,7 @@ impl PreparedDiff {
 }
 
 /// As git does, removes directories that became empty.
-fn remove_empty_parents(top: &std::path::Path, path: &[u8]) {
+pub(crate) fn remove_empty_parents(top: &std::path::Path, path: &[u8]) {
     let parents: Vec<&[u8]> = ancestors(path).collect();
     for above in parents.into_iter().rev() {
         if fs::remove_dir(on_disk(top, above)).is_err() {

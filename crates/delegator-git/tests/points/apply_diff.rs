@@ -38,7 +38,7 @@ impl World {
         diff: &[u8],
         base_commit: Option<&str>,
     ) -> Result<PreparedDiff, ApplyError> {
-        let request = ApplyRequest { work_tree: &self.tree, diff, base_commit };
+        let request = ApplyRequest { work_tree: &self.tree, diff, base_commit, store: None };
         prepare_diff(&self.runner(), request, &self.temp_dir())
     }
 
@@ -63,7 +63,7 @@ impl World {
         assert_eq!(self.files(), before);
         assert_eq!(self.stored_points(), []);
         let ApplyError::Conflicts { conflicts } = error else { panic!("{error}") };
-        let pair = |Conflict { path, reason }| (String::from_utf8_lossy(&path).into_owned(), reason);
+        let pair = |Conflict { path, reason, .. }| (String::from_utf8_lossy(&path).into_owned(), reason);
         conflicts.into_iter().map(pair).collect()
     }
 
@@ -274,6 +274,23 @@ fn mode_and_content_changed_by_one_side_each_are_combined() {
 }
 
 #[test]
+fn a_conflict_names_the_hunks_that_do_not_apply() {
+    let world = text_world();
+    let diff = world.diff_of(|| world.write("text", lines(&[(2, "task"), (11, "task"), (19, "task")])));
+    world.write("text", lines(&[(6, "user"), (11, "user")]));
+    let named = "text: the lines that the diff changes are different here (@@ -8,7 +8,7 @@)";
+    assert_eq!(world.conflicts_with_points(&diff), [named], "with the original version");
+    // Without it, the context of the hunks must match.
+    let diff: String = String::from_utf8(foreign_diff(&[(2, "task"), (11, "task")]))
+        .unwrap()
+        .lines()
+        .filter(|line| !line.starts_with("index "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(world.conflicts_with_points(diff.as_bytes()), [named], "without the original version");
+}
+
+#[test]
 fn one_conflict_prevents_every_change_and_all_are_named() {
     let world = files_of_every_kind();
     fs::create_dir(world.tree.join("outside")).unwrap();
@@ -368,7 +385,7 @@ fn text_that_is_no_diff_and_a_folder_that_is_no_work_tree_are_errors() {
     let truncated = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n a1\n";
     assert!(matches!(world.apply_diff(truncated), Err(ApplyError::MalformedDiff { .. })));
     let diff = world.diff_of(|| world.write("a", "x\n"));
-    let request = ApplyRequest { work_tree: world.root.path(), diff: &diff, base_commit: None };
+    let request = ApplyRequest { work_tree: world.root.path(), diff: &diff, base_commit: None, store: None };
     let outside = prepare_diff(&world.runner(), request, &world.temp_dir());
     assert!(matches!(outside, Err(ApplyError::NoWorkTree { .. })));
     world.write(".git/index.lock", "");
@@ -392,7 +409,7 @@ fn without_the_original_version_the_context_must_match() {
     world.write("text", lines(&[(11, "user")]));
     assert_eq!(
         world.conflicts_with_points(&diff),
-        ["text: the lines that the diff changes are different here"]
+        ["text: the lines that the diff changes are different here (@@ -7,7 +7,7 @@)"]
     );
     let mut without_ids = String::from_utf8(foreign_diff(&[(2, "task")])).unwrap();
     without_ids = without_ids

@@ -23,7 +23,7 @@ fn apply_in_a_process_of_its_own() {
     let home = root.join("home");
     let git = Git::new(PathBuf::from(GIT), [(OsStr::new("HOME"), home.as_os_str())], Duration::from_secs(60));
     let diff = fs::read(root.join("diff")).unwrap();
-    let request = ApplyRequest { work_tree: &root.join("tree"), diff: &diff, base_commit: None };
+    let request = ApplyRequest { work_tree: &root.join("tree"), diff: &diff, base_commit: None, store: None };
     prepare_diff(&git, request, &root.join("temp")).unwrap().apply(REFERENCE).unwrap();
 }
 
@@ -69,10 +69,14 @@ fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_res
     });
     let old_files = world.files();
     assert!(world.prepare_diff(&diff, None).unwrap().report.conflicts.is_empty());
-    let staged = world.tree.join(".git/mcp-delegator-apply/new");
+    let staging = world.tree.join(".git/mcp-delegator-apply");
+    let has_staged_files = || {
+        let dirs = fs::read_dir(&staging).into_iter().flatten().flatten();
+        dirs.map(|dir| dir.path()).any(|dir| dir.join("new").exists())
+    };
     for (round, changed) in [None, Some(name(1)), Some(moved(75))].into_iter().enumerate() {
         kill_when(&world, || match &changed {
-            None => staged.exists(),
+            None => has_staged_files(),
             Some(path) => {
                 world.read(path).is_some_and(|text| text.starts_with("new") || path.starts_with("moved"))
             }

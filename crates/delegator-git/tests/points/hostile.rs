@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use delegator_git::{Baseline, Limits};
+use delegator_git::{Baseline, DiffPaths, Limits, NewCommit, diff_until_now, parse_unified_diff};
 
 use crate::world::World;
 
@@ -135,6 +135,8 @@ fn no_command_configured_by_a_repository_is_run() {
     world.write("x.long", "agent\n");
     world.write("new.evil", "agent\n");
     world.write("added.evil", "agent\n");
+    let shown = diff_until_now(&world.runner(), &point, DiffPaths::Relative, &world.temp_dir()).unwrap();
+    assert_eq!(parse_unified_diff(shown.diff.bytes()).len(), 4);
     let (_, undo) = world.restore(&point, true).unwrap();
     assert_eq!(world.read("x.evil").as_deref(), Some("2\n"));
     assert_eq!(world.read("new.evil").as_deref(), Some("untracked\n"));
@@ -161,4 +163,27 @@ fn no_command_configured_by_a_repository_is_run() {
     {
         assert!(caught.contains(&name.to_owned()), "{caught:?}");
     }
+}
+
+#[test]
+fn a_worktree_runs_no_command_configured_by_its_repository() {
+    let world = World::new();
+    world.write("x.evil", "1\n");
+    world.write("x.long", "1\n");
+    world.git(&["add", "."]);
+    world.commit("bait");
+    plant_commands(&world);
+    world.write("x.evil", "carried\n");
+    let worktree = crate::worktrees::worktree(&world, "T-1", None);
+    let (git, temp) = (world.runner(), world.temp_dir());
+    worktree.carry(&git, Limits::default(), &temp).unwrap();
+    worktree.create(&git, &temp).unwrap();
+    worktree.record_setup(&git, Limits::default(), &temp).unwrap();
+    std::fs::write(worktree.path.join("x.evil"), "agent\n").unwrap();
+    std::fs::write(worktree.path.join("new.long"), "agent\n").unwrap();
+    let found = worktree.diff(&git, &temp).unwrap();
+    let commit = NewCommit { branch: "result", message: "m", time_sec: 1 };
+    worktree.create_branch(&git, &found, commit).unwrap();
+    worktree.remove(&git).unwrap();
+    assert_eq!(canaries(&world), Vec::<String>::new());
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use delegator_git::{
-    BaseCommit, Git, GitError, LeftOutReason, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl,
+    BaseCommit, Git, GitError, LeftOutReason, Mirror, NewCommit, RemoteAccess, RemoteError, RemoteUrl,
     TreeListing, WorkTreeDiff, delete_unused_mirrors,
 };
 
@@ -278,7 +278,7 @@ fn the_diff_does_not_need_the_git_directory_that_the_agent_owns() {
         assert!(shown.contains("-a1\n+changed") && shown.contains("b/new"), "{name}: {shown}");
         assert_eq!(shown.matches("diff --git").count(), 2, "{name}: {shown}");
         let branch = format!("mcp-delegator/{name}");
-        let commit = PushedCommit { branch: &branch, message: name, time_sec: 0 };
+        let commit = NewCommit { branch: &branch, message: name, time_sec: 0 };
         diff.push(&fleet.access(), &fleet.url(), &base.commit, commit).unwrap();
         assert_eq!(fleet.world.git(&["show", &format!("{branch}:a")]), "changed\n");
     }
@@ -442,7 +442,7 @@ fn changes_are_pushed_as_one_commit_to_a_branch_of_their_own() {
     fs::write(dir.join("a"), "pushed\n").unwrap();
     let diff = fleet.diff(&base, &dir, &before);
     let push = |message: &str| {
-        let commit = PushedCommit { branch: "mcp-delegator/T-1", message, time_sec: 1_700_000_000 };
+        let commit = NewCommit { branch: "mcp-delegator/T-1", message, time_sec: 1_700_000_000 };
         diff.push(&fleet.access(), &fleet.url(), &base.commit, commit)
     };
     push("first").unwrap();
@@ -453,7 +453,7 @@ fn changes_are_pushed_as_one_commit_to_a_branch_of_their_own() {
     assert!(shown.starts_with("first mcp-delegator 1700000000\nfirst t "), "{shown}");
     let cancelled = fleet.git().with_cancel(Arc::new(AtomicBool::new(true)));
     let access = RemoteAccess::new(&cancelled, [], LIMIT);
-    let commit = PushedCommit { branch: "mcp-delegator/T-2", message: "third", time_sec: 0 };
+    let commit = NewCommit { branch: "mcp-delegator/T-2", message: "third", time_sec: 0 };
     assert!(diff.push(&access, &fleet.url(), &base.commit, commit).unwrap_err().is_cancelled());
     assert_eq!(fleet.world.git(&["show", "mcp-delegator/T-1:a"]), "pushed\n");
     assert_eq!(fleet.world.git(&["rev-parse", "main"]).trim(), base.commit);
@@ -469,7 +469,7 @@ fn commits_of_the_agent_are_pushed_if_they_continue_the_history() {
         work(&dir);
         let diff = fleet.diff(&base, &dir, &before);
         for _ in 0..2 {
-            let commit = PushedCommit { branch: name, message: "the rest", time_sec: 0 };
+            let commit = NewCommit { branch: name, message: "the rest", time_sec: 0 };
             diff.push(&fleet.access(), &fleet.url(), &base.commit, commit).unwrap();
         }
         let subjects = fleet.world.git(&["log", "--format=%s", name]);

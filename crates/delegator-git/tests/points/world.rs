@@ -234,7 +234,7 @@ impl World {
         self.restore_prepared(prepared, point, false).map(|(plan, undo)| (plan, Some(undo)))
     }
 
-    fn restore_prepared(
+    pub(crate) fn restore_prepared(
         &self,
         mut prepared: PreparedRestore,
         point: &RestorePoint,

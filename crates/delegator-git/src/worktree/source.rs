@@ -1,0 +1,106 @@
+//! Where a worktree starts: the repository and the commit. Everything that cannot become a worktree is refused here, before
+//! anything is created.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::GitError;
+use crate::repository::{Repository, find_repository};
+use crate::run::Git;
+
+/// The work tree of the user from which a worktree is created, and the commit that it starts from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeSource {
+    pub top_level: PathBuf,
+    pub git_dir: PathBuf,
+    pub common_dir: PathBuf,
+    pub object_format: String,
+    pub commit: String,
+}
+
+/// Why there is no worktree.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    #[error("{} is not in a git work tree", dir.display())]
+    NoRepository { dir: PathBuf },
+    #[error("the repository {} has no commit yet", top_level.display())]
+    NoCommit { top_level: PathBuf },
+    #[error("the repository {} has no commit '{base}'", top_level.display())]
+    UnknownBase { top_level: PathBuf, base: String },
+    #[error("the repository {} has a branch named '{name}', so there can be no branches below that name", top_level.display())]
+    BranchInTheWay { top_level: PathBuf, name: String },
+    #[error("{} is a partial clone, and {missing} objects of the commit are not in it", top_level.display())]
+    MissingObjects { top_level: PathBuf, missing: usize },
+    #[error("there is a branch '{branch}' already")]
+    BranchExists { branch: String },
+    #[error("{} exists already", path.display())]
+    Exists { path: PathBuf },
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl WorktreeSource {
+    pub(super) fn repository(&self) -> Repository {
+        Repository {
+            top_level: self.top_level.clone(),
+            git_dir: self.git_dir.clone(),
+            common_dir: self.common_dir.clone(),
+            object_format: self.object_format.clone(),
+        }
+    }
+}
+
+/// Finds the repository that contains `dir` and the commit that `base` names, by default HEAD. `branch_folder` is the first
+/// part of the names of the branches to come.
+pub fn find_source(
+    git: &Git,
+    dir: &Path,
+    base: Option<&str>,
+    branch_folder: &str,
+) -> Result<WorktreeSource, WorktreeError> {
+    let Some(repository) = find_repository(git, dir)? else {
+        return Err(WorktreeError::NoRepository { dir: dir.to_owned() });
+    };
+    let top_level = || repository.top_level.clone();
+    if repository.resolve_ref(git, "HEAD^{commit}")?.is_none() && base.is_none() {
+        return Err(WorktreeError::NoCommit { top_level: top_level() });
+    }
+    let name = base.unwrap_or("HEAD");
+    // A name that begins with a dash would be an option.
+    let is_name = !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_control);
+    let commit = match is_name {
+        true => repository.resolve_ref(git, &format!("{name}^{{commit}}"))?,
+        false => None,
+    };
+    let commit =
+        commit.ok_or_else(|| WorktreeError::UnknownBase { top_level: top_level(), base: name.to_owned() })?;
+    if repository.resolve_ref(git, &format!("refs/heads/{branch_folder}"))?.is_some() {
+        return Err(WorktreeError::BranchInTheWay { top_level: top_level(), name: branch_folder.to_owned() });
+    }
+    match missing_objects(git, &repository, &commit)? {
+        0 => Ok(WorktreeSource {
+            top_level: repository.top_level,
+            git_dir: repository.git_dir,
+            common_dir: repository.common_dir,
+            object_format: repository.object_format,
+            commit,
+        }),
+        missing => Err(WorktreeError::MissingObjects { top_level: top_level(), missing }),
+    }
+}
+
+/// How many objects of the commit are not in a partial clone. They are not fetched: that may run a command which the
+/// repository configures.
+fn missing_objects(git: &Git, repository: &Repository, commit: &str) -> Result<usize, GitError> {
+    let top = &repository.top_level;
+    let promisor =
+        repository.call(["config", "--get-regexp", "^(extensions\\.partialclone|remote\\..*\\.promisor)$"]);
+    if git.run_optional(top, &promisor)?.is_none() {
+        return Ok(0);
+    }
+    let args = ["rev-list", "--objects", "--no-walk", "--missing=print", "--quiet", commit];
+    let listed = git.run(top, &repository.call(args))?;
+    let listed = String::from_utf8_lossy(&listed);
+    Ok(listed.lines().filter(|line| line.starts_with('?')).count())
+}

@@ -1,0 +1,77 @@
+//! The states that a worktree started from, beyond its commit: with the user's uncommitted changes, and after the setup.
+//!
+//! Each is a file that names a tree; its objects that the commit does not have are in packs beside it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::error::GitError;
+use crate::scratch::Scratch;
+use crate::store::Store;
+use crate::write_restore_point::{differing_objects, pack_into, tree_of};
+
+/// A state of the worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// The commit with the uncommitted changes of the user.
+    Carried,
+    /// After the setup command, before the agent.
+    AfterSetup,
+}
+
+impl Start {
+    fn file(self) -> &'static str {
+        match self {
+            Start::Carried => "carried",
+            Start::AfterSetup => "after-setup",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartStore<'a> {
+    dir: &'a Path,
+}
+
+impl<'a> StartStore<'a> {
+    pub(super) fn at(dir: &'a Path) -> StartStore<'a> {
+        StartStore { dir }
+    }
+
+    /// Makes the objects readable.
+    pub(super) fn attach(self, scratch: &Scratch) -> Result<(), GitError> {
+        scratch.read_from(&Store::at(self.dir))
+    }
+
+    pub(super) fn tree(self, start: Start) -> Result<Option<String>, GitError> {
+        let path = self.dir.join(start.file());
+        match fs::read_to_string(&path) {
+            Ok(id) => Ok(Some(id.trim().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(GitError::io("read", path)(error)),
+        }
+    }
+
+    /// Stores a tree that the scratch directory can read; `commit` is one that the repository retains.
+    pub(super) fn save(
+        self,
+        scratch: &Scratch,
+        start: Start,
+        commit: &str,
+        tree: &str,
+    ) -> Result<(), GitError> {
+        let objects = Store::at(self.dir).objects();
+        let packs = objects.join("pack");
+        fs::create_dir_all(&packs).map_err(GitError::io("create", &packs))?;
+        let needed: BTreeSet<String> = differing_objects(scratch, &tree_of(scratch, commit)?, [tree])?;
+        if !needed.is_empty() {
+            // git writes no object that it can read elsewhere, such as in the store of restore points.
+            let others = [scratch.path("objects"), scratch.repository_objects(), scratch.store().objects()];
+            pack_into(scratch, (&objects, &others), &packs.join("pack"), &needed)?;
+        }
+        let path = self.dir.join(start.file());
+        fs::write(&path, format!("{tree}\n")).map_err(GitError::io("write", path))
+    }
+}
