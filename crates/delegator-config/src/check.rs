@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use delegator_domain::agents::{DEFAULT_AGENT, built_in_agent};
+use delegator_domain::notification::Template;
 use delegator_domain::similar_names;
 use serde_json::Value;
 
@@ -89,6 +90,7 @@ impl<'a> Checker<'a> {
             (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, items),
             (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
             (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
+            (ValueKind::Repositories, Shape::Table(entries)) => self.repositories(path, entries),
             _ => self.mismatch(kind, path, node),
         }
     }
@@ -141,6 +143,9 @@ impl<'a> Checker<'a> {
             ),
             ValueKind::Text(TextFormat::Repository) if keys::has_password(text) => {
                 ("must not contain a password: the file and every response would show it".to_owned(), None)
+            }
+            ValueKind::Text(TextFormat::NotificationTemplate) if let Err(problem) = Template::parse(text) => {
+                (problem, None)
             }
             ValueKind::Text(format) => (format!("expected {format}"), None),
             ValueKind::Program if TextFormat::ProgramName.accepts(text) => return Some(text.to_owned()),
@@ -210,6 +215,40 @@ impl<'a> Checker<'a> {
             }
         }
         (self.problems.len() == problems_before).then(|| agents.into_iter().collect())
+    }
+
+    fn repositories(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
+        let mut repositories: BTreeMap<String, Value> = BTreeMap::new();
+        let problems_before = self.problems.len();
+        for entry in entries {
+            if self.is_full() {
+                return None;
+            }
+            let name = match paths::absolute_text(&entry.name, self.home) {
+                Ok(name) => name,
+                Err(error) => {
+                    self.add_problem(path, entry.at, format!("{}: {error}", quoted(&entry.name)), None);
+                    continue;
+                }
+            };
+            let repository_path = format!("{path}.{}", quoted(&entry.name));
+            let Shape::Table(fields) = &entry.node.shape else {
+                let problem = format!("expected a table, found {}", entry.node.shape.describe());
+                self.add_problem(&repository_path, entry.node.at, problem, None);
+                continue;
+            };
+            let known = keys::repository_fields().map(|(field, key)| (field, &key.kind, &key.default));
+            let (repository, unknown) = self.fields(&repository_path, entry.at, fields, known);
+            for given in unknown {
+                let nearest =
+                    keys::nearest_among(&given.name, keys::repository_fields().map(|(field, _)| field));
+                let suggestion = nearest.map(|field| format!("{repository_path}.{field}"));
+                let field = format!("{repository_path}.{}", given.name);
+                self.add_problem(&field, given.at, "a repository has no such field".to_owned(), suggestion);
+            }
+            repositories.insert(name, repository.into_iter().collect());
+        }
+        (self.problems.len() == problems_before).then(|| repositories.into_iter().collect())
     }
 
     /// `None` if a required field is absent, which is no problem in the readable part of a broken file.

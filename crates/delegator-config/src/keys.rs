@@ -21,6 +21,7 @@ pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
 
 /// Prefix of the fields of a configured agent in [`KEYS`].
 const AGENT_FIELD_PREFIX: &str = "agents.<name>.";
+const REPOSITORY_FIELD_PREFIX: &str = "repositories.<path>.";
 
 /// A longer name gets no suggestion: no key is this long, and comparing names costs the product of their lengths.
 const MAX_TYPED_BYTES: usize = 64;
@@ -36,8 +37,6 @@ pub struct Key {
     pub scope: Scope,
     /// The value must never be shown.
     pub secret: bool,
-    /// False for a reserved key that no code reads: its value is checked, and setting it is a warning.
-    pub built: bool,
     /// One line of documentation.
     pub description: &'static str,
 }
@@ -68,6 +67,8 @@ pub enum ValueKind {
     Labels,
     /// The table of configured agents; the fields of an agent are entries of their own.
     Agents,
+    /// The table of configured repositories by path; the fields of a repository are entries of their own.
+    Repositories,
 }
 
 /// The value of a key that no source sets.
@@ -105,7 +106,7 @@ pub enum Scope {
 }
 
 impl Key {
-    /// The environment variable that sets this key; `None` for the fields of agents.
+    /// The environment variable that sets this key; `None` for the fields of agents and repositories.
     pub fn variable(&self) -> Option<String> {
         self.is_setting().then(|| format!("{VARIABLE_PREFIX}{}", self.name.replace('.', "_").to_uppercase()))
     }
@@ -130,9 +131,14 @@ impl Key {
         self.name.strip_prefix(AGENT_FIELD_PREFIX)
     }
 
-    /// Whether the key has one value for the whole program, unlike the fields of agents.
+    /// Name of the field, if this entry is a field of a repository.
+    pub(crate) fn repository_field(&self) -> Option<&'static str> {
+        self.name.strip_prefix(REPOSITORY_FIELD_PREFIX)
+    }
+
+    /// Whether the key has one value for the whole program, unlike the fields of agents and repositories.
     pub(crate) fn is_setting(&self) -> bool {
-        self.agent_field().is_none()
+        self.agent_field().is_none() && self.repository_field().is_none()
     }
 }
 
@@ -141,7 +147,7 @@ pub(crate) fn flag_name(name: &str) -> String {
     format!("--{}", name.replace(['.', '_'], "-"))
 }
 
-/// All keys except the fields of agents, in table order.
+/// All keys except the fields of agents and repositories, in table order.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(|key| key.is_setting())
 }
@@ -149,6 +155,11 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Key> {
 /// The fields of an agent, by their own names, in table order.
 pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key)> + Clone {
     KEYS.iter().filter_map(|key| key.agent_field().map(|field| (field, key)))
+}
+
+/// The fields of a repository, by their own names, in table order.
+pub(crate) fn repository_fields() -> impl Iterator<Item = (&'static str, &'static Key)> + Clone {
+    KEYS.iter().filter_map(|key| key.repository_field().map(|field| (field, key)))
 }
 
 /// The default of a setting that has a fixed one, for the description of an input with the same meaning.
@@ -230,6 +241,9 @@ impl fmt::Display for ValueKind {
             ValueKind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
             ValueKind::Labels => f.write_str("a table of texts"),
             ValueKind::Agents => f.write_str("a table of agents, one table each"),
+            ValueKind::Repositories => {
+                f.write_str("a table of repositories by absolute path, one table each")
+            }
         }
     }
 }

@@ -48,7 +48,8 @@ pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
 pub use reference::reference;
 pub use settings::{
-    AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, SecretText, Settings, ToolFormat,
+    AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, RepositorySettings, SecretText, Settings,
+    ToolFormat,
 };
 pub use sources::Sources;
 
@@ -88,7 +89,6 @@ pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
     let is_usable =
         |problems: &[Problem]| problems.iter().all(|problem| problem.source == ProblemSource::Project);
     let mut warnings = variables_and_flags::unknown_variables(sources);
-    warnings.extend(resolve::without_effect(&sourced));
     if problems.is_empty() {
         // Values that are not lower are reported for the file, whichever task they would apply to.
         warnings.extend(resolve::apply_project(&mut sourced.clone(), project.clone(), |_| true));

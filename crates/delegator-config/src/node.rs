@@ -152,8 +152,8 @@ pub(crate) fn node_from_text(kind: &ValueKind, text: &str) -> Result<Option<Node
             Shape::List(items(text).map(text_node).collect())
         }
         ValueKind::Labels => Shape::Table(items(text).map(label).collect::<Result<_, _>>()?),
-        ValueKind::Agents if word.is_empty() => Shape::Table(Vec::new()),
-        ValueKind::Agents => {
+        ValueKind::Agents | ValueKind::Repositories if word.is_empty() => Shape::Table(Vec::new()),
+        ValueKind::Agents | ValueKind::Repositories => {
             let node = node_from_json(word).map_err(|error| format!("expected a JSON object: {error}"))?;
             return Ok(Some(node));
         }

@@ -41,11 +41,12 @@ fn default_cell(key: &Key) -> String {
 
 fn variable_cell(key: &Key) -> String {
     let Some(variable) = key.variable() else {
-        return "in `MCP_DELEGATOR_AGENTS`".to_owned();
+        let table = if key.agent_field().is_some() { "AGENTS" } else { "REPOSITORIES" };
+        return format!("in `MCP_DELEGATOR_{table}`");
     };
     let note = match key.kind {
         ValueKind::Labels => ", as `name=text,…`",
-        ValueKind::Agents => ", a JSON object",
+        ValueKind::Agents | ValueKind::Repositories => ", a JSON object",
         _ if key.kind.is_list() => ", comma-separated",
         _ => "",
     };
@@ -66,7 +67,6 @@ fn project_cell(key: &Key) -> String {
 }
 
 fn meaning_cell(key: &Key) -> String {
-    let mark = if key.built { "" } else { "**Not built in this version: has no effect.** " };
     let secret = if key.secret { " Secret: never shown." } else { "" };
-    format!("{mark}{}{secret}", key.description)
+    format!("{}{secret}", key.description)
 }

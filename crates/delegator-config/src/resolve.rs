@@ -15,7 +15,6 @@ use crate::problem::ConfigWarning;
 use crate::settings::Settings;
 
 const NOT_LOWER: &str = "W_CONFIG_003";
-const NOT_BUILT: &str = "W_CONFIG_005";
 
 /// The checked values that one source sets, by key name, and where each was set.
 pub(crate) type Layer = BTreeMap<&'static str, (Value, Origin)>;
@@ -69,22 +68,9 @@ fn not_lower(setting: &SourcedSetting, given: &Value, origin: &Origin) -> Config
     }
 }
 
-/// Warnings about values that a source sets although no code reads them.
-pub(crate) fn without_effect(settings: &[SourcedSetting]) -> impl Iterator<Item = ConfigWarning> {
-    let is_set = |setting: &&SourcedSetting| !setting.key.built && setting.origin != Origin::Default;
-    settings.iter().filter(is_set).map(|setting| ConfigWarning {
-        code: NOT_BUILT,
-        message: format!(
-            "{}: `{}` is not built in this version; it has no effect. Remove it.",
-            setting.origin, setting.key.name
-        ),
-    })
-}
-
-/// The checked values of the built keys as their types.
+/// The checked values of the keys as their types.
 pub(crate) fn typed(settings: &[SourcedSetting]) -> Settings {
-    let built = settings.iter().filter(|setting| setting.key.built);
-    let values = built.map(|setting| (setting.key.name.to_owned(), setting.value.clone()));
+    let values = settings.iter().map(|setting| (setting.key.name.to_owned(), setting.value.clone()));
     serde_json::from_value(Value::Object(values.collect()))
         .unwrap_or_else(|error| unreachable!("a test compares the key table with the struct: {error}"))
 }

@@ -1,20 +1,20 @@
 //! The effective values as one typed struct: what the program reads.
 //!
 //! A field's serde name is its key in [`KEYS`](crate::KEYS); a test compares both lists and converts every value that
-//! the table accepts. Checks, defaults and rights belong to the table: this struct only gives each key its type. A key
-//! that is not built has no field, so no code can read it.
+//! the table accepts. Checks, defaults and rights belong to the table: this struct only gives each key its type.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::budget::{Budget, BudgetScope, Caps};
-use delegator_domain::task::{EnclosureChoice, Mode};
+use delegator_domain::notification::{Channel, NotifyPlan};
+use delegator_domain::task::{EnclosureChoice, Mode, State};
 use serde::de::{Deserialize, Deserializer};
 
-/// The value of every built key. The table in `keys` describes them.
+/// The value of every key. The table in `keys` describes them.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -48,6 +48,8 @@ pub struct Settings {
     pub retention: Duration,
     #[serde(rename = "restore_point_retention_hours", deserialize_with = "hours")]
     pub restore_point_retention: Duration,
+    pub worktree_quota_bytes: u64,
+    repositories: BTreeMap<PathBuf, RepositorySettings>,
     pub verify_unsandboxed: bool,
     #[serde(rename = "budget.task_tokens")]
     budget_task_tokens: Option<u64>,
@@ -75,6 +77,20 @@ pub struct Settings {
     budget_label_running_sec: Option<u64>,
     pub max_depth: u32,
     pub max_children: usize,
+    #[serde(rename = "notify.command")]
+    pub notify_command: Option<Vec<String>>,
+    #[serde(rename = "notify.webhook")]
+    pub notify_webhook: Option<SecretText>,
+    #[serde(rename = "notify.webhook_secret_file")]
+    pub notify_webhook_secret_file: Option<PathBuf>,
+    #[serde(rename = "notify.desktop")]
+    pub notify_desktop: bool,
+    #[serde(rename = "notify.each_task")]
+    notify_each_task: bool,
+    #[serde(rename = "notify.on")]
+    notify_on: Vec<String>,
+    #[serde(rename = "notify.template")]
+    pub notify_template: Option<String>,
     /// Read it with [`Config::database_url`](crate::Config::database_url), which considers the file, too.
     pub(crate) database_url: Option<SecretText>,
     pub(crate) database_url_file: Option<PathBuf>,
@@ -117,7 +133,40 @@ pub struct AgentSettings {
     pub linger: Duration,
 }
 
+/// One entry of `repositories`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepositorySettings {
+    pub worktree_setup: Option<String>,
+    pub worktree_copy: Vec<String>,
+}
+
 impl Settings {
+    /// The settings of the repository that contains a directory; of several, the innermost. Both paths may have symbolic
+    /// links.
+    pub fn repository(&self, directory: &Path) -> Option<&RepositorySettings> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = real(directory);
+        let containing = self.repositories.iter().filter(|(path, _)| directory.starts_with(real(path)));
+        containing.max_by_key(|(path, _)| real(path).components().count()).map(|(_, settings)| settings)
+    }
+
+    /// When and through which channels notifications are sent; `None` if no channel is configured.
+    pub fn notify_plan(&self) -> Option<NotifyPlan> {
+        let is_configured = |channel: &Channel| match channel {
+            Channel::Command => self.notify_command.is_some(),
+            Channel::Webhook => self.notify_webhook.is_some(),
+            Channel::Desktop => self.notify_desktop,
+        };
+        let channels: Vec<Channel> = Channel::ALL.into_iter().filter(is_configured).collect();
+        let on: Vec<State> = self.notify_on.iter().filter_map(|name| State::from_name(name)).collect();
+        (!channels.is_empty() && !on.is_empty()).then_some(NotifyPlan {
+            on,
+            channels,
+            each_task: self.notify_each_task,
+        })
+    }
+
     /// The budgets of a task with these labels; `task` are the limits that its caller wants for it alone.
     pub fn budgets(&self, task: Caps, labels: &BTreeMap<String, String>) -> Vec<Budget> {
         let configured = Caps {

@@ -99,11 +99,12 @@ codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 in
 terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 call_budget_sec=50 max_mode="workspace-write"
 max_stream_bytes=67108864 max_processes=4096 containment="auto" enclosure="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
 redact_names=[] agents={}
-retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
+retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 repositories={} verify_unsandboxed=false budget.task_tokens=null
 budget.task_turns=null budget.task_cost_cents=null budget.day_tokens=null budget.day_turns=null budget.day_cost_cents=null
 budget.day_running_sec=null budget.label=null budget.label_tokens=null budget.label_turns=null budget.label_cost_cents=null
 budget.label_running_sec=null max_depth=3 max_children=16 notify.command=null
-notify.on=["completed","failed","timeout"] database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
+notify.webhook=null notify.webhook_secret_file=null notify.desktop=false notify.each_task=false
+notify.on=["completed","failed","cancelled","timeout"] notify.template=null database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
 fleet_cutoff_sec=150 fleet_retention_hours=720 fleet_max_bytes=10737418240 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
 output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
@@ -236,25 +237,6 @@ fn all_problems_of_all_sources_are_reported_together() {
 }
 
 #[test]
-fn a_key_that_is_not_built_is_a_warning_that_names_it_and_its_origin() {
-    let config = Machine::new()
-        .user("worktree_quota_bytes = 5000000\n")
-        .variable("MCP_DELEGATOR_NOTIFY_COMMAND", "notify-send")
-        .load();
-    let warnings: Vec<&str> = config.warnings.iter().map(|warning| warning.message.as_str()).collect();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("config.toml:1: `worktree_quota_bytes` is not built"), "{warnings:?}");
-    assert!(warnings[1].contains("MCP_DELEGATOR_NOTIFY_COMMAND: `notify.command`"), "{warnings:?}");
-    assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_005"));
-    assert_eq!(Machine::new().load().warnings, []);
-    for key in KEYS.iter().filter(|key| !key.built) {
-        let page = reference();
-        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name))).unwrap();
-        assert!(row.contains("Not built in this version"), "{row}");
-    }
-}
-
-#[test]
 fn an_invalid_configuration_leaves_the_valid_part() {
     let machine = Machine::new().user("max_concurrent = 'many'\nidle_timeout_sec = 60\n");
     let config = load(&machine.sources).unwrap_err().valid_part;
@@ -363,8 +345,43 @@ fn a_url_file_that_cannot_be_used_is_a_problem_without_its_content() {
 }
 
 #[test]
-fn a_project_file_never_sets_the_fleet() {
-    for key in KEYS.iter().filter(|key| key.name.starts_with("fleet_") || key.name.starts_with("database_")) {
+fn notifications_are_planned_once_a_channel_is_configured() {
+    let plan = |text: &str| {
+        let plan = Machine::new().user(text).load().settings.notify_plan();
+        plan.map(|plan| plan.to_text()).unwrap_or_default()
+    };
+    assert_eq!(plan(""), "");
+    assert_eq!(plan("[notify]\non = ['failed']\ntemplate = '{state}'\n"), "");
+    assert_eq!(plan("[notify]\ndesktop = true\n"), "completed,failed,cancelled,timeout/desktop");
+    let all = "[notify]\non = ['failed']\ncommand = ['x']\nwebhook = 'https://h/x'\ndesktop = true\n";
+    assert_eq!(plan(all), "failed/command,webhook,desktop");
+    assert_eq!(plan("[notify]\non = []\ndesktop = true\n"), "");
+    let each = "[notify]\non = ['failed']\ndesktop = true\neach_task = true\n";
+    assert_eq!(plan(each), "failed/desktop/each_task");
+}
+
+#[test]
+fn a_wrong_template_or_webhook_is_a_problem_that_names_it() {
+    let problem = |text: &str| load(&Machine::new().user(text).sources).unwrap_err().error.to_string();
+    let template = problem("[notify]\ntemplate = '{taks_id}'\n");
+    assert!(
+        template.contains(
+            "notify.template: there is no placeholder `{taks_id}`; there are {subject}, {subject_id}"
+        ),
+        "{template}"
+    );
+    let webhook = problem("[notify]\nwebhook = 'http://hooks.example/private'\n");
+    assert!(
+        webhook.contains("notify.webhook: expected an https:// URL") && !webhook.contains("private"),
+        "{webhook}"
+    );
+}
+
+#[test]
+fn a_project_file_never_sets_the_fleet_or_notifications() {
+    let is_listed =
+        |name: &str| ["fleet_", "database_", "notify."].iter().any(|start| name.starts_with(start));
+    for key in KEYS.iter().filter(|key| is_listed(key.name)) {
         assert_eq!(key.project, delegator_config::ProjectRight::None, "{}", key.name);
     }
 }
@@ -550,5 +567,22 @@ proptest! {
             prop_assert!(!problems.is_empty());
             prop_assert!(problems.iter().all(|problem| problem.file.is_some()));
         }
+    }
+}
+
+#[test]
+fn repositories_are_found_by_path_and_checked() {
+    let text = "[repositories.\"/work\"]\nworktree_copy = [\".env\"]\n\
+                [repositories.\"/work/inner\"]\nworktree_setup = \"npm ci\"\n";
+    let settings = Machine::new().user(text).load().settings;
+    let setup = |dir: &str| settings.repository(dir.as_ref()).map(|found| found.worktree_setup.clone());
+    assert_eq!(setup("/work/inner/deep"), Some(Some("npm ci".to_owned())));
+    assert_eq!((setup("/work/other"), setup("/elsewhere")), (Some(None), None));
+    for broken in [
+        "[repositories.relative]\n",
+        "[repositories]\n\"/x\" = 1\n",
+        "[repositories.\"/x\"]\nworktree_set = \"y\"\n",
+    ] {
+        assert!(!Machine::new().user(broken).problems().is_empty(), "{broken}");
     }
 }

@@ -64,6 +64,8 @@ named_enum! {
         RetentionClockNoted = "clean: retention clock noted",
         RestorePointDropped = "clean: restore point dropped",
         RestorePointForgotten = "clean: restore point forgotten",
+        NotificationBegun = "notify: attempt counted",
+        NotificationSettled = "notify: attempt recorded",
         QueueHeld = "queue: held",
         MessageWritten = "message: text written",
         MessageQueued = "message: queued",
@@ -79,6 +81,9 @@ named_enum! {
         RemoteReported = "remote: report committed",
         DatabaseAside = "aside: a file renamed",
         DatabaseReplaced = "aside: registry replaced",
+        WorktreeDiffStored = "worktree: diff stored",
+        WorktreeFilesRemoved = "worktree: files removed",
+        WorktreeRecorded = "worktree: recorded",
         UndoNoted = "restore: undo points noted",
     }
 }

@@ -1,4 +1,4 @@
-//! Domain types and rules: tasks and their lifecycle, agents, their messages and questions, environments, queue conflicts, redaction of secrets, name suggestions, text
+//! Domain types and rules: tasks and their lifecycle, agents, their messages and questions, environments, notifications, queue conflicts, redaction of secrets, name suggestions, text
 //! sanitising.
 //!
 //! Everything here is pure: no files, no clock, no environment, no processes.
@@ -11,6 +11,7 @@ pub mod history_rewriting;
 pub mod loader_variables;
 pub mod message;
 mod named_enum;
+pub mod notification;
 pub mod question;
 pub mod redact;
 pub mod similar_names;

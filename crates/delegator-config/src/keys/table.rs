@@ -177,12 +177,30 @@ pub static KEYS: &[Key] = &[
         Integer(720),
         "How long after the end of its task a restore point is retained if it contains content that is on no branch.",
     ),
-    unbuilt(key(
+    key(
         "worktree_quota_bytes",
         ValueKind::Integer { min: MIB, max: MAX_BYTES, unit: BYTES },
         Integer(10 * GIB),
-        "Maximum total size of all worktrees of isolated tasks.",
-    )),
+        "Maximum total size of the worktrees of isolated tasks. When it is exceeded, worktrees without changes of ended tasks are removed, the oldest first; if that is not enough, new isolated tasks are refused.",
+    ),
+    key(
+        "repositories",
+        ValueKind::Repositories,
+        EmptyTable,
+        "Settings of single repositories, by the path of their work tree; as JSON in the variable.",
+    ),
+    key(
+        "repositories.<path>.worktree_setup",
+        ValueKind::Text(TextFormat::Prose(100_000)),
+        Unset("nothing is run"),
+        "Script for bash that prepares a new worktree before the agent starts, such as `npm ci`. It runs without a sandbox in the top directory of the worktree, for at most 30 minutes; `$SOURCE_TREE` is your own work tree. If it fails, the task fails.",
+    ),
+    key(
+        "repositories.<path>.worktree_copy",
+        ValueKind::Texts(TextFormat::Argument),
+        List(&[]),
+        "Patterns of untracked files to copy from your work tree to a new worktree, such as `.env` or `config/*.local`.",
+    ),
     key(
         "verify_unsandboxed",
         ValueKind::Bool,
@@ -263,18 +281,51 @@ pub static KEYS: &[Key] = &[
         Integer(16),
         "Maximum number of queued and running tasks started by one task.",
     ),
-    unbuilt(key(
+    key(
         "notify.command",
         ValueKind::Command,
-        Unset("no notification"),
-        "Command to run when a task ends, without a shell.",
-    )),
-    unbuilt(key(
+        Unset("no command"),
+        "Command to run when a task, a group or a chain ends, without a shell; it gets the notification as JSON on standard input. Applies to tasks submitted from then on, like all of `notify`.",
+    ),
+    Key {
+        secret: true,
+        ..key(
+            "notify.webhook",
+            ValueKind::Text(TextFormat::WebhookUrl),
+            Unset("no webhook"),
+            "URL to which a notification is sent as JSON when a task, a group or a chain ends.",
+        )
+    },
+    key(
+        "notify.webhook_secret_file",
+        ValueKind::Path,
+        Unset("not signed"),
+        "File with the secret that signs the requests to `notify.webhook` (HMAC-SHA256); read when a notification is sent.",
+    ),
+    key(
+        "notify.desktop",
+        ValueKind::Bool,
+        DefaultValue::Bool(false),
+        "Show a desktop notification when a task, a group or a chain ends, with `notify-send`.",
+    ),
+    key(
+        "notify.each_task",
+        ValueKind::Bool,
+        DefaultValue::Bool(false),
+        "Send a notification also for each task of a group or a chain, not only one at the end of all.",
+    ),
+    key(
         "notify.on",
         ValueKind::Choices(&["completed", "failed", "cancelled", "timeout"]),
-        List(&["completed", "failed", "timeout"]),
-        "Terminal states of a task for which `notify.command` is run.",
-    )),
+        List(&["completed", "failed", "cancelled", "timeout"]),
+        "Terminal states of a task, a group or a chain for which notifications are sent.",
+    ),
+    key(
+        "notify.template",
+        ValueKind::Text(TextFormat::NotificationTemplate),
+        Unset("state and title; then summary, id, duration and directory"),
+        "Text of a notification: the first line is its title.",
+    ),
     Key {
         secret: true,
         ..key(
@@ -380,21 +431,7 @@ pub static KEYS: &[Key] = &[
 ];
 
 const fn key(name: &'static str, kind: ValueKind, default: DefaultValue, description: &'static str) -> Key {
-    Key {
-        name,
-        kind,
-        default,
-        project: ProjectRight::None,
-        scope: Scope::Task,
-        secret: false,
-        built: true,
-        description,
-    }
-}
-
-/// Marks a key that has no effect yet. To build it, remove the mark and add the field to `Settings`.
-const fn unbuilt(key: Key) -> Key {
-    Key { built: false, ..key }
+    Key { name, kind, default, project: ProjectRight::None, scope: Scope::Task, secret: false, description }
 }
 
 /// A limit: a project may lower it, never raise it.

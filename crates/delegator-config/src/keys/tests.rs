@@ -12,7 +12,7 @@ use crate::node::{Node, Shape};
 /// `enclosure`, `niceness`, `hide_state_dir`, `database_url_file` and the retention of the fleet.
 const SPECIFIED_KEYS: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
     terminate_grace_sec idle_counts call_budget_sec max_mode hide_state_dir max_stream_bytes max_processes containment enclosure niceness sweep_exempt \
-    allowed_roots redact_names agents.* answer_timeout_sec retention_hours restore_point_retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
+    allowed_roots redact_names agents.* answer_timeout_sec retention_hours restore_point_retention_hours worktree_quota_bytes repositories.* verify_unsandboxed budget.* \
     max_depth max_children notify.* database_url database_url_file fleet_lease_sec fleet_heartbeat_sec fleet_cutoff_sec fleet_retention_hours fleet_max_bytes toolsets \
     tools exclude_tools read_only output_schemas default_format tool_prefix envelope log_level labels";
 
@@ -59,9 +59,9 @@ fn a_limit_has_an_order_and_a_default_to_be_lowered_from() {
 }
 
 #[test]
-fn only_the_database_url_is_secret() {
+fn only_urls_are_secret() {
     let secret: Vec<_> = KEYS.iter().filter(|key| key.secret).map(|key| key.name).collect();
-    assert_eq!(secret, ["database_url"]);
+    assert_eq!(secret, ["notify.webhook", "database_url"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn other_spellings_suggest_the_key() {
 
 #[test]
 fn text_formats_accept_and_reject() {
-    let cases: [(TextFormat, &[&str], &[&str]); 7] = [
+    let cases: [(TextFormat, &[&str], &[&str]); 9] = [
         (TextFormat::Argument, &["", "-x", "a b\n"], &["a\0b"]),
         (
             TextFormat::ToolPrefix,
@@ -130,6 +130,21 @@ fn text_formats_accept_and_reject() {
             &["postgres://h/d", "postgresql:///d"],
             &["", "postgres://", "mysql://h/d", "h", "postgres://h/ d"],
         ),
+        (
+            TextFormat::WebhookUrl,
+            &["https://h.example/x?y=z", "http://localhost:8080/", "http://127.0.0.9", "http://[::1]:80/x"],
+            &[
+                "",
+                "h",
+                "http://h.example/",
+                "http://10.0.0.1/",
+                "ftp://localhost/",
+                "https://u:p@h/",
+                "https:///x",
+                "https://h/ x",
+            ],
+        ),
+        (TextFormat::NotificationTemplate, &["done", "{state}\n{summary}"], &["", "{stat}", "{"]),
     ];
     for (format, right, wrong) in cases {
         assert!(right.iter().all(|text| format.accepts(text)), "{format:?} rejects a valid text");

@@ -1,8 +1,10 @@
 //! Formats of texts: what each accepts, and how messages and the reference describe it.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use delegator_domain::loader_variables::is_loader_variable;
+use delegator_domain::notification::{Template, placeholder_list};
 
 const REPOSITORY_SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
@@ -19,6 +21,10 @@ pub enum TextFormat {
     ProgramName,
     LabelName,
     DatabaseUrl,
+    /// An HTTPS URL, or an HTTP URL of this machine.
+    WebhookUrl,
+    /// Text with the placeholders of a notification.
+    NotificationTemplate,
     /// Text for people or a script: not blank, with this many characters at most.
     Prose(usize),
     /// The URL or path of a git repository.
@@ -57,6 +63,8 @@ impl TextFormat {
                     .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
                     && !text.contains(|c: char| c.is_control() || c.is_whitespace())
             }
+            TextFormat::WebhookUrl => has_chars(2048) && is_webhook_url(text),
+            TextFormat::NotificationTemplate => has_chars(4096) && Template::parse(text).is_ok(),
             TextFormat::Prose(max) => has_chars(max) && !text.contains('\0'),
             TextFormat::Repository => has_chars(1024) && is_repository(text) && !has_password(text),
             TextFormat::Stack => {
@@ -91,6 +99,20 @@ pub(crate) fn has_password(url: &str) -> bool {
     (scheme.starts_with("http") && !user.is_empty()) || user.contains(':')
 }
 
+/// Whether a notification may be sent to this URL: over an encrypted connection, or to this machine.
+fn is_webhook_url(text: &str) -> bool {
+    let Ok(url) = text.parse::<http::Uri>() else { return false };
+    let (Some(host), Some(authority)) = (url.host(), url.authority()) else { return false };
+    let is_loopback = host == "localhost"
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_private = match url.scheme_str() {
+        Some("https") => true,
+        Some("http") => is_loopback,
+        _ => false,
+    };
+    is_private && !host.is_empty() && !authority.as_str().contains('@')
+}
+
 fn is_branch_name(name: &str) -> bool {
     let is_allowed = |c: char| !c.is_whitespace() && !c.is_control() && !"~^:?*[\\".contains(c);
     name.chars().all(is_allowed)
@@ -113,6 +135,12 @@ impl fmt::Display for TextFormat {
             TextFormat::LabelName => "a label name of 1 to 64 letters, digits, `.`, `_`, `-` or `/`",
             TextFormat::ProgramName => "a program name without `/`",
             TextFormat::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
+            TextFormat::WebhookUrl => {
+                "an https:// URL without a user name, or an http:// URL of this machine (localhost, 127.0.0.1, [::1])"
+            }
+            TextFormat::NotificationTemplate => {
+                return write!(f, "at most 4096 characters of text with the placeholders {}", placeholder_list());
+            }
             TextFormat::Prose(max) => return write!(f, "1 to {max} characters of text, none of them NUL"),
             TextFormat::Repository => "https://host/owner/name, ssh://…, user@host:path or an absolute path",
             TextFormat::Stack => "a word like node, python, go or rust",

@@ -4,7 +4,7 @@ use serde::de::value::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde_json::{Map, Value, json};
 
-use super::{AgentSettings, Settings};
+use super::{AgentSettings, RepositorySettings, Settings};
 use crate::keys::{self, Key, ValueKind};
 
 /// Records the serde names of a struct's fields instead of deserializing it.
@@ -40,11 +40,13 @@ pub(crate) fn field_names<'de, T: Deserialize<'de>>() -> Vec<&'static str> {
 }
 
 #[test]
-fn the_structs_have_exactly_the_built_keys_of_the_table() {
-    let built = keys::settings().filter(|key| key.built).map(|key| key.name);
-    assert_eq!(field_names::<Settings>(), built.collect::<Vec<_>>());
+fn the_structs_have_exactly_the_keys_of_the_table() {
+    let names = keys::settings().map(|key| key.name);
+    assert_eq!(field_names::<Settings>(), names.collect::<Vec<_>>());
     let fields = keys::agent_fields().map(|(field, _)| field);
     assert_eq!(field_names::<AgentSettings>(), fields.collect::<Vec<_>>());
+    let fields = keys::repository_fields().map(|(field, _)| field);
+    assert_eq!(field_names::<RepositorySettings>(), fields.collect::<Vec<_>>());
 }
 
 /// Values at the edges of what a type accepts.
@@ -54,7 +56,7 @@ pub(crate) fn accepted(kind: &ValueKind) -> Vec<Value> {
         ValueKind::Integer { min, max, .. } => vec![json!(min), json!(max)],
         ValueKind::Choice(choices) => choices.iter().map(|choice| json!(choice)).collect(),
         ValueKind::Text(_) | ValueKind::Path | ValueKind::Program => vec![json!("x")],
-        ValueKind::Labels | ValueKind::Agents => vec![json!({})],
+        ValueKind::Labels | ValueKind::Agents | ValueKind::Repositories => vec![json!({})],
         ValueKind::Choices(_) | ValueKind::Texts(_) | ValueKind::Paths | ValueKind::Command => {
             vec![json!(["x"])]
         }
@@ -66,15 +68,20 @@ fn every_accepted_value_has_its_type() {
     let defaults = |keys: &mut dyn Iterator<Item = (&'static str, &'static Key)>| -> Map<String, Value> {
         keys.map(|(name, key)| (name.to_owned(), key.default.value(1))).collect()
     };
-    let settings = defaults(&mut keys::settings().filter(|key| key.built).map(|key| (key.name, key)));
+    let settings = defaults(&mut keys::settings().map(|key| (key.name, key)));
     let mut agent = defaults(&mut keys::agent_fields());
     agent.extend([("protocol".to_owned(), json!("plain")), ("command".to_owned(), json!(["x"]))]);
-    for key in keys::KEYS.iter().filter(|key| key.built) {
+    for key in keys::KEYS {
         for value in accepted(&key.kind) {
             let mut settings = settings.clone();
-            match key.agent_field() {
-                None => drop(settings.insert(key.name.to_owned(), value.clone())),
-                Some(field) => {
+            match (key.agent_field(), key.repository_field()) {
+                (None, None) => drop(settings.insert(key.name.to_owned(), value.clone())),
+                (None, Some(field)) => {
+                    let mut repository = json!({"worktree_setup": null, "worktree_copy": []});
+                    repository[field] = value.clone();
+                    settings["repositories"] = json!({ "/x": repository });
+                }
+                (Some(field), _) => {
                     let mut agent = agent.clone();
                     agent.insert(field.to_owned(), value.clone());
                     settings["agents"] = json!({ "x": agent });

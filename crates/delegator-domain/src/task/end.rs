@@ -52,9 +52,9 @@ named_enum! {
         SupervisorStartFailed = "supervisor_start_failed",
         /// A provider reported the failure of a task that it ran.
         RemoteFailed = "remote_failed",
-        /// A worker of the fleet could not check out the repository of the environment.
+        /// The worktree of the task, or the checkout of its environment, could not be created.
         CheckoutFailed = "checkout_failed",
-        /// The setup script of the environment failed, so the agent was not started.
+        /// The setup script of the worktree or the environment failed, so the agent was not started.
         SetupFailed = "setup_failed",
         /// It is unknown whether a provider accepted the task.
         SubmissionUnconfirmed = "submission_unconfirmed",

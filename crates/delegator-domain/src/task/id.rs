@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::named_enum::named_enum;
 
 named_enum! {
@@ -20,7 +22,8 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH: usize = 10;
 
 /// `T-local-` or `T-cloud-` and 10 characters of Crockford base32: 50 random bits. The registry refuses an id that is in use.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct TaskId(String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +33,7 @@ pub struct IdError {
 
 impl TaskId {
     pub fn from_random(location: TaskLocation, bytes: [u8; 16]) -> TaskId {
-        let random = bytes.iter().take(LENGTH).map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
-        TaskId(format!("{}{}", location.id_prefix(), random.collect::<String>()))
+        TaskId(format!("{}{}", location.id_prefix(), random_part(bytes)))
     }
 
     pub fn as_str(&self) -> &str {
@@ -50,16 +52,49 @@ impl TaskLocation {
     }
 }
 
+impl TryFrom<String> for TaskId {
+    type Error = IdError;
+
+    fn try_from(given: String) -> Result<TaskId, IdError> {
+        given.parse()
+    }
+}
+
 impl FromStr for TaskId {
     type Err = IdError;
 
     fn from_str(given: &str) -> Result<TaskId, IdError> {
         let random = given.strip_prefix("T-local-").or_else(|| given.strip_prefix("T-cloud-"));
-        let is_valid = random.is_some_and(|random| {
-            random.len() == LENGTH && random.bytes().all(|byte| ALPHABET.contains(&byte))
-        });
-        if is_valid { Ok(TaskId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
+        match random.is_some_and(is_random_part) {
+            true => Ok(TaskId(given.to_owned())),
+            false => Err(IdError { given: given.to_owned() }),
+        }
     }
+}
+
+/// The random part of a new id.
+pub(super) fn random_part(bytes: [u8; 16]) -> String {
+    bytes.iter().take(LENGTH).map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+/// Whether this is the complete random part of an id.
+pub(super) fn is_random_part(text: &str) -> bool {
+    text.len() == LENGTH && text.bytes().all(|byte| ALPHABET.contains(&byte))
+}
+
+/// The random part of an id, or its beginning, as a person types it in lower case: `i` and `l` are `1`, `o` is `0`.
+pub(super) fn read_random_part(typed: &str) -> Option<String> {
+    let random: String = typed
+        .chars()
+        .map(|letter| match letter {
+            'i' | 'l' => '1',
+            'o' => '0',
+            other => other,
+        })
+        .collect();
+    let is_valid = (TaskIdPrefix::MIN..=LENGTH).contains(&random.len())
+        && random.bytes().all(|byte| ALPHABET.contains(&byte));
+    is_valid.then_some(random)
 }
 
 /// A task id as a person types it: complete or only its beginning, with or without `T-local-`.
@@ -98,19 +133,9 @@ impl FromStr for TaskIdPrefix {
             .find_map(|location| Some((location, lower.strip_prefix(&format!("t-{}-", location.name()))?)));
         let (location, random) =
             named.map_or((None, lower.as_str()), |(location, rest)| (Some(location), rest));
-        let random: String = random
-            .chars()
-            .map(|letter| match letter {
-                'i' | 'l' => '1',
-                'o' => '0',
-                other => other,
-            })
-            .collect();
-        let is_valid = (Self::MIN..=LENGTH).contains(&random.len())
-            && random.bytes().all(|byte| ALPHABET.contains(&byte));
-        match is_valid {
-            true => Ok(TaskIdPrefix { location, random }),
-            false => Err(IdError { given: given.to_owned() }),
+        match read_random_part(random) {
+            Some(random) => Ok(TaskIdPrefix { location, random }),
+            None => Err(IdError { given: given.to_owned() }),
         }
     }
 }

@@ -1,6 +1,9 @@
-//! Task types: id, lifecycle, end, sandbox mode, provider, queue conflicts, verification.
+//! Task types: chain, group and their combined end, id, lifecycle, end, sandbox mode, provider, queue conflicts, verification.
 
+pub mod chain;
+pub mod combined_end;
 pub mod end;
+pub mod group;
 pub mod id;
 pub mod lifecycle;
 pub mod mode;
@@ -8,7 +11,10 @@ pub mod provider;
 pub mod queue;
 pub mod verification;
 
+pub use chain::{ChainOutcome, Follows, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS};
+pub use combined_end::{EndCounts, EndedMember, combined_end};
 pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+pub use group::{AttemptFacts, GroupId, GroupMember, MAX_ATTEMPTS, Recommendation, TestCounts, recommend};
 pub use id::{IdError, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnclosureChoice, EnvPolicy, EnvPolicyName, Mode, SandboxKind};

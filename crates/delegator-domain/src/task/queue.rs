@@ -80,6 +80,8 @@ named_enum! {
     pub enum Obstacle {
         Thread = "thread",
         WorkTree = "work_tree",
+        /// The task follows the other one in a chain.
+        Predecessor = "predecessor",
     }
 }
 

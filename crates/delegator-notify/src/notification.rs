@@ -1,0 +1,313 @@
+//! What is sent: the JSON of a notification.
+//!
+//! Its `id` is the same in every attempt, so that a receiver recognises a repeated one; `delivery_attempt` counts the
+//! attempts. Texts are redacted before they are truncated, because a truncated secret is not recognised.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::notification::{Subject, SubjectKind};
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{EndCounts, EndedMember, State, TaskId};
+use serde::Serialize;
+
+use crate::SendError;
+use crate::settings::NotifySettings;
+use crate::text::render;
+
+const MAX_TITLE_CHARS: usize = 200;
+const MAX_TEXT_CHARS: usize = 4_000;
+/// Of each text of one task among several.
+const MAX_TEXT_CHARS_OF_MANY: usize = 1_000;
+const MAX_LABELS: usize = 32;
+
+/// The facts about an ended task, group or chain, as they are stored.
+#[derive(Debug, Clone)]
+pub struct SubjectFacts {
+    pub subject: Subject,
+    pub state: State,
+    pub counts: EndCounts,
+    pub duration_ms: Option<u64>,
+    /// The tasks that were not skipped, in order of submission; at least one.
+    pub tasks: Vec<TaskFacts>,
+}
+
+/// The facts about an ended task, as they are stored.
+#[derive(Debug, Clone)]
+pub struct TaskFacts {
+    pub id: TaskId,
+    /// Its number, if it is one of several attempts.
+    pub attempt: Option<u8>,
+    pub state: State,
+    pub title: String,
+    pub summary: Option<String>,
+    pub failure: Option<Failure>,
+    pub working_dir: String,
+    pub agent: String,
+    pub labels: BTreeMap<String, String>,
+    pub ended_at_ms: i64,
+    pub ran_ms: Option<u64>,
+}
+
+/// Why a task failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    pub kind: String,
+    pub message: String,
+}
+
+/// The body of a webhook request, and the standard input of a command.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Notification {
+    pub version: u32,
+    pub id: String,
+    pub event: String,
+    pub is_test: bool,
+    pub delivery_attempt: u32,
+    pub title: String,
+    pub text: String,
+    pub subject: EndedSubject,
+    pub tasks: Vec<EndedTask>,
+}
+
+/// What has ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndedSubject {
+    /// `task`, `group` or `chain`
+    pub kind: &'static str,
+    /// Of a chain, the id of its first task.
+    pub id: String,
+    pub state: &'static str,
+    pub title: String,
+    pub counts: Counts,
+    pub duration_ms: Option<u64>,
+}
+
+/// How many tasks ended how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub completed: usize,
+    pub failed: usize,
+    pub cancelled: usize,
+    pub timeout: usize,
+    /// Never started, because their predecessors ended differently. They are not in the list of tasks.
+    pub skipped: usize,
+}
+
+/// A task in a notification.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndedTask {
+    pub task_id: String,
+    pub attempt: Option<u8>,
+    pub state: &'static str,
+    pub title: String,
+    pub summary: Option<String>,
+    pub error: Option<Failure>,
+    pub working_dir: String,
+    pub agent: String,
+    pub labels: BTreeMap<String, String>,
+    /// Milliseconds since 1970.
+    pub ended_at_ms: i64,
+    pub duration_ms: Option<u64>,
+}
+
+impl SubjectFacts {
+    /// The facts about a task by itself.
+    pub fn of_task(task: TaskFacts) -> SubjectFacts {
+        let member = EndedMember { id: task.id.clone(), follows: None, state: task.state, is_skipped: false };
+        SubjectFacts {
+            subject: Subject::Task(task.id.clone()),
+            state: task.state,
+            counts: EndCounts::of(&[member]),
+            duration_ms: task.ran_ms,
+            tasks: vec![task],
+        }
+    }
+
+    fn title(&self) -> &str {
+        self.tasks.first().map_or("", |task| &task.title)
+    }
+}
+
+impl Notification {
+    /// The notification about the end of a task, a group or a chain.
+    pub fn new(facts: &SubjectFacts, delivery_attempt: u32, settings: &NotifySettings) -> Notification {
+        let redactor = settings.redactor();
+        let (title, text) = render(facts, &settings.template);
+        let (kind, id) = (facts.subject.kind(), facts.subject.id());
+        let max_chars = if facts.tasks.len() == 1 { MAX_TEXT_CHARS } else { MAX_TEXT_CHARS_OF_MANY };
+        Notification {
+            version: 1,
+            // The end of a chain is another one than that of its first task, whose id it has.
+            id: match kind {
+                SubjectKind::Chain => format!("{id}.chain_end"),
+                SubjectKind::Task | SubjectKind::Group => format!("{id}.end"),
+            },
+            event: format!("{}.ended", kind.name()),
+            is_test: false,
+            delivery_attempt,
+            title: bounded(&redactor, &title, MAX_TITLE_CHARS),
+            text: bounded(&redactor, &text, MAX_TEXT_CHARS),
+            subject: EndedSubject {
+                kind: kind.name(),
+                id: id.to_owned(),
+                state: facts.state.public_name(),
+                title: bounded(&redactor, facts.title(), MAX_TITLE_CHARS),
+                counts: Counts::of(facts.counts),
+                duration_ms: facts.duration_ms,
+            },
+            tasks: facts.tasks.iter().map(|task| EndedTask::of(task, &redactor, max_chars)).collect(),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Result<Vec<u8>, SendError> {
+        serde_json::to_vec(self)
+            .map_err(|error| SendError::new(format!("the notification could not be written: {error}")))
+    }
+
+    /// The same notification, marked as a test.
+    #[must_use]
+    pub fn into_test(self) -> Notification {
+        Notification { id: format!("{}.test", self.subject.id), is_test: true, ..self }
+    }
+}
+
+impl EndedTask {
+    fn of(task: &TaskFacts, redactor: &Redactor, max_chars: usize) -> EndedTask {
+        let failure = task.failure.as_ref().map(|failure| Failure {
+            kind: failure.kind.clone(),
+            message: bounded(redactor, &failure.message, max_chars),
+        });
+        let label = |(key, value): (&String, &String)| {
+            (bounded(redactor, key, MAX_TITLE_CHARS), bounded(redactor, value, MAX_TITLE_CHARS))
+        };
+        EndedTask {
+            task_id: task.id.to_string(),
+            attempt: task.attempt,
+            state: task.state.public_name(),
+            title: bounded(redactor, &task.title, MAX_TITLE_CHARS),
+            summary: task.summary.as_deref().map(|summary| bounded(redactor, summary, max_chars)),
+            error: failure,
+            working_dir: bounded(redactor, &task.working_dir, MAX_TEXT_CHARS),
+            agent: bounded(redactor, &task.agent, MAX_TITLE_CHARS),
+            labels: task.labels.iter().take(MAX_LABELS).map(label).collect(),
+            ended_at_ms: task.ended_at_ms,
+            duration_ms: task.ran_ms,
+        }
+    }
+}
+
+impl Counts {
+    fn of(EndCounts { completed, failed, cancelled, timeout, skipped }: EndCounts) -> Counts {
+        Counts { completed, failed, cancelled, timeout, skipped }
+    }
+}
+
+fn bounded(redactor: &Redactor, text: &str, max_chars: usize) -> String {
+    let redacted = redactor.redact_str(text);
+    match redacted.char_indices().nth(max_chars) {
+        Some((at, _)) => format!("{}…", &redacted[..at]),
+        None => redacted.into_owned(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use delegator_domain::task::{GroupId, TaskLocation};
+
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn facts() -> SubjectFacts {
+        SubjectFacts::of_task(task_facts())
+    }
+
+    /// A group of which the first attempt failed and the second completed.
+    pub(crate) fn group_facts() -> SubjectFacts {
+        let second = TaskFacts {
+            id: TaskId::from_random(TaskLocation::Local, [8; 16]),
+            attempt: Some(2),
+            state: State::Completed,
+            summary: Some("Added the missing check\nand a test".to_owned()),
+            failure: None,
+            agent: "claude".to_owned(),
+            ..task_facts()
+        };
+        SubjectFacts {
+            subject: Subject::Group(GroupId::from_random([9; 16])),
+            state: State::Completed,
+            counts: EndCounts { completed: 1, failed: 1, skipped: 1, ..EndCounts::default() },
+            duration_ms: Some(125_000),
+            tasks: vec![TaskFacts { attempt: Some(1), ..task_facts() }, second],
+        }
+    }
+
+    fn task_facts() -> TaskFacts {
+        TaskFacts {
+            id: TaskId::from_random(TaskLocation::Local, [7; 16]),
+            attempt: None,
+            state: State::Failed,
+            title: "fix the test".to_owned(),
+            summary: Some("Failed: the agent exited".to_owned()),
+            failure: Some(Failure { kind: "agent_exit".to_owned(), message: "exit code 3".to_owned() }),
+            working_dir: "/home/me/project".to_owned(),
+            agent: "codex".to_owned(),
+            labels: BTreeMap::new(),
+            ended_at_ms: 1_700_000_000_000,
+            ran_ms: Some(63_000),
+        }
+    }
+
+    pub(crate) fn settings(template: Option<&str>) -> NotifySettings {
+        NotifySettings::new(None, None, template.map(str::to_owned), &BTreeMap::new())
+    }
+
+    #[test]
+    fn the_template_makes_title_and_text_and_the_id_stays_the_same() {
+        let settings = settings(Some("{state} {title}\n{summary} after {duration}"));
+        let first = Notification::new(&facts(), 1, &settings);
+        assert_eq!(
+            (first.title.as_str(), first.text.as_str()),
+            ("failed fix the test", "Failed: the agent exited after 1 min 3 s")
+        );
+        let second = Notification::new(&facts(), 2, &settings);
+        assert_eq!((&first.id, first.delivery_attempt, second.delivery_attempt), (&second.id, 1, 2));
+        assert_ne!(first.clone().into_test().id, first.id);
+    }
+
+    #[test]
+    fn texts_are_redacted_then_truncated() {
+        let key = format!("sk-proj-{}", "A1b2C3d4".repeat(6));
+        let long = SubjectFacts::of_task(TaskFacts {
+            title: format!("{}{key}", "x ".repeat(90)),
+            summary: Some("y".repeat(9_000)),
+            ..task_facts()
+        });
+        let sent = serde_json::to_string(&Notification::new(&long, 1, &settings(None))).unwrap();
+        assert!(!sent.contains("sk-proj-A1b2"));
+        assert!(sent.len() < 16 << 10, "{}", sent.len());
+    }
+
+    #[test]
+    fn a_group_has_its_counts_and_its_tasks() {
+        let sent = Notification::new(&group_facts(), 1, &settings(None));
+        let json = serde_json::to_value(&sent).unwrap();
+        assert_eq!((&json["event"], &json["subject"]["kind"]), (&json!("group.ended"), &json!("group")));
+        let id = json["subject"]["id"].as_str().unwrap();
+        assert!(id.starts_with("G-local-") && json["id"] == format!("{id}.end"), "{json}");
+        assert_eq!(
+            json["subject"]["counts"],
+            json!({"completed": 1, "failed": 1, "cancelled": 0, "timeout": 0, "skipped": 1})
+        );
+        let states: Vec<_> = sent.tasks.iter().map(|task| (task.attempt, task.state)).collect();
+        assert_eq!(states, [(Some(1), "failed"), (Some(2), "completed")]);
+    }
+
+    #[test]
+    fn the_ends_of_a_chain_and_of_its_first_task_have_different_ids() {
+        let task = facts();
+        let chain = SubjectFacts { subject: Subject::Chain(task.tasks[0].id.clone()), ..task.clone() };
+        let id = |facts| Notification::new(facts, 1, &settings(None)).id;
+        assert_ne!(id(&task), id(&chain));
+    }
+}
