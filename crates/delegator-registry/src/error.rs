@@ -70,6 +70,10 @@ pub enum RegistryError {
     IdempotencyConflict { key: String, first: TaskId },
     #[error("the task id {id} is in use, by a task or by what remains of one")]
     IdInUse { id: TaskId },
+    #[error("task {id} cannot follow {predecessor}, which is not a task of the same submission")]
+    MissingPredecessor { id: TaskId, predecessor: TaskId },
+    #[error("task {id} cannot follow {predecessor}, which does not come before it: a chain has no cycles")]
+    ChainCycle { id: TaskId, predecessor: TaskId },
     #[error(transparent)]
     IllegalTransition(#[from] TransitionError),
     #[error("cannot {doing} {}: {source}", path.display())]

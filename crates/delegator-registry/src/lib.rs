@@ -5,9 +5,10 @@
 //!   registry.db(-wal, -shm)      tasks, their transitions, labels
 //!   setup.lock                   held while a registry is created or set aside
 //!   prune.lock                   held by the process that prunes
+//!   notify.lock                  held by the process that delivers notifications
 //!   held-back                    reserved disk space, released when an end must be recorded on a full disk
 //!   submitting/<id>              locked while a submit of this task is running
-//!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, messages/, …
+//!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, notify.json, messages/, …
 //! ```
 //!
 //! This is the only crate that knows the local SQL, its columns and the layout of these directories. It never decides
@@ -21,7 +22,9 @@
 //! - Every change is one transaction that first checks the state the caller expects. A caller that comes too late gets
 //!   [`Cas::Lost`]. A terminal state never changes; the only transition table is the domain's.
 //! - `launch` is on disk before its row is committed, so a crash cannot leave a row without it.
-//! - The end of a task, of its messages and questions, and the claim of its successors are one transaction.
+//! - The tasks of a chain exist all or not at all, and each has its `launch`.
+//! - The end of a task, of its messages and questions and of followers that never start, its notifications and the claim of
+//!   its successors are one transaction.
 
 mod database;
 mod error;
@@ -48,6 +51,7 @@ pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, OldestPage, Page};
 pub use ops::list_ended::EndedPage;
 pub use ops::messages::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts};
+pub use ops::notifications::{DeliveryOutcome, StoredNotification};
 pub use ops::prune::PruneOutcome;
 pub use ops::queries::{ActiveTask, HistoryEntry, StateCounts, UnreadResults};
 pub use ops::questions::{AnswerOutcome, StoredAnswer, StoredQuestion};
@@ -55,9 +59,10 @@ pub use ops::remote::RemoteReport;
 pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
 pub use ops::submit::Submission;
 pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};
+pub use ops::worktrees::{NewWorktree, StoredWorktree, WorktreeEvent, WorktreeUse};
 pub use registry::{ChangeMark, Registry};
 pub use state_dir::{IntegrityCheck, OpenOptions, StateDir};
 pub use task::{
     Attempt, CancelRequest, Cas, EndRecord, Finish, Idempotency, Identity, Lost, NewTask, Nonce,
-    RemoteEnvironment, RemoteRef, RemoteTask, Task, TaskSummary,
+    RemoteEnvironment, RemoteRef, RemoteTask, Task, TaskNotify, TaskSummary,
 };

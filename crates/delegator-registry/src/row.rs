@@ -4,9 +4,10 @@
 //! Every state change is checked against the domain's transition table and recorded in `transitions`. An unknown
 //! state, mode or nonce is an error, never a default.
 
+use delegator_domain::notification::{NotifyPlan, Subject};
 use delegator_domain::task::{
-    ExitStatus, FailureKind, LimitKind, Mode, Provider, SandboxKind, State, TaskEnd, TaskId, WorkTree,
-    transition,
+    ChainOutcome, ExitStatus, FailureKind, Follows, GroupMember, LimitKind, Mode, Provider, SandboxKind,
+    State, TaskEnd, TaskId, WorkTree, transition,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -74,7 +75,8 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 }
 
 /// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
-pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox";
+pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox, follows, follows_on, \
+     group_id, attempt";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     Ok(TaskSummary {
@@ -89,6 +91,8 @@ pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
         labels: json("labels", row.get("labels")?)?,
         environment: row.get("environment")?,
         sandbox: sandbox_from(row)?,
+        group: group_from(row)?,
+        follows: follows_from(row)?,
     })
 }
 
@@ -126,7 +130,23 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         ended: if state.is_terminal() { Some(ended_from(row, state)?) } else { None },
         imported_at_ms: row.get("imported_at_ms")?,
         remote: remote_from(row)?,
+        worktree: worktree_from(row)?,
+        follows: follows_from(row)?,
+        awaits_predecessor: row.get::<_, Option<i64>>("awaits")?.is_some(),
+        group: group_from(row)?,
     })
+}
+
+pub(crate) fn follows_from(row: &Row<'_>) -> rusqlite::Result<Option<Follows>> {
+    let Some(task) = row.get::<_, Option<String>>("follows")? else { return Ok(None) };
+    let task = task.parse().map_err(|_| unreadable("follows", task))?;
+    Ok(Some(Follows { task, on: parse_column(row, "follows_on", ChainOutcome::from_name)? }))
+}
+
+fn group_from(row: &Row<'_>) -> rusqlite::Result<Option<GroupMember>> {
+    let Some(group) = row.get::<_, Option<String>>("group_id")? else { return Ok(None) };
+    let group = group.parse().map_err(|_| unreadable("group_id", group))?;
+    Ok(Some(GroupMember { group, attempt: row.get("attempt")? }))
 }
 
 fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>> {
@@ -142,9 +162,19 @@ fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>> {
     }))
 }
 
+fn worktree_from(row: &Row<'_>) -> rusqlite::Result<Option<TaskId>> {
+    let owner: Option<String> = row.get("worktree")?;
+    owner.map(|id| id.parse().map_err(|_| unreadable("worktree", id))).transpose()
+}
+
 fn sandbox_from(row: &Row<'_>) -> rusqlite::Result<Option<SandboxKind>> {
     let name: Option<String> = row.get("sandbox")?;
     name.map(|name| SandboxKind::from_name(&name).ok_or_else(|| unreadable("sandbox", name))).transpose()
+}
+
+fn notify_from(row: &Row<'_>) -> rusqlite::Result<Option<NotifyPlan>> {
+    let text: Option<String> = row.get("notify")?;
+    text.map(|text| NotifyPlan::from_text(&text).ok_or_else(|| unreadable("notify", text))).transpose()
 }
 
 /// The work trees a task may write in.
@@ -187,29 +217,43 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
     })
 }
 
+/// The id of a group is none of a task, so the kind is not stored.
+fn submission_from(row: &Row<'_>) -> rusqlite::Result<Option<Subject>> {
+    let Some(id) = row.get::<_, Option<String>>("submission")? else { return Ok(None) };
+    let subject = id.parse().map(Subject::Group).or_else(|_| id.parse().map(Subject::Chain));
+    subject.map(Some).map_err(|_| unreadable("submission", id))
+}
+
 /// The state of a task, read inside a transaction.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredState {
     pub(crate) seq: i64,
+    pub(crate) id: TaskId,
     pub(crate) state: State,
     pub(crate) nonce: Option<Nonce>,
     pub(crate) starts: u32,
     pub(crate) cancel: Option<CancelRequest>,
     /// A provider runs it elsewhere.
     pub(crate) is_remote: bool,
+    pub(crate) notify: Option<NotifyPlan>,
+    /// The group or chain with which it was submitted.
+    pub(crate) submission: Option<Subject>,
 }
 
 pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredState>> {
-    let sql = "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason, provider IS NOT NULL AS is_remote \
+    let sql = "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason, provider IS NOT NULL AS is_remote, notify, submission \
          FROM tasks WHERE id = ?1";
     db.query_row(sql, [id.as_str()], |row| {
         Ok(StoredState {
             seq: row.get("seq")?,
+            id: id.clone(),
             state: state_from(row, "state")?,
             nonce: nonce_from(row)?,
             starts: row.get("starts")?,
             cancel: cancel_from(row)?,
             is_remote: row.get("is_remote")?,
+            notify: notify_from(row)?,
+            submission: submission_from(row)?,
         })
     })
     .optional()

@@ -144,7 +144,16 @@ impl StateDir {
 
     /// Takes the lock of the pruning process; `None` while another process holds it.
     pub fn try_lock_pruning(&self) -> Result<Option<File>, RegistryError> {
-        let path = self.path.join("prune.lock");
+        self.try_lock("prune.lock")
+    }
+
+    /// Takes the lock of the process that delivers notifications; `None` while another process holds it.
+    pub fn try_lock_delivery(&self) -> Result<Option<File>, RegistryError> {
+        self.try_lock("notify.lock")
+    }
+
+    fn try_lock(&self, name: &str) -> Result<Option<File>, RegistryError> {
+        let path = self.path.join(name);
         let lock = durable::open_lock_file(&path).map_err(RegistryError::file(&path, "open"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(lock)),
@@ -206,9 +215,10 @@ fn inspect(path: &Path) -> Result<Option<Metadata>, StateDirError> {
 }
 
 fn require_private_if_exists(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
-    match inspect(path)? {
-        Some(_) => require_private(path, kind),
-        None => Ok(()),
+    match require_private(path, kind) {
+        // SQLite deletes its log when the last process closes the registry, at any moment.
+        Err(StateDirError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        checked => checked,
     }
 }
 

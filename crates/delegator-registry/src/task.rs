@@ -6,10 +6,15 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::agents::DEFAULT_AGENT;
-use delegator_domain::task::{ExitStatus, Mode, Provider, SandboxKind, State, TaskEnd, TaskId, WorkTree};
+use delegator_domain::notification::NotifyPlan;
+use delegator_domain::task::{
+    EndedMember, ExitStatus, Follows, GroupMember, Mode, Provider, SandboxKind, State, TaskEnd, TaskId,
+    Verification, WorkTree,
+};
 use serde_json::Value;
 
 use crate::ops::usage::Tokens;
+use crate::ops::worktrees::WorktreeUse;
 
 /// A task to submit. The prompt for the agent is not here but in `launch`, until the agent has read it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +44,13 @@ pub struct NewTask {
     pub idempotency: Option<Idempotency>,
     /// Where it runs, if not on this machine.
     pub environment: Option<RemoteEnvironment>,
+    /// `None`: it works in the directory of the user.
+    pub worktree: Option<WorktreeUse>,
+    /// The task of the same submission that it follows.
+    pub follows: Option<Follows>,
+    /// Set if it is one of several attempts.
+    pub group: Option<GroupMember>,
+    pub notify: Option<TaskNotify>,
 }
 
 impl NewTask {
@@ -61,8 +73,20 @@ impl NewTask {
             resumed_thread: None,
             idempotency: None,
             environment: None,
+            worktree: None,
+            follows: None,
+            group: None,
+            notify: None,
         }
     }
+}
+
+/// The notifications that a task sends at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskNotify {
+    pub plan: NotifyPlan,
+    /// How they are sent: the content of `notify.json`, which this crate does not read.
+    pub settings: Vec<u8>,
 }
 
 /// An environment in which a provider runs tasks.
@@ -123,6 +147,10 @@ pub struct TaskSummary {
     pub environment: Option<String>,
     /// What enforces the mode; `None` if the task runs elsewhere.
     pub sandbox: Option<SandboxKind>,
+    /// Set if it is one of several attempts.
+    pub group: Option<GroupMember>,
+    /// The task that it follows in a chain.
+    pub follows: Option<Follows>,
 }
 
 impl From<&Task> for TaskSummary {
@@ -139,6 +167,26 @@ impl From<&Task> for TaskSummary {
             labels: task.labels.clone(),
             environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
             sandbox: task.sandbox,
+            group: task.group.clone(),
+            follows: task.follows.clone(),
+        }
+    }
+}
+
+impl Task {
+    /// Whether it never started because its predecessor ended differently.
+    pub fn is_skipped(&self) -> bool {
+        self.state == State::Cancelled && self.cancel.is_none() && self.follows.is_some()
+    }
+}
+
+impl From<&Task> for EndedMember {
+    fn from(task: &Task) -> EndedMember {
+        EndedMember {
+            id: task.id.clone(),
+            follows: task.follows.as_ref().map(|follows| follows.task.clone()),
+            state: task.state,
+            is_skipped: task.is_skipped(),
         }
     }
 }
@@ -181,6 +229,14 @@ pub struct Task {
     pub imported_at_ms: Option<i64>,
     /// `None` for a task that runs on this machine.
     pub remote: Option<RemoteTask>,
+    /// The task for which the worktree was created that it works in; `None` if it works in the directory of the user.
+    pub worktree: Option<TaskId>,
+    /// The task that it follows in a chain. That task may have been pruned.
+    pub follows: Option<Follows>,
+    /// Whether the task that it follows has not ended yet.
+    pub awaits_predecessor: bool,
+    /// Set if it is one of several attempts.
+    pub group: Option<GroupMember>,
 }
 
 impl Task {
@@ -233,6 +289,8 @@ pub struct Finish {
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
     pub survivors: Vec<i32>,
+    /// The result of the verify command, if the task has one.
+    pub verification: Option<Verification>,
     /// Token usage, if the agent reported it.
     pub tokens: Option<Tokens>,
     pub turns: Option<u64>,
@@ -249,6 +307,7 @@ impl Finish {
             ran_ms: None,
             summary: None,
             survivors: Vec::new(),
+            verification: None,
             tokens: None,
             turns: None,
             cost_microdollars: None,

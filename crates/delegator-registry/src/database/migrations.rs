@@ -29,6 +29,16 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // An older program would end a task without settling its messages, and start tasks of a paused agent.
     Migration { sql: include_str!("009-messages.sql"), min_writer: 9 },
     Migration { sql: include_str!("010-budgets.sql"), min_writer: 9 },
+    // An older program would run a queued task of a worktree in the directory of the user, and prune tasks whose
+    // worktree exists.
+    Migration { sql: include_str!("011-worktrees.sql"), min_writer: 11 },
+    // An older program would start a task before the one it follows, and end a task without settling its followers.
+    Migration { sql: include_str!("012-chains.sql"), min_writer: 12 },
+    // An older program would end a task without its notifications.
+    Migration { sql: include_str!("013-notifications.sql"), min_writer: 13 },
+    Migration { sql: include_str!("014-groups.sql"), min_writer: 13 },
+    // An older program would end a group or a chain without its notification.
+    Migration { sql: include_str!("015-notification-subjects.sql"), min_writer: 15 },
 ];
 
 /// The newest schema this program knows.
@@ -111,6 +121,11 @@ mod tests {
         "18f944ead9956c36f9a49f371b4b3dc40e38d8203f4743f205a2b975dd651eae",
         "623d42744a9762fbcae70a7bca58aec9d4b7a836cf7e4af4195d43e760815988",
         "423cddbc3e11bf6c61ea663a0cc59a83d866cf1ba1af22cb66a0863ad0309151",
+        "f15c321a5215fe1735a623143002db7bc64b0169abacce574f71520932d0c5b7",
+        "88ed317e2847928d65d48b182af780b3c56d552f48793ca02743afd05618dc52",
+        "afc8d6557112226a0a30faf43f0f69dd2a0905fc5b0996f6bd9c6174576206ff",
+        "df8ba2b4bc646ebeca05877e37732c798917e025b546d314f7828742713a84a4",
+        "017a3af1e62c9c3f3513860c56919023b9bbe686f358ff27595f7b3f6647e182",
     ];
 
     #[test]
@@ -131,10 +146,39 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 9), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 15), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
-            db.execute_batch("SELECT more_work_trees, mode_enforced, sandbox FROM tasks").unwrap();
+            db.execute_batch(
+                "SELECT more_work_trees, mode_enforced, sandbox, follows, notify, group_id, submission FROM tasks",
+            )
+            .unwrap();
         }
+    }
+
+    #[test]
+    fn a_migration_loses_no_pending_notification() {
+        let db = Connection::open_in_memory().unwrap();
+        let before = 14;
+        for migration in &MIGRATIONS[..before] {
+            db.execute_batch(migration.sql).unwrap();
+        }
+        db.execute_batch(
+            "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, allow_parallel_writes, mode, agent, title, labels, input) \
+             VALUES ('T-local-7777777777', 'failed', 1, 2, '/p', 0, 'read-only', 'codex', 't', '{}', '{}'); \
+             INSERT INTO notifications (task, channel, state, attempts, created_at_ms, due_at_ms, last_error) \
+             SELECT seq, 'webhook', 'pending', 3, 2, 9, 'refused' FROM tasks",
+        )
+        .unwrap();
+        migrate(&db, i64::try_from(before).unwrap()).unwrap();
+        let migrated: String = db
+            .query_row(
+                "SELECT concat_ws(' ', subject, subject_id, channel, notifications.state, attempts, due_at_ms, last_error) \
+                 FROM notifications JOIN tasks ON seq = task",
+                (),
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(migrated, "task T-local-7777777777 webhook pending 3 9 refused");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 
 use super::durable::{self, Durability};
 use super::lock::{self, LockAttempt, LockGuard};
@@ -60,6 +61,8 @@ pub enum TaskFile {
     Handles,
     /// What the supervisor noted about its agent, append-only.
     SupervisorLog,
+    /// How the notifications of the task are sent, until they are settled. Private: it contains the URL of the webhook.
+    Notify,
 }
 
 impl TaskFile {
@@ -85,6 +88,7 @@ impl TaskFile {
             TaskFile::RestorePoint => "restore-point.json",
             TaskFile::Handles => "handles.jsonl",
             TaskFile::SupervisorLog => "supervisor.jsonl",
+            TaskFile::Notify => "notify.json",
         }
     }
 }
@@ -134,9 +138,22 @@ impl TaskDir {
         self.path.is_dir()
     }
 
-    /// Creates the directory with `launch` in it. When this returns, both are on disk, or nothing is left. The text is
-    /// not synced: no start depends on it.
-    pub(crate) fn create(&self, launch: &[u8], text: &str) -> Result<(), RegistryError> {
+    /// Wakes those that watch this directory because they wait for a change of the task, which is committed.
+    pub fn announce_change(&self) {
+        // Without this they notice the change a little later.
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let _ = utimensat(CWD, &self.path, &times, AtFlags::SYMLINK_NOFOLLOW);
+    }
+
+    /// Creates the directory with `launch` and the settings of notifications in it. When this returns, they are on disk, or
+    /// nothing is left. The text is not synced: no start depends on it.
+    pub(crate) fn create(
+        &self,
+        launch: &[u8],
+        text: &str,
+        notify: Option<&[u8]>,
+    ) -> Result<(), RegistryError> {
         // An existing directory belongs to another task and is left alone.
         durable::make_new_private_dir(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => RegistryError::IdInUse { id: self.id.clone() },
@@ -146,6 +163,9 @@ impl TaskDir {
             crash_point(CrashPoint::DirectoryMade);
             durable::replace(&self.file(TaskFile::Text), text.as_bytes(), Durability::Atomic)?;
             crash_point(CrashPoint::TextWritten);
+            if let Some(notify) = notify {
+                durable::write_new(&self.file(TaskFile::Notify), notify)?;
+            }
             durable::write_new(&self.file(TaskFile::Launch), launch)?;
             crash_point(CrashPoint::LaunchWritten);
             durable::sync_dir(&self.path)?;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, named_params};
 use serde_json::json;
 
 use super::claim::{self, Claim, Promotion};
-use super::{agent_pauses, messages, questions, usage};
+use super::{agent_pauses, chain, messages, notifications, questions, usage};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row::{self, StoredState};
@@ -94,32 +94,33 @@ impl Registry {
         now_ms: i64,
     ) -> Result<GiveBackOutcome, RegistryError> {
         let expected = Attempt::starting(nonce.clone());
-        let outcome = self.write_with_reserve(|db| {
+        let (outcome, ended_followers) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, &expected)? {
                 Ok(stored) => stored,
-                Err(lost) => return Ok(GiveBackOutcome::Lost(lost)),
+                Err(lost) => return Ok((GiveBackOutcome::Lost(lost), Vec::new())),
             };
             if let Some(cancel) = &stored.cancel {
                 let end = TaskEnd::Cancelled { reason: cancel.reason.clone() };
-                end_task(db, &stored, &Finish::bare(end), "cancelled before the start", now_ms)?;
-                return Ok(GiveBackOutcome::Cancelled);
+                let ended = end_task(db, &stored, &Finish::bare(end), "cancelled before the start", now_ms)?;
+                return Ok((GiveBackOutcome::Cancelled, ended));
             }
             if stored.starts >= MAX_STARTS {
                 let message = format!("{} supervisors were started and none of them ran", stored.starts);
                 let kind = FailureKind::SupervisorStartFailed;
                 let end = TaskEnd::Failed { kind, message, retry_at_ms: None };
-                end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
-                return Ok(GiveBackOutcome::Failed { starts: stored.starts });
+                let ended = end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
+                return Ok((GiveBackOutcome::Failed { starts: stored.starts }, ended));
             }
             let change = (State::Starting, State::Queued);
             row::apply_transition(db, stored.seq, change, "supervisor never ran", now_ms)?;
             db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [stored.seq])?;
-            Ok(GiveBackOutcome::Queued { starts: stored.starts })
+            Ok((GiveBackOutcome::Queued { starts: stored.starts }, Vec::new()))
         })?;
         crash_point(CrashPoint::AttemptGivenBack);
         if matches!(outcome, GiveBackOutcome::Cancelled | GiveBackOutcome::Failed { .. }) {
             self.remove_inputs_best_effort(id);
         }
+        self.remove_inputs_of(&ended_followers);
         Ok(outcome)
     }
 
@@ -135,18 +136,20 @@ impl Registry {
     ) -> Result<Cas<Vec<Claim>>, RegistryError> {
         transition(attempt.state, finish.end.state())?;
         let finish = &self.sink.finish(finish);
-        let outcome = self.write_with_reserve(|db| {
+        let (outcome, ended_followers) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, attempt)? {
                 Ok(stored) => stored,
-                Err(lost) => return Ok(Cas::Lost(lost)),
+                Err(lost) => return Ok((Cas::Lost(lost), Vec::new())),
             };
-            end_task(db, &stored, finish, &cause(&finish.end), now_ms)?;
+            let ended = end_task(db, &stored, finish, &cause(&finish.end), now_ms)?;
             agent_pauses::pause_after(db, stored.seq, &finish.end, now_ms)?;
-            Ok(Cas::Applied(claim::claim(db, promotion, claim::MAX_CLAIMS_PER_CALL, now_ms)?))
+            let claims = claim::claim(db, promotion, claim::MAX_CLAIMS_PER_CALL, now_ms)?;
+            Ok((Cas::Applied(claims), ended))
         })?;
         crash_point(CrashPoint::EndCommitted);
         if matches!(outcome, Cas::Applied(_)) {
             self.remove_inputs_best_effort(id);
+            self.remove_inputs_of(&ended_followers);
             crash_point(CrashPoint::LaunchDropped);
         }
         Ok(outcome)
@@ -155,6 +158,11 @@ impl Registry {
     /// Removes the inputs after the end was recorded. If this fails, `leftovers` finds them.
     pub(crate) fn remove_inputs_best_effort(&self, id: &TaskId) {
         let _ = self.dir.task(id).remove_inputs();
+        self.remove_notify_settings_best_effort(id);
+    }
+
+    pub(crate) fn remove_inputs_of(&self, ids: &[TaskId]) {
+        ids.iter().for_each(|id| self.remove_inputs_best_effort(id));
     }
 }
 
@@ -182,14 +190,30 @@ pub(crate) fn cause(end: &TaskEnd) -> String {
     }
 }
 
-/// Writes the end of a task whose state was read in the same transaction.
+/// Writes the end of a task whose state was read in the same transaction, with its notifications and those of the group or
+/// chain that ends with it. Returns the followers that never start; the caller removes their inputs.
 pub(crate) fn end_task(
     db: &Connection,
     stored: &StoredState,
     finish: &Finish,
     cause: &str,
     now_ms: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Vec<TaskId>> {
+    let ended_followers = record_end(db, stored, finish, cause, now_ms)?;
+    // After all followers are settled: only then is it known whether the chain has ended.
+    notifications::enqueue(db, stored, finish.end.state(), now_ms)?;
+    Ok(ended_followers)
+}
+
+/// Writes the end of a task without notifications, and settles its messages, questions and followers. Returns the
+/// followers that never start.
+pub(crate) fn record_end(
+    db: &Connection,
+    stored: &StoredState,
+    finish: &Finish,
+    cause: &str,
+    now_ms: i64,
+) -> rusqlite::Result<Vec<TaskId>> {
     let change = (stored.state, finish.end.state());
     let order = row::apply_transition(db, stored.seq, change, cause, now_ms)?;
     let (failure, limit, reason) = match &finish.end {
@@ -209,7 +233,7 @@ pub(crate) fn end_task(
     let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
                exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
                limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, turns = :turns, cost_microdollars = :cost, summary = :summary, \
-               kill_incomplete = :kill_incomplete WHERE seq = :seq";
+               kill_incomplete = :kill_incomplete, awaits = NULL WHERE seq = :seq";
     db.execute(
         sql,
         named_params! {
@@ -232,5 +256,6 @@ pub(crate) fn end_task(
     )?;
     messages::settle_all(db, stored.seq, now_ms)?;
     questions::withdraw_all(db, stored.seq, now_ms)?;
-    finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))
+    finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))?;
+    chain::settle(db, stored.seq, &finish.end, finish.verification, now_ms)
 }

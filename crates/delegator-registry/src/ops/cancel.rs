@@ -1,12 +1,13 @@
 //! Requests the cancellation of a task.
 //!
 //! A queued task ends at once. For a running one the request is stored, and its supervisor acts on it; for a task that
-//! a provider runs, the provider does. A repeated request does not replace the first.
+//! a provider runs, the provider does. A repeated request does not replace the first. The followers of a task in a chain end at
+//! once, even if the task itself completes before its supervisor acts.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskEnd, TaskId};
 
-use super::attempt;
+use super::{attempt, chain};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -38,13 +39,14 @@ impl Registry {
         now_ms: i64,
     ) -> Result<CancelOutcome, RegistryError> {
         let reason = self.sink.optional(reason);
-        let outcome = self.write_with_reserve(|db| {
-            let Some(stored) = row::load_state(db, id)? else { return Ok(CancelOutcome::Unknown) };
+        let (outcome, ended_followers) = self.write_with_reserve(|db| {
+            let unchanged = |outcome| Ok((outcome, Vec::new()));
+            let Some(stored) = row::load_state(db, id)? else { return unchanged(CancelOutcome::Unknown) };
             if stored.state.is_terminal() {
-                return Ok(CancelOutcome::AlreadyEnded { state: stored.state });
+                return unchanged(CancelOutcome::AlreadyEnded { state: stored.state });
             }
             if let Some(request) = stored.cancel {
-                return Ok(CancelOutcome::Requested { state: stored.state, request, first: false });
+                return unchanged(CancelOutcome::Requested { state: stored.state, request, first: false });
             }
             let sql = "UPDATE tasks SET cancel_requested_at_ms = ?1, cancel_reason = ?2, updated_at_ms = ?1 \
                        WHERE seq = ?3";
@@ -52,16 +54,19 @@ impl Registry {
             let reason = reason.clone();
             if stored.state == State::Queued && !stored.is_remote {
                 let finish = Finish::bare(TaskEnd::Cancelled { reason });
-                attempt::end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
-                return Ok(CancelOutcome::Cancelled);
+                let ended = attempt::end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
+                return Ok((CancelOutcome::Cancelled, ended));
             }
+            let end = TaskEnd::Cancelled { reason: reason.clone() };
+            let ended = chain::settle(db, stored.seq, &end, None, now_ms)?;
             let request = CancelRequest { at_ms: now_ms, reason };
-            Ok(CancelOutcome::Requested { state: stored.state, request, first: true })
+            Ok((CancelOutcome::Requested { state: stored.state, request, first: true }, ended))
         })?;
         crash_point(CrashPoint::CancelCommitted);
         if outcome == CancelOutcome::Cancelled {
             self.remove_inputs_best_effort(id);
         }
+        self.remove_inputs_of(&ended_followers);
         Ok(outcome)
     }
 }

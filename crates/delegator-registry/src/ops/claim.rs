@@ -1,6 +1,6 @@
 //! Claims the queued tasks that start next.
 //!
-//! Oldest first; a task that is blocked by a running or earlier task is overtaken by tasks that do not conflict with
+//! Oldest first; a task whose predecessor has not ended is passed over. A task that is blocked by a running or earlier task is overtaken by tasks that do not conflict with
 //! either. Tasks of a paused agent are passed over. Running tasks are counted over the whole state directory under the write lock, so that no two processes take
 //! the same slot.
 
@@ -22,11 +22,11 @@ pub(crate) const RUNNING: &str = "SELECT id, mode, mode_enforced, work_tree, mor
      allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
      AND state IN ('starting', 'working')";
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
-     allow_parallel_writes, resumed_thread, thread_id, agent, fallbacks FROM tasks WHERE provider IS NULL \
-     AND state = 'queued' ORDER BY seq";
-/// Whether a task waits whose agent is not paused, while fewer than `?2` tasks run.
+     allow_parallel_writes, resumed_thread, thread_id, agent, fallbacks, awaits, follows, follows_on FROM tasks \
+     WHERE provider IS NULL AND state = 'queued' ORDER BY seq";
+/// Whether a task waits whose predecessor has ended and whose agent is not paused, while fewer than `?2` tasks run.
 pub(crate) const MAY_CLAIM: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued' \
-     AND (fallbacks > 0 OR agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1))) \
+     AND awaits IS NULL AND (fallbacks > 0 OR agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1))) \
      AND (SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')) < ?2";
 
 /// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
@@ -118,6 +118,9 @@ impl Registry {
             let mut scan = QueueScan::of(db)?;
             let check = |waiting: Waiting| {
                 let id = waiting.claimant.id.clone();
+                if let Some(predecessor) = waiting.predecessor {
+                    return QueueEntry { id, pause: None, blocked_by: Some(follower_of(predecessor)) };
+                }
                 match waiting.pause(&pauses) {
                     Some(pause) => QueueEntry { id, pause: Some(pause.clone()), blocked_by: None },
                     None => QueueEntry { id, pause: None, blocked_by: scan.check_and_add(waiting.claimant) },
@@ -127,8 +130,11 @@ impl Registry {
         })
     }
 
-    /// The running task that blocks this one.
+    /// The running task that blocks this one, or its predecessor.
     pub fn blocked_by_running(&self, task: &Task) -> Result<Option<BlockedBy>, RegistryError> {
+        if let Some(follows) = task.follows.as_ref().filter(|_| task.awaits_predecessor) {
+            return Ok(Some(follower_of(follows.task.clone())));
+        }
         let claimant = Claimant {
             id: task.id.clone(),
             may_write: task.may_write(),
@@ -146,7 +152,13 @@ struct Waiting {
     agent: String,
     /// Another agent may run it while this one is paused.
     has_fallback: bool,
+    /// Its predecessor, if that has not ended.
+    predecessor: Option<TaskId>,
     claimant: Claimant,
+}
+
+fn follower_of(task: TaskId) -> BlockedBy {
+    BlockedBy { task, obstacle: Obstacle::Predecessor }
 }
 
 impl Waiting {
@@ -211,7 +223,10 @@ pub(crate) fn claim(
         && let Some(row) = rows.next()
     {
         let waiting = row?;
-        if waiting.pause(&pauses).is_none() && scan.check_and_add(waiting.claimant).is_none() {
+        if waiting.predecessor.is_none()
+            && waiting.pause(&pauses).is_none()
+            && scan.check_and_add(waiting.claimant).is_none()
+        {
             chosen.push(waiting.seq);
         }
     }
@@ -229,10 +244,12 @@ fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlit
 
 fn waiting_from(row: &Row<'_>) -> rusqlite::Result<Waiting> {
     let fallbacks: u32 = row.get("fallbacks")?;
+    let awaits: Option<i64> = row.get("awaits")?;
     Ok(Waiting {
         seq: row.get("seq")?,
         agent: row.get("agent")?,
         has_fallback: fallbacks > 0,
+        predecessor: row::follows_from(row)?.filter(|_| awaits.is_some()).map(|follows| follows.task),
         claimant: claimant_from(row)?,
     })
 }

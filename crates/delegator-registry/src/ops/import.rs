@@ -63,7 +63,7 @@ fn insert_session(
     if let Some(existing) = find_existing(db, task)? {
         return Ok(existing);
     }
-    let seq = insert(db, task, session.started_at_ms)?.seq;
+    let seq = insert(db, task, None, session.started_at_ms)?.seq;
     for change in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
         row::apply_transition(db, seq, change, "imported", session.started_at_ms)?;
     }

@@ -2,16 +2,18 @@
 //!
 //! Rows are deleted first, and their ids are stored in `forgotten` until the directories are removed, so a crash in
 //! between leaves directories that are known to be pruned. Works in small transactions, so that no process waits long
-//! for the write lock. A live task is never pruned.
+//! for the write lock. A live task is never pruned, nor one whose report a follower needs.
 
 use std::collections::BTreeMap;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::TaskId;
 use rusqlite::Connection;
 
+use super::chain;
 use super::queries::query_all;
 use super::restore_points::{self, PointToRecord};
+use super::worktrees;
 use crate::error::RegistryError;
 use crate::files::lock::LockAttempt;
 use crate::registry::Registry;
@@ -26,7 +28,7 @@ pub struct PruneOutcome {
     pub pruned: Vec<TaskId>,
     /// Pruned tasks whose directory could not be removed; later passes try again.
     pub not_removed: Vec<(TaskId, RegistryError)>,
-    /// Not ended, so left alone.
+    /// Not ended, needed by a follower, or with a worktree that exists; left alone.
     pub alive: Vec<TaskId>,
     pub unknown: Vec<TaskId>,
 }
@@ -45,14 +47,14 @@ impl Registry {
     ) -> Result<PruneOutcome, RegistryError> {
         let mut outcome = PruneOutcome::default();
         for chunk in ids.chunks(ROWS_PER_TRANSACTION) {
-            let states: Vec<Option<State>> =
+            let deletions: Vec<RowDeletion> =
                 self.write(|db| chunk.iter().map(|id| delete_row(db, id, points.get(id))).collect())?;
             crash_point(CrashPoint::RowsForgotten);
-            for (id, state) in chunk.iter().zip(states) {
-                match state {
-                    Some(state) if state.is_terminal() => outcome.pruned.push(id.clone()),
-                    Some(_) => outcome.alive.push(id.clone()),
-                    None => outcome.unknown.push(id.clone()),
+            for (id, deletion) in chunk.iter().zip(deletions) {
+                match deletion {
+                    RowDeletion::Deleted => outcome.pruned.push(id.clone()),
+                    RowDeletion::Refused => outcome.alive.push(id.clone()),
+                    RowDeletion::Unknown => outcome.unknown.push(id.clone()),
                 }
             }
         }
@@ -109,17 +111,27 @@ impl Registry {
     }
 }
 
-/// Deletes the row of an ended task. Returns the state found.
+enum RowDeletion {
+    Deleted,
+    /// Not ended, needed by a follower, or with a worktree that exists.
+    Refused,
+    Unknown,
+}
+
+/// Deletes the row of an ended task, unless a follower needs its report or its worktree exists: what is in that may exist
+/// nowhere else.
 fn delete_row(
     db: &Connection,
     id: &TaskId,
     points: Option<&Vec<PointToRecord>>,
-) -> rusqlite::Result<Option<State>> {
-    let Some(stored) = row::load_state(db, id)? else { return Ok(None) };
-    if stored.state.is_terminal() {
-        restore_points::record(db, stored.seq, id, points.map_or(&[], Vec::as_slice))?;
-        db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
-        db.execute("DELETE FROM tasks WHERE seq = ?1", [stored.seq])?;
+) -> rusqlite::Result<RowDeletion> {
+    let Some(stored) = row::load_state(db, id)? else { return Ok(RowDeletion::Unknown) };
+    let is_needed = db.prepare_cached(chain::IS_NEEDED)?.query_row([id.as_str()], |row| row.get(0))?;
+    if !stored.state.is_terminal() || is_needed || worktrees::has_present(db, stored.seq)? {
+        return Ok(RowDeletion::Refused);
     }
-    Ok(Some(stored.state))
+    restore_points::record(db, stored.seq, id, points.map_or(&[], Vec::as_slice))?;
+    db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
+    db.execute("DELETE FROM tasks WHERE seq = ?1", [stored.seq])?;
+    Ok(RowDeletion::Deleted)
 }

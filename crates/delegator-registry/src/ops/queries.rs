@@ -71,13 +71,15 @@ pub(crate) const THREADS: &str =
     "SELECT DISTINCT thread_id FROM tasks INDEXED BY tasks_thread WHERE thread_id IS NOT NULL LIMIT ?1";
 pub(crate) const ENDED_BEFORE: &str = "SELECT id FROM tasks INDEXED BY tasks_retention \
      WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1 \
+     AND seq NOT IN (SELECT task FROM worktrees WHERE created_at_ms IS NOT NULL AND removed_at_ms IS NULL) \
      ORDER BY coalesce(imported_at_ms, ended_at_ms) LIMIT ?2";
 pub(crate) const COUNT_ENDED_BEFORE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_retention \
-     WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1";
+     WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1 \
+     AND seq NOT IN (SELECT task FROM worktrees WHERE created_at_ms IS NOT NULL AND removed_at_ms IS NULL)";
 pub(crate) const QUEUE: &str =
     "SELECT * FROM tasks WHERE provider IS NULL AND state = 'queued' ORDER BY seq LIMIT ?1";
-pub(crate) const POSITION: &str =
-    "SELECT count(*) FROM tasks WHERE provider IS NULL AND state = 'queued' AND seq < ?1";
+pub(crate) const POSITION: &str = "SELECT count(*) - (SELECT count(*) FROM tasks WHERE awaits IS NOT NULL AND seq < ?1) \
+     FROM tasks WHERE provider IS NULL AND state = 'queued' AND seq < ?1";
 pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
 pub(crate) const UNREAD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_unread \
      WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
@@ -137,7 +139,7 @@ impl Registry {
         self.read(|db| query_all(db, QUEUE, [limit], row::task_from))
     }
 
-    /// Number of tasks queued before this one; `None` if it is not queued.
+    /// Number of tasks queued before this one, without those that await a predecessor; `None` if it is not queued.
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
         self.read(|db| match row::load_state(db, id)? {
             Some(stored) if stored.state == State::Queued && !stored.is_remote => {
@@ -177,7 +179,7 @@ impl Registry {
         self.read(|db| db.query_row(COUNT_ENDED_BEFORE, [before_ms], |row| row.get(0)))
     }
 
-    /// Tasks that ended, or were imported, before a time; oldest first.
+    /// Tasks that ended, or were imported, before a time and whose worktree does not exist; oldest first.
     pub fn ended_before(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
         self.read(|db| query_all(db, ENDED_BEFORE, (before_ms, limit), row::id_from))
     }

@@ -7,7 +7,10 @@ use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, concurrent_writers, list_ended, messages, queries, questions, remote, submit, usage};
+use super::{
+    chain, claim, concurrent_writers, group, list_ended, messages, notifications, queries, questions, remote,
+    submit, usage,
+};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -50,10 +53,25 @@ fn queries_use_their_index() {
         (claim::WAITING, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::RUNNING, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::MAY_CLAIM, "SEARCH tasks USING INDEX tasks_local_state"),
+        (chain::AWAITING, "SEARCH tasks USING INDEX tasks_awaits"),
+        (chain::STOP_AWAITING, "INDEX tasks_awaits"),
+        (chain::FOLLOWERS, "SEARCH tasks USING INDEX tasks_follows"),
+        (chain::IS_NEEDED, "SEARCH tasks USING INDEX tasks_follows"),
+        (group::MEMBERS, "SEARCH tasks USING INDEX tasks_group"),
+        (group::IN_USE, "SEARCH tasks USING COVERING INDEX tasks_group"),
+        (group::BY_BEGINNING, "SEARCH tasks USING COVERING INDEX tasks_group"),
+        (queries::POSITION, "INDEX tasks_awaits"),
         (messages::FIRST_QUEUED, "SEARCH messages USING INDEX messages_state"),
         (messages::COUNT_BY_STATE, "SEARCH messages USING COVERING INDEX messages_state"),
         (messages::LAST, "SEARCH messages USING PRIMARY KEY"),
         (messages::SETTLE_ALL, "INDEX messages_state"),
+        (notifications::DUE, "INDEX notifications_pending"),
+        (notifications::NEXT, "INDEX notifications_pending"),
+        (notifications::PENDING, "INDEX notifications_pending"),
+        (notifications::FAILED, "INDEX notifications_failed"),
+        (notifications::HAS_PENDING, "SEARCH notifications USING INDEX notifications_task"),
+        (notifications::RETRY, "SEARCH notifications USING PRIMARY KEY"),
+        (notifications::SUBMITTED_TOGETHER, "SEARCH tasks USING INDEX tasks_submission"),
         (questions::ONE, "SEARCH questions USING PRIMARY KEY"),
         (questions::OPEN, "SEARCH questions USING INDEX questions_open"),
         (questions::ALL_OPEN, "SCAN questions USING INDEX questions_open"),
@@ -180,6 +198,7 @@ fn pruning_finds_dependent_rows_by_index() {
         ("labels", "labels_task"),
         ("messages", "PRIMARY KEY"),
         ("questions", "PRIMARY KEY"),
+        ("notifications", "notifications_task"),
     ] {
         let steps = plan(&db, &format!("SELECT * FROM {table} WHERE task = ?1"), None);
         assert!(steps.iter().all(|step| step.contains(index)), "{steps:#?}");

@@ -159,5 +159,6 @@ fn end(
         _ => begin(db, stored, started_at_ms, now_ms)?,
     };
     let stored = &StoredState { state, ..stored.clone() };
-    end_task(db, stored, finish, &cause(&finish.end), now_ms)
+    // No task follows one that a provider runs.
+    end_task(db, stored, finish, &cause(&finish.end), now_ms).map(drop)
 }

@@ -1,15 +1,18 @@
-//! Submits a task: first the launch file, then the row.
+//! Submits a task, or all tasks of a chain or a group: first the launch files, then all rows in one transaction.
 //!
-//! When [`Registry::submit`] returns a task, it is durable; when it fails, there is no task. A repeated idempotency key
+//! When [`Registry::submit_chain`] returns a task, all are durable; when it fails, there is none. A repeated idempotency key
 //! returns the first task.
 //!
 //! A new id must not be in use, neither by a row nor by the files or restore points of a pruned task. An id that is in use
 //! is refused before anything is written with it; the caller tries another.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::notification::Subject;
 use delegator_domain::task::{SandboxKind, State, TaskId, WorkTree};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::worktrees::{self, WorktreeUse};
+use super::{chain, group};
 use crate::error::RegistryError;
 use crate::files::durable;
 use crate::files::lock::LockAttempt;
@@ -33,7 +36,7 @@ pub(crate) enum InsertOutcome {
     New(Box<Task>),
     Existing(Box<Task>),
     Conflict { first: TaskId },
-    IdInUse,
+    IdInUse { id: TaskId },
 }
 
 impl Registry {
@@ -44,26 +47,60 @@ impl Registry {
         launch: &[u8],
         now_ms: i64,
     ) -> Result<Submission, RegistryError> {
+        self.submit_chain(&[(task.clone(), launch.to_vec())], now_ms)
+    }
+
+    /// Stores the tasks of a chain, or of several that form a group, with their launch files, each task after its
+    /// predecessor. If this fails, there are none. Returns the first task; only that one may have an idempotency key.
+    pub fn submit_chain(
+        &mut self,
+        chain: &[(NewTask, Vec<u8>)],
+        now_ms: i64,
+    ) -> Result<Submission, RegistryError> {
+        let requests: Vec<&NewTask> = chain.iter().map(|(task, _)| task).collect();
+        chain::check_order(&requests)?;
         // A replay needs neither space nor a directory, so it also works on a full disk.
-        if let Some(refusal) = self.read(|db| find_existing(db, task))? {
-            return into_submission(refusal, task);
+        if let Some(refusal) = self.read(|db| find_refusal(db, &requests))? {
+            return into_submission(refusal, requests[0]);
         }
-        let request = task;
-        let task = &self.sink.task(task);
-        self.dir.check_space_for(launch.len())?;
-        let entry = self.begin_submit(task, launch).map_err(|error| self.as_disk_full(error))?;
-        let inserted = self.write(|db| match find_existing(db, task)? {
-            Some(existing) => Ok(existing),
-            None => Ok(InsertOutcome::New(Box::new(insert(db, task, now_ms)?))),
+        let tasks: Vec<NewTask> = requests.iter().map(|task| self.sink.task(task)).collect();
+        self.dir.check_space_for(chain.iter().map(|(_, launch)| launch.len()).sum())?;
+        let launches = chain.iter().map(|(_, launch)| launch.as_slice());
+        let entries = self.begin_submits(tasks.iter().zip(launches))?;
+        let new: Vec<&NewTask> = tasks.iter().collect();
+        let inserted = self.write(|db| match find_refusal(db, &new)? {
+            Some(refusal) => Ok(refusal),
+            None => insert_all(db, &new, now_ms),
         });
         crash_point(CrashPoint::RowCommitted);
         if !matches!(inserted, Ok(InsertOutcome::New(_)) | Err(RegistryError::Database { .. })) {
-            // The directory is not needed. After a disk error it stays: whether the row was committed is only known
-            // after a restart, and until then it is a leftover as after a crash.
-            self.discard(&task.id);
+            // The directories are not needed. After a disk error they stay: whether the rows were committed is only known
+            // after a restart, and until then they are leftovers as after a crash.
+            tasks.iter().for_each(|task| self.discard(&task.id));
         }
-        end_submit(entry);
-        into_submission(inserted?, request)
+        entries.into_iter().for_each(end_submit);
+        into_submission(inserted?, requests[0])
+    }
+
+    /// Creates the directories of tasks that have no rows yet. If one cannot be created, none is left.
+    fn begin_submits<'a>(
+        &self,
+        tasks: impl Iterator<Item = (&'a NewTask, &'a [u8])>,
+    ) -> Result<Vec<SubmitEntry>, RegistryError> {
+        let mut begun: Vec<(&TaskId, SubmitEntry)> = Vec::new();
+        for (task, launch) in tasks {
+            match self.begin_submit(task, launch) {
+                Ok(entry) => begun.push((&task.id, entry)),
+                Err(error) => {
+                    for (id, entry) in begun {
+                        self.discard(id);
+                        end_submit(entry);
+                    }
+                    return Err(self.as_disk_full(error));
+                }
+            }
+        }
+        Ok(begun.into_iter().map(|(_, entry)| entry).collect())
     }
 
     /// The task that was submitted with a key, whatever the rest of its request was.
@@ -78,7 +115,8 @@ impl Registry {
             .map_err(RegistryError::file(&folder, "create an entry in"))?
             .ok_or_else(|| RegistryError::IdInUse { id: task.id.clone() })?;
         crash_point(CrashPoint::SubmitEntered);
-        match self.dir.task(&task.id).create(launch, &task.text) {
+        let notify = task.notify.as_ref().map(|notify| notify.settings.as_slice());
+        match self.dir.task(&task.id).create(launch, &task.text, notify) {
             Ok(()) => Ok(entry),
             // The entry may be that of a killed submit with this id. It stays, so that its directory is removed.
             Err(error @ RegistryError::IdInUse { .. }) => Err(error),
@@ -127,7 +165,7 @@ pub(crate) fn into_submission(
             let key = request.idempotency.as_ref().map(|key| key.key.clone()).unwrap_or_default();
             Err(RegistryError::IdempotencyConflict { key, first })
         }
-        InsertOutcome::IdInUse => Err(RegistryError::IdInUse { id: request.id.clone() }),
+        InsertOutcome::IdInUse { id } => Err(RegistryError::IdInUse { id }),
     }
 }
 
@@ -137,8 +175,45 @@ pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result
     if first.is_some() {
         return Ok(first);
     }
-    let is_in_use = db.prepare_cached(ID_IN_USE)?.query_row([task.id.as_str()], |row| row.get(0))?;
-    Ok(if is_in_use { Some(InsertOutcome::IdInUse) } else { None })
+    let is_used = |sql: &str, id: &str| -> rusqlite::Result<bool> {
+        db.prepare_cached(sql)?.query_row([id], |row| row.get(0))
+    };
+    let is_group_used =
+        task.group.as_ref().map(|member| is_used(group::IN_USE, member.group.as_str())).transpose()?;
+    Ok(if is_group_used == Some(true) || is_used(ID_IN_USE, task.id.as_str())? {
+        Some(InsertOutcome::IdInUse { id: task.id.clone() })
+    } else {
+        None
+    })
+}
+
+/// The first reason why one of the tasks cannot be inserted.
+fn find_refusal(db: &Connection, tasks: &[&NewTask]) -> rusqlite::Result<Option<InsertOutcome>> {
+    for task in tasks {
+        if let Some(refusal) = find_existing(db, task)? {
+            return Ok(Some(refusal));
+        }
+    }
+    Ok(None)
+}
+
+/// Inserts all tasks; returns the first.
+fn insert_all(db: &Connection, tasks: &[&NewTask], now_ms: i64) -> rusqlite::Result<InsertOutcome> {
+    let submission = submission(tasks);
+    let mut inserted = tasks
+        .iter()
+        .map(|task| insert(db, task, submission.as_ref(), now_ms))
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(InsertOutcome::New(Box::new(inserted.swap_remove(0))))
+}
+
+/// The group or chain that the tasks form; `None` of a single task.
+fn submission(tasks: &[&NewTask]) -> Option<Subject> {
+    let first = tasks.first()?;
+    match &first.group {
+        Some(member) => Some(Subject::Group(member.group.clone())),
+        None => (tasks.len() > 1).then(|| Subject::Chain(first.id.clone())),
+    }
 }
 
 fn first_with_key(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Task>> {
@@ -155,12 +230,20 @@ fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Optio
     }))
 }
 
-pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
+pub(crate) fn insert(
+    db: &Connection,
+    task: &NewTask,
+    submission: Option<&Subject>,
+    now_ms: i64,
+) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
                more_work_trees, allow_parallel_writes, mode, mode_enforced, sandbox, agent, model, title, labels, input, \
-               resumed_thread, idempotency_key, request_hash, provider, environment, fallbacks) \
+               resumed_thread, idempotency_key, request_hash, provider, environment, fallbacks, follows, follows_on, awaits, \
+               worktree, notify, group_id, attempt, submission) \
                VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, :sandbox, \
-               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment, :fallbacks)";
+               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment, :fallbacks, \
+               :follows, :follows_on, (SELECT seq FROM tasks WHERE id = :follows), :worktree, :notify, \
+               :group, :attempt, :submission)";
     let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
     let first_tree = trees.next();
@@ -170,6 +253,16 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
         named_params! {
             ":id": task.id.as_str(),
             ":fallbacks": task.fallbacks,
+            ":worktree": match &task.worktree {
+                Some(WorktreeUse::New(_)) => Some(task.id.as_str()),
+                Some(WorktreeUse::Of(owner)) => Some(owner.as_str()),
+                None => None,
+            },
+            ":follows": task.follows.as_ref().map(|follows| follows.task.as_str()),
+            ":follows_on": task.follows.as_ref().map(|follows| follows.on.name()),
+            ":group": task.group.as_ref().map(|member| member.group.as_str()),
+            ":attempt": task.group.as_ref().map(|member| member.attempt),
+            ":submission": submission.map(Subject::id),
             ":state": State::Queued.name(),
             ":now": now_ms,
             ":working_dir": task.working_dir,
@@ -188,12 +281,16 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
             ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
             ":provider": task.environment.as_ref().map(|environment| environment.provider.name()),
+            ":notify": task.notify.as_ref().map(|notify| notify.plan.to_text()),
             ":environment": task.environment.as_ref().map(|environment| &environment.id),
         },
     )?;
     let seq = db.last_insert_rowid();
     for (key, value) in &task.labels {
         db.execute("INSERT INTO labels (key, value, task) VALUES (?1, ?2, ?3)", (key, value, seq))?;
+    }
+    if let Some(WorktreeUse::New(worktree)) = &task.worktree {
+        worktrees::insert(db, (seq, &task.id), worktree)?;
     }
     row::insert_transition(db, seq, None, State::Queued, "submitted", now_ms)?;
     row::task_at(db, seq)

@@ -65,16 +65,12 @@ const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms)
 const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
 
 impl Registry {
-    /// The usage of ended tasks, or only of one. Lists at most `limit` single tasks.
-    pub fn usage(
-        &self,
-        filter: &Filter,
-        only: Option<&TaskId>,
-        limit: u32,
-    ) -> Result<UsageTable, RegistryError> {
+    /// The usage of ended tasks; only of these, if there are any. Lists at most `limit` single tasks.
+    pub fn usage(&self, filter: &Filter, only: &[TaskId], limit: u32) -> Result<UsageTable, RegistryError> {
         let mut terms = WhereTerms::of(filter);
-        if let Some(id) = only {
-            terms.add("id = ?", [id.to_string()]);
+        if !only.is_empty() {
+            let marks = vec!["?"; only.len()].join(", ");
+            terms.add(&format!("id IN ({marks})"), only.iter().map(TaskId::to_string));
         }
         terms.add::<i64>("ended_order IS NOT NULL", []);
         let (where_clause, values) = terms.into_statement(None, str::to_owned);

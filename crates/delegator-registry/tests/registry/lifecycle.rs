@@ -31,6 +31,7 @@ fn every_state_change_is_recorded() {
         ran_ms: Some(77),
         summary: Some("did nothing".into()),
         survivors: vec![4711],
+        verification: None,
         turns: Some(1),
         cost_microdollars: Some(5),
         tokens: None,

@@ -3,14 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
 
 mod agent_pauses;
+mod chains;
 mod concurrent_writers;
 mod damage;
 mod files;
 mod full_disk;
+mod groups;
 mod invariants;
 mod lifecycle;
 mod listing;
 mod messages;
+mod notification_subjects;
+mod notifications;
 mod questions;
 mod queue;
 mod races;

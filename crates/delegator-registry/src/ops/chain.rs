@@ -1,0 +1,125 @@
+//! Chains: tasks that follow each other.
+//!
+//! All tasks of a chain are inserted in one transaction. A follower awaits its predecessor, and cannot be claimed, until
+//! the transaction that ends the predecessor settles it: a follower of this outcome may start from then on, every other one
+//! ends as cancelled, and so do its own followers. So no follower of an ended task awaits it.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::task::{Follows, TaskEnd, TaskId, Verification};
+use rusqlite::{Connection, Row};
+
+use super::attempt;
+use super::queries::query_all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{Finish, NewTask, Task};
+
+pub(crate) const AWAITING: &str = "SELECT id, follows, follows_on FROM tasks WHERE awaits = ?1 ORDER BY seq";
+pub(crate) const STOP_AWAITING: &str = "UPDATE tasks SET awaits = NULL WHERE awaits = ?1";
+pub(crate) const FOLLOWERS: &str = "SELECT * FROM tasks WHERE follows = ?1 ORDER BY seq";
+/// Whether a follower that has not begun yet needs the report of this task.
+pub(crate) const IS_NEEDED: &str =
+    "SELECT EXISTS (SELECT 1 FROM tasks WHERE follows = ?1 AND state IN ('queued', 'starting'))";
+
+impl Registry {
+    /// The tasks that directly follow this one, in order of submission.
+    pub fn followers(&self, id: &TaskId) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| query_all(db, FOLLOWERS, [id.as_str()], row::task_from))
+    }
+
+    /// All tasks that follow this one, directly or not, each after its predecessor.
+    pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| {
+            let mut found: Vec<Task> = query_all(db, FOLLOWERS, [id.as_str()], row::task_from)?;
+            let mut next = 0;
+            while let Some(task) = found.get(next) {
+                let followers = query_all(db, FOLLOWERS, [task.id.as_str()], row::task_from)?;
+                found.extend(followers);
+                next += 1;
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// No two tasks of a submission may have the same id. A predecessor must be an earlier one of them, so there can be no cycle.
+pub(crate) fn check_order(tasks: &[&NewTask]) -> Result<(), RegistryError> {
+    let mut positions = BTreeMap::new();
+    for (position, task) in tasks.iter().enumerate() {
+        if positions.insert(&task.id, position).is_some() {
+            return Err(RegistryError::IdInUse { id: task.id.clone() });
+        }
+    }
+    for (position, task) in tasks.iter().enumerate() {
+        let Some(Follows { task: predecessor, .. }) = &task.follows else { continue };
+        let (id, predecessor) = (task.id.clone(), predecessor.clone());
+        match positions.get(&predecessor) {
+            Some(earlier) if *earlier < position => {}
+            Some(_) => return Err(RegistryError::ChainCycle { id, predecessor }),
+            None => return Err(RegistryError::MissingPredecessor { id, predecessor }),
+        }
+    }
+    Ok(())
+}
+
+/// Settles the followers of a task that ends. Returns those that never start, with all that follow them.
+pub(crate) fn settle(
+    db: &Connection,
+    predecessor: i64,
+    end: &TaskEnd,
+    verification: Option<Verification>,
+    now_ms: i64,
+) -> rusqlite::Result<Vec<TaskId>> {
+    let followers = query_all(db, AWAITING, [predecessor], follower_from)?;
+    if followers.is_empty() {
+        return Ok(Vec::new());
+    }
+    db.prepare_cached(STOP_AWAITING)?.execute([predecessor])?;
+    let mut ended = Vec::new();
+    for (id, follows) in followers {
+        let Some(reason) = follows.and_then(|follows| follows.obstacle(end, verification)) else { continue };
+        let stored = row::load_state(db, &id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let finish = Finish::bare(TaskEnd::Cancelled { reason: Some(reason) });
+        // The branch that a chain does not take is no news, so it sends no notification.
+        let further = attempt::record_end(db, &stored, &finish, "its predecessor ended differently", now_ms)?;
+        ended.push(id);
+        ended.extend(further);
+    }
+    Ok(ended)
+}
+
+fn follower_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<Follows>)> {
+    Ok((row::id_from(row)?, row::follows_from(row)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::{ChainOutcome, TaskLocation};
+
+    use super::*;
+
+    fn task(number: u8, predecessor: Option<u8>) -> NewTask {
+        let id = |number| TaskId::from_random(TaskLocation::Local, [number; 16]);
+        let follows = predecessor.map(|number| Follows { task: id(number), on: ChainOutcome::Success });
+        NewTask { follows, ..NewTask::reading(id(number), "/p", "do it") }
+    }
+
+    fn check(tasks: &[NewTask]) -> Result<(), RegistryError> {
+        check_order(&tasks.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_predecessor_must_be_an_earlier_task_of_the_submission() {
+        check(&[task(1, None), task(2, Some(1)), task(3, Some(1)), task(4, Some(3))]).unwrap();
+        let cycle = check(&[task(1, Some(2)), task(2, Some(1))]);
+        assert!(matches!(cycle, Err(RegistryError::ChainCycle { .. })), "{cycle:?}");
+        let own = check(&[task(1, Some(1))]);
+        assert!(matches!(own, Err(RegistryError::ChainCycle { .. })), "{own:?}");
+        let missing = check(&[task(1, None), task(2, Some(9))]);
+        assert!(matches!(missing, Err(RegistryError::MissingPredecessor { .. })), "{missing:?}");
+        let twice = check(&[task(1, None), task(1, Some(1))]);
+        assert!(matches!(twice, Err(RegistryError::IdInUse { .. })), "{twice:?}");
+    }
+}

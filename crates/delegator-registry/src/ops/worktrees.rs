@@ -1,0 +1,125 @@
+//! Worktrees of tasks. This module stores what the engine knows about a worktree as text; the engine interprets it.
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::queries::query_all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+
+/// A worktree to create for a new task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWorktree {
+    pub path: String,
+    pub facts: String,
+}
+
+/// Where a task works, if not in the user's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorktreeUse {
+    /// In a new worktree of its own.
+    New(NewWorktree),
+    /// In that of another task.
+    Of(TaskId),
+}
+
+/// A stored worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredWorktree {
+    pub owner: TaskId,
+    pub path: String,
+    pub facts: String,
+    pub created_at_ms: Option<i64>,
+    pub applied_at_ms: Option<i64>,
+    pub removed_at_ms: Option<i64>,
+    pub bytes: Option<u64>,
+}
+
+impl StoredWorktree {
+    pub fn is_present(&self) -> bool {
+        self.created_at_ms.is_some() && self.removed_at_ms.is_none()
+    }
+}
+
+/// Something that happened to a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorktreeEvent {
+    Created,
+    Applied,
+    Removed,
+}
+
+impl Registry {
+    /// The worktree that was created for a task.
+    pub fn worktree(&self, owner: &TaskId) -> Result<Option<StoredWorktree>, RegistryError> {
+        let sql = "SELECT * FROM worktrees WHERE owner = ?1";
+        self.read(|db| db.query_row(sql, [owner.as_str()], worktree_from).optional())
+    }
+
+    /// All worktrees that have not been removed, the oldest first.
+    pub fn present_worktrees(&self) -> Result<Vec<StoredWorktree>, RegistryError> {
+        let sql =
+            "SELECT * FROM worktrees INDEXED BY worktrees_present WHERE removed_at_ms IS NULL ORDER BY task";
+        self.read(|db| query_all(db, sql, (), worktree_from))
+    }
+
+    /// The tasks that work in a worktree or will, and have not ended.
+    pub fn live_tasks_in_worktree(&self, owner: &TaskId) -> Result<Vec<TaskId>, RegistryError> {
+        let sql = "SELECT id FROM tasks WHERE worktree = ?1 AND state IN ('queued', 'starting', 'working') ORDER BY seq";
+        self.read(|db| query_all(db, sql, [owner.as_str()], row::id_from))
+    }
+
+    /// Records an event; the time of an earlier one of the same kind is replaced.
+    pub fn record_worktree(
+        &mut self,
+        owner: &TaskId,
+        event: WorktreeEvent,
+        now_ms: i64,
+    ) -> Result<(), RegistryError> {
+        let sql = match event {
+            WorktreeEvent::Created => {
+                "UPDATE worktrees SET created_at_ms = ?1, removed_at_ms = NULL WHERE owner = ?2"
+            }
+            WorktreeEvent::Applied => "UPDATE worktrees SET applied_at_ms = ?1 WHERE owner = ?2",
+            WorktreeEvent::Removed => "UPDATE worktrees SET removed_at_ms = ?1 WHERE owner = ?2",
+        };
+        self.write(|db| db.execute(sql, (now_ms, owner.as_str())).map(drop))?;
+        crash_point(CrashPoint::WorktreeRecorded);
+        Ok(())
+    }
+
+    pub fn record_worktree_size(&mut self, owner: &TaskId, bytes: u64) -> Result<(), RegistryError> {
+        let sql = "UPDATE worktrees SET bytes = ?1 WHERE owner = ?2";
+        self.write(|db| db.execute(sql, (bytes, owner.as_str())).map(drop))
+    }
+}
+
+pub(crate) fn insert(
+    db: &Connection,
+    (seq, owner): (i64, &TaskId),
+    new: &NewWorktree,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO worktrees (task, owner, path, facts) VALUES (?1, ?2, ?3, ?4)";
+    db.execute(sql, (seq, owner.as_str(), &new.path, &new.facts)).map(drop)
+}
+
+/// Whether the worktree that was created for a task exists.
+pub(crate) fn has_present(db: &Connection, seq: i64) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM worktrees \
+               WHERE task = ?1 AND created_at_ms IS NOT NULL AND removed_at_ms IS NULL)";
+    db.query_row(sql, [seq], |row| row.get(0))
+}
+
+fn worktree_from(row: &Row<'_>) -> rusqlite::Result<StoredWorktree> {
+    Ok(StoredWorktree {
+        owner: row::parse_column(row, "owner", |text| text.parse().ok())?,
+        path: row.get("path")?,
+        facts: row.get("facts")?,
+        created_at_ms: row.get("created_at_ms")?,
+        applied_at_ms: row.get("applied_at_ms")?,
+        removed_at_ms: row.get("removed_at_ms")?,
+        bytes: row.get("bytes")?,
+    })
+}
