@@ -7,13 +7,14 @@ use std::io;
 use std::path::PathBuf;
 
 use delegator_domain::budget::BudgetFinding;
-use delegator_domain::task::{Mode, Provider, State, TaskId};
-use delegator_git::{ApplyError, Overlap, RestoreError};
+use delegator_domain::task::{GroupId, Mode, Provider, State, TaskId};
+use delegator_git::{ApplyError, Overlap, RestoreError, WorktreeError};
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 use delegator_supervisor::enclosure::Unavailable;
 
 use crate::conversation_error::ConversationError;
+use crate::isolation_error::IsolationError;
 use crate::provider_error::ProviderError;
 
 /// What a restore changed in all work trees.
@@ -35,8 +36,12 @@ pub enum EngineError {
     NoTaskHere { directory: PathBuf },
     #[error("{given:?} is neither a task id nor the beginning of one")]
     InvalidTaskId { given: String },
-    #[error("{given} is the beginning of several task ids")]
-    AmbiguousTask { given: String, candidates: Vec<TaskId> },
+    #[error("{given} is the beginning of several ids")]
+    AmbiguousTask { given: String, candidates: Vec<String> },
+    #[error("there is no group {given}")]
+    UnknownGroup { given: String },
+    #[error("{group} is a group of {} attempts, but only one task can be given", tasks.len())]
+    GroupGiven { group: GroupId, tasks: Vec<TaskId> },
     #[error("there is no thread {given}")]
     UnknownThread { given: String, nearest: Option<String> },
     #[error("thread {given} is archived, so the agent does not resume it")]
@@ -91,6 +96,8 @@ pub enum EngineError {
     NotImportable { path: PathBuf, problem: String },
     #[error("task {task} has no restore point{}", problem.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NoRestorePoint { task: TaskId, problem: Option<String> },
+    #[error("there is no diff of task {task}: {reason}")]
+    NoDiff { task: TaskId, reason: NoDiff },
     #[error("task {task} is not in the registry, and the repository at {} has no restore point of it", directory.display())]
     RestorePointNotFound { task: TaskId, directory: PathBuf },
     #[error("could not restore {}: {source}{}", failed.display(), other_trees(restored, untouched))]
@@ -120,6 +127,8 @@ pub enum EngineError {
     Restore(#[from] RestoreError),
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    #[error(transparent)]
+    Isolation(#[from] IsolationError),
     #[error("could not get random numbers: {detail}")]
     Randomness { detail: String },
     #[error("could not watch tasks: {detail}")]
@@ -213,5 +222,26 @@ impl From<io::Error> for FileProblem {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FileProblem::Missing,
             _ => FileProblem::Unreadable(error),
         }
+    }
+}
+
+/// Why there is no diff of a task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoDiff {
+    #[error("{} is not in a git work tree, so the state before the task was not stored", directory.display())]
+    NotInGit { directory: PathBuf },
+    #[error("the state before the task was not stored: {problem}")]
+    NoRestorePoint { problem: String },
+    #[error("the restore point of the task was deleted")]
+    PointDeleted,
+    #[error("the state after the task was not stored")]
+    NoEndState,
+    #[error("{problem}")]
+    Unreadable { problem: String },
+}
+
+impl From<WorktreeError> for EngineError {
+    fn from(error: WorktreeError) -> EngineError {
+        IsolationError::Worktree(error).into()
     }
 }

@@ -21,6 +21,7 @@ mod connection_pool;
 mod conversation_error;
 mod error;
 mod format_version;
+mod isolation_error;
 #[cfg(all(test, debug_assertions))]
 mod model_test;
 mod provider_error;
@@ -50,9 +51,12 @@ use system_port::System;
 pub use connection_pool::ConnectionPool;
 pub use conversation_error::{AnswerProblem, ConversationError};
 pub use delegator_git::{
-    AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, EndStateProblem, GitError, HeadTarget,
-    KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit, RestoreError, RestorePoint,
-    RestoreScope, display_path,
+    AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, DiffHunk, EndStateProblem, FileDiff,
+    GitError, HeadTarget, HunkRange, KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit,
+    RestoreError, RestorePoint, RestoreScope, WorktreeError, display_path, parse_unified_diff,
+};
+pub use delegator_notify::{
+    NOTIFY_SEND, NotifySettings, SendError, Webhook, find_program, read_secret as read_webhook_secret,
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
@@ -62,8 +66,9 @@ pub use delegator_supervisor::agent::{
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
-pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
+pub use error::{DirectoryProblem, EngineError, FileProblem, NoDiff, RestoreChanges};
 pub use format_version::FormatVersion;
+pub use isolation_error::IsolationError;
 pub use provider_error::{ProviderError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
 pub use remote::fleet::FleetProvider;
@@ -74,24 +79,29 @@ pub use remote::provider::{
     RemoteStatus, TaskAnswer,
 };
 pub use remote::refresh::ProviderProblem;
-pub use remote::remote_facts::{DiffOmissions, RemoteFacts};
+pub use remote::remote_facts::RemoteFacts;
 pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::DiffApplication;
+pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
-pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
+pub use results::worktree_quota::WorktreeSize;
+pub use results::worktrees::{ApplyOptions, WorktreeApplication, WorktreeBranch};
 pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
+pub use submit::chain::{Follower, Reviewed};
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};
 pub use submit::enclosure::EnclosureProblem;
 pub use submit::estimate::ExpectedDuration;
 pub use submit::fallback::{AgentChoice, SkippedAgent};
 pub use submit::launch::{Ending, Limits, Settings};
 pub use submit::nesting::Nesting;
+pub use submit::notifications::Notifications;
 pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
+pub use submit::worktree::{Isolation, WorktreePlan, WorktreeRequest};
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
     Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
@@ -99,12 +109,18 @@ pub use supervise::evidence::{
 };
 pub use supervise::salvage::Salvage;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
+pub use supervise::task_diff::{DiffSource, TaskDiff};
 pub use supervise::task_report::{Record, SweptProcesses};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};
+pub use upkeep::delivery::{DELIVER, UndeliveredNotifications, deliver};
+pub use upkeep::delivery_retry::RetryPolicy;
+pub use upkeep::diff_omissions::DiffOmissions;
 pub use upkeep::queue_pause::QueueStatus;
+pub use upkeep::restore_lookup::{DroppedPoint, ListedPoint};
 pub use upkeep::restore_record::{PointProblem, RestorePointRecord, git_version, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
+pub use upkeep::worktrees::{WorktreeChanges, WorktreeInfo, WorktreeState};
 pub use wait::blocking::WaitOutcome;
 pub use wait::cancel::CancelReport;
 pub use wait::wait_loop::TaskProgress;
@@ -129,6 +145,8 @@ pub struct Engine {
     connections: ConnectionPool,
     /// Who runs tasks elsewhere.
     providers: Providers,
+    /// Set if submitted tasks send notifications at their end.
+    notifications: Option<Arc<Notifications>>,
     event_folds: EventFolds,
     system: Arc<dyn System>,
 }
@@ -149,6 +167,7 @@ impl Engine {
             program,
             connections: ConnectionPool::default(),
             providers: Providers::default(),
+            notifications: None,
             event_folds: EventFolds::default(),
             system,
         }
@@ -169,6 +188,12 @@ impl Engine {
     #[must_use]
     pub fn with_providers(self, providers: Providers) -> Engine {
         Engine { providers, ..self }
+    }
+
+    /// Tasks submitted through this engine send notifications at their end.
+    #[must_use]
+    pub fn with_notifications(self, notifications: Option<Notifications>) -> Engine {
+        Engine { notifications: notifications.map(Arc::new), ..self }
     }
 
     #[must_use]

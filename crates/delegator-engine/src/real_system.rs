@@ -73,6 +73,10 @@ impl System for RealSystem {
         engine.spawn_pruning_process(tasks_before_ms, points_before_ms)
     }
 
+    fn start_delivery(&self, engine: &Engine) -> Result<(), EngineError> {
+        engine.spawn_delivery_process()
+    }
+
     fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<(), EngineError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(job);
         thread.map(drop).map_err(EngineError::io("start a thread"))

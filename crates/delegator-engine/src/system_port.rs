@@ -62,6 +62,9 @@ pub(crate) trait System: Debug + Send + Sync {
         points_before_ms: Option<i64>,
     ) -> Result<(), EngineError>;
 
+    /// Starts `deliver` outside of the calling call's control flow, unless the previous one still runs.
+    fn start_delivery(&self, engine: &Engine) -> Result<(), EngineError>;
+
     /// Runs a job that the caller does not wait for. Its error is lost, unless the job ends before this returns.
     fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<(), EngineError>;
 }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use delegator_domain::message::Delivery;
-use delegator_domain::task::{Mode, TaskId};
+use delegator_domain::task::{ChainOutcome, Mode, TaskId};
 use delegator_registry::Idempotency;
 use serde_json::json;
 
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
-use crate::{Agent, CleanRequest, Ending, Engine, MessageSupport, Nesting, Settings, Submission};
+use crate::{Agent, CleanRequest, Ending, Engine, Follower, MessageSupport, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
 pub(super) enum Action {
@@ -46,11 +46,12 @@ impl Action {
     pub(super) fn name(&self) -> String {
         match self {
             Action::Submit(submission) => format!(
-                "submit({}{}{}{})",
+                "submit({}{}{}{}{})",
                 submission.settings.mode.name(),
                 if submission.allow_parallel_writes { ", parallel" } else { "" },
                 submission.settings.resume.as_ref().map(|thread| format!(", {thread}")).unwrap_or_default(),
                 submission.idempotency.as_ref().map(|known| format!(", {}", known.key)).unwrap_or_default(),
+                if submission.followers.is_empty() { "" } else { ", chain" },
             ),
             Action::Cancel(id) => format!("cancel({})", short(id)),
             Action::Send(id) => format!("send({})", short(id)),
@@ -86,7 +87,9 @@ impl Action {
 fn submit(engine: &Engine, simulator: &Arc<Simulator>, submission: Submission) -> Result<(), EngineError> {
     let key = submission.idempotency.as_ref().map(|known| known.key.clone());
     let submitted = engine.submit(submission)?;
-    simulator.state().acknowledged.push((submitted.task.id, key));
+    let mut state = simulator.state();
+    state.acknowledged.push((submitted.task.id, key));
+    state.acknowledged.extend(submitted.followers.into_iter().map(|task| (task.id, None)));
     Ok(())
 }
 
@@ -126,10 +129,32 @@ fn delete_all(engine: &Engine, ids: &[TaskId]) -> Result<(), EngineError> {
 }
 
 fn submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submission {
+    let mut first = single_submission(rng, trees, threads);
+    if rng.one_in(3) {
+        add_followers(&mut first, rng, trees, 2);
+    }
+    first
+}
+
+/// Adds followers for one outcome or both, which may have followers themselves.
+fn add_followers(predecessor: &mut Submission, rng: &mut Rng, trees: &[PathBuf], depth: u64) {
+    for on in ChainOutcome::ALL {
+        if rng.one_in(2) {
+            let mut submission = Submission { idempotency: None, ..single_submission(rng, trees, &[]) };
+            if depth > 0 && rng.one_in(2) {
+                add_followers(&mut submission, rng, trees, depth - 1);
+            }
+            predecessor.followers.push(Follower { on, submission });
+        }
+    }
+}
+
+fn single_submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submission {
     let mode = *rng.pick(&[Mode::ReadOnly, Mode::WorkspaceWrite, Mode::WorkspaceWrite]);
     let resume = (rng.one_in(4) && !threads.is_empty()).then(|| rng.pick(threads).clone());
     let key = rng.one_in(4).then(|| format!("key {}", rng.below(2)));
     Submission {
+        isolation: crate::Isolation::None,
         text: "do it".to_owned(),
         settings: settings(mode, rng.pick::<PathBuf>(trees), resume),
         agent: Agent::built_in("/bin/true", None),
@@ -146,6 +171,9 @@ fn submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submissio
         allow_parallel_writes: rng.one_in(6),
         nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
         idempotency: key.map(|key| Idempotency::new(key, "the same")),
+        reviews: None,
+        report_of: None,
+        followers: Vec::new(),
     }
 }
 

@@ -9,7 +9,9 @@ use std::path::Path;
 use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
 use delegator_registry::{ChangeMark, Filter, Registry, Task, TaskFile};
 
+use super::chains::{awaits_predecessor, check_chains};
 use super::messages::check_messages;
+use super::notifications::check_notifications;
 use crate::simulation::{SimulatorState, short};
 
 #[derive(Debug, Default)]
@@ -31,9 +33,9 @@ pub(super) struct PastEvents {
 }
 
 #[derive(Debug, Clone)]
-struct KnownTask {
-    task: Task,
-    path: Vec<State>,
+pub(super) struct KnownTask {
+    pub(super) task: Task,
+    pub(super) path: Vec<State>,
 }
 
 pub(super) type CheckResult = Result<(), String>;
@@ -59,6 +61,7 @@ impl Invariants {
             return Ok(());
         }
         let rows = registry.list(&Filter::default(), 10_000, None).map_err(|error| error.to_string())?.tasks;
+        let (pending, _) = registry.undelivered_notifications(10_000).map_err(|error| error.to_string())?;
         let mut current = BTreeMap::new();
         for task in rows {
             let known = self.known.get(&task.id);
@@ -76,6 +79,8 @@ impl Invariants {
         }
         self.check_deleted(&current, machine)?;
         self.check_acknowledged(&current, machine)?;
+        check_chains(&current)?;
+        check_notifications(&current, &pending, self.deleted.is_empty())?;
         check_running(&current, max_concurrent)?;
         self.check_claims(&current, max_concurrent)?;
         self.is_paused = registry.queue_paused().map_err(|error| error.to_string())?;
@@ -148,7 +153,12 @@ impl Invariants {
         let mut ahead: Vec<&Task> = running.filter(|task| !claimed.contains(&task.id)).collect();
         let mut free = max_concurrent.saturating_sub(ahead.len());
         let mut queue: Vec<&Task> = self.known.values().map(|known| &known.task).collect();
-        queue.retain(|task| task.state == State::Queued);
+        let is_open = |id: &TaskId| {
+            current.get(id).is_some_and(|now| matches!(now.task.state, State::Queued | State::Starting))
+        };
+        queue.retain(|task| {
+            task.state == State::Queued && is_open(&task.id) && !awaits_predecessor(task, current)
+        });
         queue.sort_by_key(|task| task.seq);
         let mut expected = BTreeSet::new();
         for task in queue {
@@ -239,8 +249,10 @@ fn check_end(before: Option<&KnownTask>, now: &KnownTask, machine: &SimulatorSta
     }
     if task.state.is_terminal() {
         ensure(!machine.agents.contains_key(&task.id), || format!("{name} ended but its agent is alive"))?;
-        let cancel_requested = task.cancel.is_some();
-        ensure(task.state != State::Cancelled || cancel_requested, || {
+        // The end of its predecessor may cancel a follower that has not started; `check_chains` checks when.
+        let may_be_cancelled =
+            task.cancel.is_some() || task.follows.is_some() && before.task.state == State::Queued;
+        ensure(task.state != State::Cancelled || may_be_cancelled, || {
             format!("{name} was cancelled without a request")
         })?;
     }

@@ -11,8 +11,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop on an unexpected error")]
 
 mod actions;
+mod chains;
 mod invariants;
 mod messages;
+mod notifications;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +59,7 @@ impl Plan {
         let engine = Engine::with_system(root.join("state"), "/nowhere".into(), machine)
             .with_max_concurrent(max_concurrent)
             .with_retention(retention_ms, None)
+            .with_notifications(Some(notifications::notifications()))
             .with_connections(ConnectionPool::enabled());
         let dir = StateDir::open(&engine.state_dir, &OpenOptions::default()).unwrap();
         let observer = Registry::open(&dir).unwrap();

@@ -10,7 +10,7 @@ use delegator_codex_cloud::{CloudError, CodexCloud, HostedState, NewHostedTask, 
 use delegator_domain::agents::ConfiguredAgent;
 use delegator_domain::task::{FailureKind, Provider, TaskEnd};
 use delegator_registry::RemoteRef;
-use delegator_supervisor::agent::{Agent, Variables, allowed_variables};
+use delegator_supervisor::agent::{Agent, Variables, allowed_variables, variable};
 
 use super::diff_evidence::record_of_diff;
 use super::provider::{
@@ -41,7 +41,7 @@ impl HostedCodex {
     }
 
     fn command(&self) -> Result<CodexCloud, ProviderError> {
-        let path = self.variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let path = variable(&self.variables, "PATH");
         let agent = Agent::locate(&self.codex, path, None).map_err(|problem| ProviderError::Program {
             program: self.codex.name.clone(),
             problem: problem.to_string(),

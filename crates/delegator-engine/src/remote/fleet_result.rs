@@ -3,10 +3,10 @@
 use delegator_registry::Tokens;
 use serde::{Deserialize, Serialize};
 
-use super::remote_facts::DiffOmissions;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::supervise::task_report::{Record, tokens};
+use crate::upkeep::diff_omissions::DiffOmissions;
 
 /// The result of a fleet task. Its diff and the output of the setup script are stored beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

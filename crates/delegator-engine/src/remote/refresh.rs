@@ -55,10 +55,15 @@ impl Engine {
                 due.entry(remote.environment.provider).or_default().push(task);
             }
         }
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut problems = Vec::new();
         for (provider, tasks) in due {
             problems.extend(self.refresh_from(registry, provider, &tasks)?);
         }
+        // A task may have ended. If this fails, the next pass starts the delivery.
+        let _ = self.start_delivery_if_due(registry);
         Ok(problems)
     }
 

@@ -1,11 +1,11 @@
 //! What a provider reports about an ended task besides its report, stored as `remote.json`.
 
-use delegator_git::LeftOut;
 use delegator_registry::{TaskDir, TaskFile};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::format_version::{FormatVersion, decode};
+use crate::upkeep::diff_omissions::DiffOmissions;
 
 /// Where the changes of a task belong, and who ran it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,16 +19,6 @@ pub struct RemoteFacts {
     pub pushed_branch: Option<String>,
     pub worker: Option<String>,
     pub omissions: DiffOmissions,
-}
-
-/// What the stored diff of a task does not have.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiffOmissions {
-    /// Changed files that are not in it, up to a limit.
-    pub left_out: Vec<LeftOut>,
-    pub left_out_count: usize,
-    /// There are changes, but no diff is stored, because it is larger than this many bytes.
-    pub size_limit: Option<usize>,
 }
 
 impl RemoteFacts {

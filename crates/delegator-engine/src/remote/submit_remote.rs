@@ -53,7 +53,8 @@ impl Engine {
         let service = self.providers.get(provider).map_err(|error| provider_error(provider, None, error))?;
         let (mut registry, submitted) = self.with_fresh_id(TaskLocation::Cloud, |id| {
             let mut registry = self.open_registry()?;
-            let submitted = registry.submit(&new_task(submission, id), b"", self.now_ms())?;
+            let task = NewTask { notify: self.task_notify()?, ..new_task(submission, id) };
+            let submitted = registry.submit(&task, b"", self.now_ms())?;
             Ok((registry, submitted))
         })?;
         let id = submitted.task.id.clone();
@@ -222,6 +223,10 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
             provider: submission.environment.provider,
             id: submission.environment.id.clone(),
         }),
+        worktree: None,
+        follows: None,
+        group: None,
+        notify: None,
     }
 }
 

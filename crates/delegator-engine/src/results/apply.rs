@@ -12,21 +12,25 @@ use delegator_registry::{Task, TaskDir, TaskFile};
 use delegator_supervisor::agent::Variables;
 
 use super::restore::refuse_while_busy;
+use super::worktrees::ApplyOptions;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::remote::remote_facts::{DiffOmissions, RemoteFacts};
+use crate::remote::remote_facts::RemoteFacts;
 use crate::remote::submit_remote::provider_error;
+use crate::upkeep::diff_omissions::DiffOmissions;
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 
 /// Long, because the files of a large diff are merged one by one.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What was, or would be, changed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DiffApplication {
     pub report: ApplyReport,
     /// The state before; `None` if nothing was changed.
     pub point: Option<RestorePoint>,
+    /// The commit with the changes, if one was requested.
+    pub commit: Option<String>,
 }
 
 impl Engine {
@@ -55,24 +59,46 @@ impl Engine {
     pub fn apply_diff(
         &self,
         (id, diff): (&TaskId, &[u8]),
-        (directory, environment): (&Path, &Variables),
+        target: (&Path, &Variables),
         dry_run: bool,
+    ) -> Result<DiffApplication, EngineError> {
+        let facts = match self.task_dir(id)? {
+            Some(dir) => RemoteFacts::read(&dir)?.unwrap_or_default(),
+            None => RemoteFacts::default(),
+        };
+        let options = ApplyOptions { dry_run, ..ApplyOptions::default() };
+        self.apply_text((id, diff), (facts.base_commit.as_deref(), None), target, options)
+    }
+
+    /// The same for any diff. `base_commit` and `store` have the original versions of the files.
+    pub(super) fn apply_text(
+        &self,
+        (id, diff): (&TaskId, &[u8]),
+        (base_commit, store): (Option<&str>, Option<&Path>),
+        (directory, environment): (&Path, &Variables),
+        options: ApplyOptions<'_>,
     ) -> Result<DiffApplication, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         self.rescue_in(&mut registry)?;
         let dir = registry.dir().task(id);
         let git = git(environment, directory, APPLY_TIMEOUT)?;
-        let facts = RemoteFacts::read(&dir)?.unwrap_or_default();
-        let base_commit = facts.base_commit.as_deref();
-        let request = ApplyRequest { work_tree: directory, diff, base_commit };
+        let request = ApplyRequest { work_tree: directory, diff, base_commit, store };
         let prepared = prepare_diff(&git, request, dir.path())?;
         let report = prepared.report.clone();
         refuse_while_busy(Some(&registry), [prepared.top_level()])?;
-        if dry_run {
-            return Ok(DiffApplication { report, point: None });
+        if options.dry_run {
+            return Ok(DiffApplication { report, point: None, commit: None });
         }
-        let point = prepared.apply(&reference(id, 0))?;
+        let reference = reference(id, 0);
+        let (point, commit) = match options.commit {
+            None => (prepared.apply(&reference)?, None),
+            Some(message) => {
+                let commit = prepared.plan_commit(diff, message)?;
+                let (point, commit) = prepared.apply_and_commit(&reference, commit)?;
+                (point, Some(commit))
+            }
+        };
         if let Some(point) = &point {
             let replaced = record_point(&dir, point).map_err(|error| ApplyError::Incomplete {
                 problem: format!("the restore point was not recorded: {error}"),
@@ -83,7 +109,7 @@ impl Engine {
                 let _ = drop_point(&git, &earlier);
             }
         }
-        Ok(DiffApplication { report, point })
+        Ok(DiffApplication { report, point, commit })
     }
 }
 

@@ -113,6 +113,11 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         resumed_thread: None,
         idempotency: Some(Idempotency::new(format!("import:{}", head.thread_id), &head.thread_id)),
         environment: None,
+        worktree: None,
+        follows: None,
+        group: None,
+        // The user knows of sessions that ended in the past.
+        notify: None,
     }
 }
 

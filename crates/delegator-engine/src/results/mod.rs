@@ -7,10 +7,13 @@
 //! May use `submit`, `upkeep` and `supervise`.
 
 pub(crate) mod apply;
+pub(crate) mod diff;
+pub(crate) mod groups;
 pub(crate) mod import;
 pub(crate) mod messages;
 pub(crate) mod overview;
 pub(crate) mod questions;
 pub(crate) mod restore;
-pub(crate) mod restore_lookup;
 pub(crate) mod task_queries;
+pub(crate) mod worktree_quota;
+pub(crate) mod worktrees;

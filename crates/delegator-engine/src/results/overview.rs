@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use delegator_domain::task::{State, TaskId, TaskLocation};
+use delegator_domain::task::{Obstacle, State, TaskId, TaskLocation};
 use delegator_registry::{
     AgentPause, BlockedBy, EndedPage, Filter, OldestPage, QueueEntry, Registry, StoredQuestion, Task,
     TaskSummary, UnreadResults, UsageTable,
@@ -21,8 +21,8 @@ use crate::submit::estimate::DurationHistory;
 #[derive(Debug, Clone, Default)]
 pub struct OverviewRequest {
     pub filter: Filter,
-    /// Only this task, whenever it ended.
-    pub only: Option<TaskId>,
+    /// If not empty: only these tasks, whenever they ended.
+    pub only: Vec<TaskId>,
     /// Unread results are counted in and below this directory.
     pub under: String,
     /// Running and queued tasks are listed in order of submission, each list from this position on; 0 is the first.
@@ -114,9 +114,9 @@ impl Engine {
         self.rescue_unless_recent(&mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
         let provider_problems = self.refresh_remote(&mut registry, &remote)?;
-        let (running, queued, ended) = match &request.only {
-            Some(id) => single_task(registry.get(id)?),
-            None => {
+        let (running, queued, ended) = match request.only.is_empty() {
+            false => named_tasks(all_of(&registry, &request.only)?),
+            true => {
                 let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
                 let ended =
                     registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
@@ -143,9 +143,9 @@ impl Engine {
             cloud: cloud_counts(&registry, request)?,
             queue_paused,
             agent_pauses: registry.agent_pauses(self.now_ms())?,
-            questions: match &request.only {
-                Some(id) => registry.open_questions(id)?.into_iter().map(|open| (id.clone(), open)).collect(),
-                None => registry.all_open_questions()?,
+            questions: match request.only.is_empty() {
+                false => open_questions(&registry, &request.only)?,
+                true => registry.all_open_questions()?,
             },
             messages,
             provider_problems,
@@ -159,12 +159,13 @@ impl Engine {
         registry: &Registry,
         request: &OverviewRequest,
     ) -> Result<Vec<Task>, EngineError> {
-        match (&request.only, request.filter.location) {
-            (Some(id), _) if id.location() == TaskLocation::Cloud => {
-                Ok(registry.get(id)?.into_iter().collect())
+        match (request.only.as_slice(), request.filter.location) {
+            ([], Some(TaskLocation::Local)) => Ok(Vec::new()),
+            ([], _) => Ok(registry.unfinished_remote()?),
+            (named, _) => {
+                let remote = named.iter().filter(|id| id.location() == TaskLocation::Cloud);
+                all_of(registry, remote)
             }
-            (Some(_), _) | (None, Some(TaskLocation::Local)) => Ok(Vec::new()),
-            (None, _) => Ok(registry.unfinished_remote()?),
         }
     }
 
@@ -211,7 +212,7 @@ impl Engine {
     /// Token usage and time of the selected ended tasks. `None` if there is no registry.
     pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>, EngineError> {
         let OverviewRequest { filter, only, .. } = request;
-        Ok(self.find_registry()?.map(|registry| registry.usage(filter, only.as_ref(), limit)).transpose()?)
+        Ok(self.find_registry()?.map(|registry| registry.usage(filter, only, limit)).transpose()?)
     }
 
     fn with_queue_positions(
@@ -227,9 +228,15 @@ impl Engine {
         let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
         let starts = history.map(|history| history.start_times(registry, self, MAX_ESTIMATED));
         let starts = starts.transpose()?.unwrap_or_default();
-        let queue = registry.queue_with_blockers(self.now_ms())?.into_iter().enumerate();
-        let mut positions: HashMap<TaskId, (usize, QueueEntry)> =
-            queue.map(|(position, entry)| (entry.id.clone(), (position, entry))).collect();
+        let mut positions: HashMap<TaskId, (usize, QueueEntry)> = HashMap::new();
+        let mut ahead = 0;
+        for entry in registry.queue_with_blockers(self.now_ms())? {
+            // A task that waits for its predecessor delays no other one.
+            let blocker = entry.blocked_by.as_ref().map(|blocker| blocker.obstacle);
+            let is_ahead_of_others = blocker != Some(Obstacle::Predecessor);
+            positions.insert(entry.id.clone(), (ahead, entry));
+            ahead += usize::from(is_ahead_of_others);
+        }
         let with_position = |(index, task): (usize, TaskSummary)| {
             // A provider has a queue of its own.
             if task.environment.is_some() {
@@ -266,8 +273,9 @@ fn listed_messages(
     request: &OverviewRequest,
     running: &[TaskSummary],
 ) -> Result<HashMap<TaskId, TaskMessages>, EngineError> {
-    if let Some(id) = &request.only {
-        return Ok([(id.clone(), TaskMessages::read(registry, id)?)].into());
+    if !request.only.is_empty() {
+        let read = |id: &TaskId| Ok((id.clone(), TaskMessages::read(registry, id)?));
+        return request.only.iter().map(read).collect();
     }
     let counted = |task: &TaskSummary| {
         let counts = registry.message_counts(&task.id)?;
@@ -277,7 +285,7 @@ fn listed_messages(
 }
 
 fn cloud_counts(registry: &Registry, request: &OverviewRequest) -> Result<CloudCounts, EngineError> {
-    if request.only.is_some() || request.filter.location != Some(TaskLocation::Local) {
+    if !request.only.is_empty() || request.filter.location != Some(TaskLocation::Local) {
         return Ok(CloudCounts::default());
     }
     let location = Some(TaskLocation::Cloud);
@@ -308,14 +316,32 @@ fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
     (!states.is_empty()).then(|| Filter { states, ..filter.clone() })
 }
 
-/// One task, in the list of its state.
-fn single_task(task: Option<Task>) -> (OldestPage<TaskSummary>, OldestPage<TaskSummary>, EndedPage) {
+/// Those of the tasks that exist.
+fn all_of<'a>(
+    registry: &Registry,
+    ids: impl IntoIterator<Item = &'a TaskId>,
+) -> Result<Vec<Task>, EngineError> {
+    let found = ids.into_iter().map(|id| registry.get(id)).collect::<Result<Vec<_>, _>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn open_questions(registry: &Registry, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
+    let mut found = Vec::new();
+    for id in ids {
+        found.extend(registry.open_questions(id)?.into_iter().map(|open| (id.clone(), open)));
+    }
+    Ok(found)
+}
+
+/// Named tasks, each in the list of its state.
+fn named_tasks(tasks: Vec<Task>) -> (OldestPage<TaskSummary>, OldestPage<TaskSummary>, EndedPage) {
     let (mut running, mut queued, mut ended) = (Vec::new(), Vec::new(), Vec::new());
-    match task {
-        Some(task) if task.state == State::Queued => queued.push((&task).into()),
-        Some(task) if task.state.is_terminal() => ended.push(task),
-        Some(task) => running.push((&task).into()),
-        None => {}
+    for task in tasks {
+        match task.state {
+            State::Queued => queued.push((&task).into()),
+            state if state.is_terminal() => ended.push(task),
+            _ => running.push((&task).into()),
+        }
     }
     let page = EndedPage { total: ended.len() as u64, tasks: ended, next: None };
     let whole = |tasks: Vec<TaskSummary>| {

@@ -17,9 +17,9 @@ use delegator_git::{
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
-use super::restore_lookup::{FoundPoints, PointSource};
 use crate::Engine;
 use crate::error::{EngineError, RestoreChanges};
+use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::{git, undo_reference};
 
 /// Long, because a restore copies what it overwrites, whatever its size.

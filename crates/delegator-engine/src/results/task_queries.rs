@@ -3,23 +3,24 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{TaskId, TaskIdPrefix, TaskLocation, WorkTree};
+use delegator_domain::task::{GroupId, TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use delegator_registry::{
     Filter, Idempotency, OpenOptions, Registry, RegistryError, StateCounts, StateDir, StoredQuestion, Task,
     TaskDir, TaskFile,
 };
 use delegator_supervisor::run::Snapshot;
 
+use super::groups::Target;
 use super::messages::TaskMessages;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::format_version::decode;
 use crate::remote::remote_facts::RemoteFacts;
 use crate::snapshot_file::read_snapshot;
 use crate::submit::launch::Launch;
 use crate::submit::work_tree::find_work_tree;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
+use crate::upkeep::worktrees::WorktreeInfo;
 
 /// Tasks to read at once in search of the last one. Usually the first of them is it.
 const LAST_TASK_PAGE: u32 = 20;
@@ -37,6 +38,10 @@ pub struct TaskFiles {
     pub messages: TaskMessages,
     /// Questions of the agent that wait for an answer.
     pub open_questions: Vec<StoredQuestion>,
+    /// The tasks that directly follow it in a chain.
+    pub followers: Vec<Task>,
+    /// The worktree of an isolated task.
+    pub worktree: Option<WorktreeInfo>,
 }
 
 /// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
@@ -57,6 +62,12 @@ impl LongLog {
 impl Engine {
     /// The task with this id, or with this unique beginning of an id.
     pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
+        if GroupId::beginning(given).is_some()
+            && let Target::Group(group) = self.resolve_target(given)?
+        {
+            let tasks = self.group(&group)?.into_iter().map(|task| task.id).collect();
+            return Err(EngineError::GroupGiven { group, tasks });
+        }
         let invalid = |_| EngineError::InvalidTaskId { given: given.to_owned() };
         let prefix: TaskIdPrefix = given.parse().map_err(invalid)?;
         let unknown = || EngineError::UnknownTask { given: given.to_owned() };
@@ -65,7 +76,10 @@ impl Engine {
         match found.len() {
             0 => Err(unknown()),
             1 => Ok(found.swap_remove(0)),
-            _ => Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates: found }),
+            _ => Err(EngineError::AmbiguousTask {
+                given: given.to_owned(),
+                candidates: found.iter().map(TaskId::to_string).collect(),
+            }),
         }
     }
 
@@ -129,10 +143,7 @@ impl Engine {
     pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
-        let record = dir
-            .read(TaskFile::Report)?
-            .map(|bytes| decode(&dir.file(TaskFile::Report), &bytes))
-            .transpose()?;
+        let record = Record::read(&dir)?;
         let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
         let (diff, remote) = match id.location() {
@@ -143,7 +154,25 @@ impl Engine {
             TaskLocation::Cloud => (TaskMessages::default(), Vec::new()),
             TaskLocation::Local => (TaskMessages::read(&registry, id)?, registry.open_questions(id)?),
         };
-        Ok(TaskFiles { record, snapshot, restore_point, diff, remote, messages, open_questions })
+        let owner = registry.get(id)?.and_then(|task| task.worktree);
+        let worktree = owner.map(|owner| WorktreeInfo::read(&registry, &owner)).transpose()?.flatten();
+        let followers = registry.followers(id)?;
+        Ok(TaskFiles {
+            record,
+            snapshot,
+            restore_point,
+            diff,
+            remote,
+            messages,
+            open_questions,
+            followers,
+            worktree,
+        })
+    }
+
+    /// All tasks that follow this one, directly or not, each after its predecessor.
+    pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>, EngineError> {
+        self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| Ok(registry.rest_of_chain(id)?))
     }
 
     /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.

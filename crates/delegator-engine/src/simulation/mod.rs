@@ -375,6 +375,11 @@ impl System for SimulatedMachine {
         prune(engine, tasks_before_ms, points_before_ms)
     }
 
+    /// No actor of the model delivers: the outbox shows what the ends of tasks enqueued.
+    fn start_delivery(&self, _engine: &Engine) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     fn run_in_background(&self, _name: &'static str, job: BackgroundJob) -> Result<(), EngineError> {
         job()
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use delegator_domain::agents::ConfiguredAgent;
 use delegator_registry::{OpenOptions, StateDir};
 use delegator_supervisor::agent::health::HealthCheck;
-use delegator_supervisor::agent::{Agent, Variables, allowed_variables};
+use delegator_supervisor::agent::{Agent, Variables, allowed_variables, variable};
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
@@ -43,7 +43,7 @@ impl Engine {
         workdir: &Path,
         environment: &Variables,
     ) -> Result<Agent, EngineError> {
-        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let path = variable(environment, "PATH");
         let agent = Agent::locate(configured, path, Some(workdir))
             .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })?;
         let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{EnclosureChoice, SandboxKind};
-use delegator_supervisor::agent::{Agent, Variables, VerifySandbox, probe_enclosure};
+use delegator_supervisor::agent::{Agent, Variables, VerifySandbox, probe_enclosure, variable};
 use delegator_supervisor::enclosure::{Enclosure, Mechanism, Unavailable, find_mechanism};
 
 use super::launch::{Launch, Settings};
@@ -41,8 +41,7 @@ fn find_enclosure(
 impl Launch {
     /// Decides again, after a change of the mode.
     pub(crate) fn renew_enclosure(&mut self) -> Result<(), EngineError> {
-        let path = self.variables.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
-        self.enclosure = find_enclosure(&self.agent, &self.settings, path)?;
+        self.enclosure = find_enclosure(&self.agent, &self.settings, variable(&self.variables, "PATH"))?;
         Ok(())
     }
 
@@ -85,8 +84,8 @@ impl Engine {
         choice: EnclosureChoice,
         environment: &Variables,
     ) -> Result<String, EnclosureProblem> {
-        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
-        let mechanism = find_mechanism(choice, path, None).map_err(EnclosureProblem::Unavailable)?;
+        let mechanism = find_mechanism(choice, variable(environment, "PATH"), None)
+            .map_err(EnclosureProblem::Unavailable)?;
         let name = format!("process-{}", std::process::id());
         let forbidden = forbidden_path(environment, &name);
         let enclosure = Enclosure { mechanism, launcher: self.program.clone(), writable: Vec::new() };

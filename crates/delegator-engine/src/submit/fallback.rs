@@ -7,6 +7,7 @@ use delegator_supervisor::agent::Agent;
 use delegator_supervisor::enclosure::Mechanism;
 use serde::{Deserialize, Serialize};
 
+use super::chain::ChainTask;
 use super::launch::Launch;
 use super::submission::Submission;
 use super::verification::Verify;
@@ -52,9 +53,10 @@ impl Submission {
 
 impl Engine {
     /// The checked launch file of a task, with all of its agents.
-    pub(super) fn launch_of(&self, submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
+    pub(super) fn launch_of(&self, task: &ChainTask<'_>) -> Result<Launch, EngineError> {
+        let id = &task.id;
         let mut launches = Vec::new();
-        for submission in submission.per_agent() {
+        for submission in task.submission.per_agent() {
             let mut launch = Engine::build_launch(&submission, id)?;
             launch.refuse_reserved_state_dirs(&self.state_dir)?;
             launch.agent.validate(&launch.request(id, &self.state_dir))?;
@@ -63,6 +65,7 @@ impl Engine {
         }
         let mut preferred = launches.remove(0);
         preferred.fallbacks = launches.into_iter().map(Fallback::of).collect();
+        preferred.reviews = task.reviewed().map(TaskId::to_string);
         Ok(preferred)
     }
 }

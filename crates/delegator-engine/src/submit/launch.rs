@@ -13,6 +13,7 @@ use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnclosureChoice, EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, task_marker};
 use delegator_supervisor::enclosure::Mechanism;
+use delegator_supervisor::process::Cgroup;
 use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use serde_json::Value;
 use super::fallback::{Fallback, SkippedAgent};
 use super::verification::Verify;
 use super::worker_contact::WorkerContact;
+use super::worktree::WorktreePlan;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 
@@ -72,6 +74,9 @@ pub struct Settings {
     pub verify: Option<Verify>,
     /// Ends the task if the worker that runs it loses its contact with the fleet.
     pub worker_contact: Option<WorkerContact>,
+    /// The worktree in which the task works; `working_dir` is in it.
+    #[serde(default)]
+    pub worktree: Option<WorktreePlan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +118,12 @@ pub(crate) struct Launch {
     /// Agents that came first and could not even be found.
     #[serde(default)]
     pub(crate) skipped: Vec<SkippedAgent>,
+    /// The id of the task whose changes it reviews.
+    #[serde(default)]
+    pub(crate) reviews: Option<String>,
+    /// The id of an ended task whose report the prompt quotes.
+    #[serde(default)]
+    pub(crate) report_of: Option<String>,
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
@@ -138,7 +149,7 @@ impl Launch {
             profile: settings.profile.clone(),
             reasoning_effort: settings.reasoning_effort.clone(),
             images: settings.images.clone(),
-            add_dirs: settings.add_dirs.clone(),
+            add_dirs: settings.writable_dirs(),
             output_schema: settings.output_schema.as_ref().map(|_| state_dir.join("output-schema")),
             skip_git_repo_check: settings.skip_git_repo_check,
             ask: settings.ask,
@@ -149,6 +160,11 @@ impl Launch {
             interrupt_grace: Duration::from_secs(settings.ending.interrupt_grace_sec),
             terminate_grace: Duration::from_secs(settings.ending.terminate_grace_sec),
         }
+    }
+
+    /// The control group of a run, where the settings want one and one can be created.
+    pub(crate) fn create_group(&self, id: &TaskId) -> Option<Cgroup> {
+        if self.settings.without_group { None } else { Cgroup::create(id) }
     }
 
     /// Redacts the secrets of the submitter's environment.
@@ -197,6 +213,7 @@ impl Settings {
             protected: Vec::new(),
             verify: None,
             worker_contact: None,
+            worktree: None,
             depth: 0,
         }
     }
@@ -204,6 +221,19 @@ impl Settings {
     /// The mode that the sandbox enforces.
     pub(crate) fn effective_mode(&self) -> Mode {
         if self.preview { Mode::ReadOnly } else { self.mode }
+    }
+
+    /// The directories besides the working directory in which the agent may write.
+    pub(crate) fn writable_dirs(&self) -> Vec<PathBuf> {
+        self.add_dirs.iter().cloned().chain(self.commit_dirs()).collect()
+    }
+
+    /// What git writes when the agent commits in its worktree.
+    pub(crate) fn commit_dirs(&self) -> Vec<PathBuf> {
+        match &self.worktree {
+            Some(plan) if self.effective_mode() == Mode::WorkspaceWrite => plan.worktree.commit_dirs(),
+            _ => Vec::new(),
+        }
     }
 
     pub(crate) fn run_limits(&self) -> delegator_supervisor::run::Limits {
@@ -228,6 +258,7 @@ impl Settings {
             AgentInput::OutputSchema => self.output_schema.is_some(),
             AgentInput::Ask => self.ask,
             AgentInput::EnvPolicy => matches!(self.env_policy, EnvPolicy::AllowList(_)),
+            AgentInput::Salvage => self.salvage,
         }
     }
 }
@@ -248,6 +279,8 @@ mod tests {
             enclosure: Some(Mechanism::Landlock),
             fallbacks: Vec::new(),
             skipped: Vec::new(),
+            reviews: None,
+            report_of: None,
             umask: 0o022,
             variables: Vec::new(),
             secrets: Vec::new(),

@@ -28,15 +28,15 @@ impl Nesting {
         }
     }
 
-    /// Refuses one more running or queued child than the parent may have.
-    pub(crate) fn check_children(&self, registry: &Registry) -> Result<(), EngineError> {
+    /// Refuses more running or queued children than the parent may have, with `new` more.
+    pub(crate) fn check_children(&self, registry: &Registry, new: usize) -> Result<(), EngineError> {
         let Some(parent) = &self.parent else { return Ok(()) };
         let is_child = |task: &Task| task.input[PARENT].as_str() == Some(parent);
         let mut children = registry.queue(u32::MAX)?.iter().filter(|task| is_child(task)).count();
         for active in registry.active()? {
             children += usize::from(registry.get(&active.id)?.is_some_and(|task| is_child(&task)));
         }
-        match children >= self.max_children {
+        match children + new > self.max_children {
             true => Err(EngineError::TooManyChildren { parent: parent.clone(), allowed: self.max_children }),
             false => Ok(()),
         }

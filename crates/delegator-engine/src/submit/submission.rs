@@ -1,6 +1,6 @@
-//! Submits a task: checks the request, stores launch file and row, starts what may start.
+//! Submits a task, or several attempts at it, with their followers: checks the request, stores launch files and rows, starts what may start.
 //!
-//! All checks come before the row is written. From then on the task exists: a failed start is not reported as an error,
+//! All checks come before the rows are written. From then on the task exists: a failed start is not reported as an error,
 //! because the caller would submit the task again.
 
 use std::collections::BTreeMap;
@@ -9,18 +9,21 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
-use delegator_domain::task::{EnvPolicy, Mode, TaskId, TaskLocation};
+use delegator_domain::task::{EnvPolicy, GroupId, GroupMember, Mode, TaskId, TaskLocation};
+use delegator_git::LeftOut;
 use delegator_registry::{AgentPause, BlockedBy, Idempotency, NewTask, Registry, Task};
 use delegator_supervisor::agent::{Agent, VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
 
 use super::allowed_dir::resolve_allowed_dir;
 use super::allowed_file::resolve_allowed_file;
+use super::chain::{ChainTask, Follower, Reviewed};
 use super::estimate::{DurationHistory, ExpectedDuration};
 use super::fallback::{AgentChoice, SkippedAgent};
 use super::launch::{Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
+use super::worktree::{Isolation, remove_starts};
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
@@ -51,6 +54,12 @@ pub struct Submission {
     pub allow_parallel_writes: bool,
     pub nesting: Nesting,
     pub idempotency: Option<Idempotency>,
+    pub isolation: Isolation,
+    /// The task whose changes it reviews.
+    pub reviews: Option<Reviewed>,
+    /// An ended task whose report is added to the prompt, besides that of the predecessor.
+    pub report_of: Option<TaskId>,
+    pub followers: Vec<Follower>,
 }
 
 #[derive(Debug)]
@@ -70,6 +79,21 @@ pub struct SubmitOutcome {
     /// Estimates from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
     pub expected: Option<ExpectedDuration>,
+    /// All tasks that follow it, directly or not.
+    pub followers: Vec<Task>,
+    /// The worktree in which it works.
+    pub worktree: Option<PathBuf>,
+    /// Uncommitted changes of the user that are not in the worktree.
+    pub not_carried: Vec<LeftOut>,
+    /// If it is the first of several attempts, all of them.
+    pub attempts: Vec<Task>,
+}
+
+/// A stored task, and what is not in its row.
+struct StoredSubmission {
+    submitted: delegator_registry::Submission,
+    worktree: Option<PathBuf>,
+    not_carried: Vec<LeftOut>,
 }
 
 impl Submission {
@@ -95,9 +119,6 @@ impl Submission {
         if settings.resume.is_some() && !capabilities.threads {
             return Err(EngineError::NoThreads { agent: agent() });
         }
-        if settings.salvage && !capabilities.can_report_at_limits() {
-            return Err(EngineError::UnsupportedInput { agent: agent(), input: "salvage" });
-        }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
         unsupported.map_or(Ok(()), |input| {
             Err(EngineError::UnsupportedInput { agent: agent(), input: input.name() })
@@ -105,9 +126,64 @@ impl Submission {
     }
 }
 
+impl ChainTask<'_> {
+    fn new_task(&self, launch: &Launch) -> Result<NewTask, EngineError> {
+        let ChainTask { id, submission, follows, group } = self;
+        let settings = &submission.settings;
+        let plan = settings.worktree.as_ref();
+        Ok(NewTask {
+            id: id.clone(),
+            working_dir: plan.map_or(&settings.working_dir, |plan| &plan.user_dir).display().to_string(),
+            work_trees: work_trees(
+                settings,
+                submission.per_agent().any(|it| it.agent.may_write(settings.mode)),
+            ),
+            allow_parallel_writes: submission.allow_parallel_writes,
+            mode: settings.mode,
+            sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
+            agent: submission.agent.name.clone(),
+            fallbacks: submission.fallbacks.len(),
+            model: settings.model.clone(),
+            title: submission.title.clone(),
+            text: launch.task.clone(),
+            labels: submission.labels.clone(),
+            input: submission.nesting.add_parent_to(without_key(submission.input.clone())),
+            resumed_thread: settings.resume.clone(),
+            idempotency: submission.idempotency.clone(),
+            environment: None,
+            follows: follows.clone(),
+            group: group.clone(),
+            worktree: plan.map(|plan| plan.used_by(id)).transpose()?,
+            notify: None,
+        })
+    }
+}
+
 impl Engine {
-    /// Stores the task durably, then starts whatever may start.
-    pub fn submit(&self, mut submission: Submission) -> Result<SubmitOutcome, EngineError> {
+    /// Stores the task and its followers durably, then starts whatever may start.
+    pub fn submit(&self, submission: Submission) -> Result<SubmitOutcome, EngineError> {
+        self.submit_attempts(vec![submission])
+    }
+
+    /// Stores attempts at one task, all or none of them, as a group if there are several. They start from the same commit
+    /// and the same uncommitted changes. Returns the first.
+    pub fn submit_attempts(&self, mut attempts: Vec<Submission>) -> Result<SubmitOutcome, EngineError> {
+        for submission in &mut attempts {
+            self.check_and_resolve(submission)?;
+        }
+        let (mut registry, submitted) =
+            self.with_fresh_id(TaskLocation::Local, |id| self.store(attempts.clone(), id))?;
+        // The task exists: from here on errors are left to the next upkeep pass.
+        let _ = registry.remove_dead_submits();
+        // If this fails, the next pass starts the task.
+        let _ = self.promote(&mut registry);
+        crash_point(CrashPoint::BeforeResponse);
+        let has_thread = attempts.first().is_some_and(|first| first.agent.capabilities().threads);
+        self.submit_outcome(&registry, submitted, has_thread)
+    }
+
+    /// Checks a submission and its followers, and resolves their directories and files.
+    fn check_and_resolve(&self, submission: &mut Submission) -> Result<(), EngineError> {
         let requested = submission.settings.mode;
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
@@ -128,57 +204,74 @@ impl Engine {
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
-        let (mut registry, submitted) =
-            self.with_fresh_id(TaskLocation::Local, |id| self.store(&submission, id))?;
-        // The task exists: from here on errors are left to the next upkeep pass.
-        let _ = registry.remove_dead_submits();
-        // If this fails, the next pass starts the task.
-        let _ = self.promote(&mut registry);
-        crash_point(CrashPoint::BeforeResponse);
-        self.submit_outcome(&registry, submitted, submission.agent.capabilities().threads)
+        submission
+            .followers
+            .iter_mut()
+            .try_for_each(|follower| self.check_and_resolve(&mut follower.submission))
     }
 
-    /// Writes launch file and row of the task.
+    /// Writes launch files and rows of the attempts and their followers.
     fn store(
         &self,
-        submission: &Submission,
-        id: TaskId,
-    ) -> Result<(PooledConnection, delegator_registry::Submission), EngineError> {
-        let settings = &submission.settings;
-        let launch = self.launch_of(submission, &id)?;
+        mut attempts: Vec<Submission>,
+        first: TaskId,
+    ) -> Result<(PooledConnection, StoredSubmission), EngineError> {
         let mut registry = self.open_registry()?;
-        registry.also_redact(launch.redactor());
-        submission.nesting.check_children(&registry)?;
-        let task = NewTask {
-            id,
-            working_dir: settings.working_dir.display().to_string(),
-            work_trees: work_trees(
-                settings,
-                submission.per_agent().any(|it| it.agent.may_write(settings.mode)),
-            ),
-            allow_parallel_writes: submission.allow_parallel_writes,
-            mode: settings.mode,
-            sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
-            agent: submission.agent.name.clone(),
-            fallbacks: submission.fallbacks.len(),
-            model: settings.model.clone(),
-            title: submission.title.clone(),
-            text: launch.task.clone(),
-            labels: submission.labels.clone(),
-            input: submission.nesting.add_parent_to(without_key(submission.input.clone())),
-            resumed_thread: settings.resume.clone(),
-            idempotency: submission.idempotency.clone(),
-            environment: None,
+        let group = match attempts.len() {
+            1 => None,
+            _ => Some(GroupId::from_random(self.system.random_bytes()?)),
         };
-        let submitted = registry.submit(&task, &launch.to_bytes()?, self.now_ms())?;
-        Ok((registry, submitted))
+        let mut ids = vec![first];
+        while ids.len() < attempts.len() {
+            ids.push(TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?));
+        }
+        let not_carried = self.isolate_attempts(&mut attempts, &ids, &registry)?;
+        let submitted = self.store_attempts(&mut registry, (&attempts, &ids), group.as_ref());
+        if !submitted.as_ref().is_ok_and(|submitted| !submitted.replayed) {
+            remove_starts(&attempts, &ids);
+        }
+        let plan = attempts.first().and_then(|first| first.settings.worktree.as_ref());
+        let worktree = plan.map(|plan| plan.worktree.path.clone());
+        Ok((registry, StoredSubmission { submitted: submitted?, worktree, not_carried }))
+    }
+
+    fn store_attempts(
+        &self,
+        registry: &mut Registry,
+        (attempts, ids): (&[Submission], &[TaskId]),
+        group: Option<&GroupId>,
+    ) -> Result<delegator_registry::Submission, EngineError> {
+        let mut tasks = Vec::new();
+        for ((submission, id), attempt) in attempts.iter().zip(ids).zip(1..) {
+            let member = group.map(|group| GroupMember { group: group.clone(), attempt });
+            tasks.extend(self.chain_of(submission, (id.clone(), member))?);
+        }
+        if let Some(first) = attempts.first() {
+            first.nesting.check_children(registry, tasks.len())?;
+        }
+        self.store_chain(registry, &tasks)
+    }
+
+    fn store_chain(
+        &self,
+        registry: &mut Registry,
+        chain: &[ChainTask<'_>],
+    ) -> Result<delegator_registry::Submission, EngineError> {
+        let mut stored = Vec::new();
+        for task in chain {
+            let launch = self.launch_of(task)?;
+            registry.also_redact(launch.redactor());
+            let notify = self.task_notify()?;
+            stored.push((NewTask { notify, ..task.new_task(&launch)? }, launch.to_bytes()?));
+        }
+        Ok(registry.submit_chain(&stored, self.now_ms())?)
     }
 
     /// The current state of the task, its position in the queue, what blocks it, and the estimates.
     fn submit_outcome(
         &self,
         registry: &Registry,
-        submitted: delegator_registry::Submission,
+        StoredSubmission { submitted, worktree, not_carried }: StoredSubmission,
         has_thread: bool,
     ) -> Result<SubmitOutcome, EngineError> {
         let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
@@ -208,6 +301,13 @@ impl Engine {
             estimated_start_ms,
             expected: history.filter(|_| !task.state.is_terminal()).map(|history| history.expected()),
             replayed: submitted.replayed,
+            followers: registry.rest_of_chain(&task.id)?,
+            worktree,
+            not_carried,
+            attempts: match &task.group {
+                Some(member) => registry.group(&member.group)?,
+                None => Vec::new(),
+            },
             task,
         })
     }
@@ -245,6 +345,8 @@ impl Engine {
             enclosure: submission.find_enclosure()?,
             fallbacks: Vec::new(),
             skipped: submission.skipped.clone(),
+            reviews: None,
+            report_of: submission.report_of.as_ref().map(TaskId::to_string),
             umask: submission.umask,
             variables: agent_environment(
                 submission.agent.kind(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_supervisor::agent::{
     Agent, SandboxRequest, Variables, VerifyCommand, VerifyRequest, VerifySandbox, allowed_variables,
-    probe_sandbox, task_marker,
+    probe_sandbox, task_marker, variable,
 };
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl Launch {
             mode,
             denied_dir: self.denied_dir(state_dir),
             workdir: workdir.to_owned(),
-            add_dirs: self.settings.add_dirs.clone(),
+            add_dirs: self.settings.writable_dirs(),
             profile: self.settings.profile.clone(),
         }
     }
@@ -153,7 +153,6 @@ pub(super) fn writing_request(forbidden: &Path, sandbox: VerifySandbox, marker: 
 
 /// A path in the temporary directory that no sandbox of a probe may write to.
 pub(super) fn forbidden_path(variables: &Variables, name: &str) -> PathBuf {
-    let temporary = variables.iter().find(|(name, _)| name == "TMPDIR");
-    let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
+    let temporary = variable(variables, "TMPDIR").unwrap_or(OsStr::new("/tmp"));
     PathBuf::from(temporary).join(format!("sandbox-of-{name}"))
 }

@@ -11,7 +11,11 @@ use super::launch::Settings;
 /// The distinct trees that a task works in; that of its working directory first. A task that cannot write has only that
 /// one.
 pub(crate) fn work_trees(settings: &Settings, may_write: bool) -> Vec<WorkTree> {
-    let mut trees = vec![work_tree_of(&settings.working_dir)];
+    let mut trees = vec![match &settings.worktree {
+        // It may not exist yet.
+        Some(plan) => WorkTree::linked(plan.worktree.path.clone()),
+        None => work_tree_of(&settings.working_dir),
+    }];
     if may_write {
         for directory in &settings.add_dirs {
             let tree = work_tree_of(directory);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::Mode;
 use delegator_registry::{TaskDir, TaskFile};
-use delegator_supervisor::agent::Variables;
+use delegator_supervisor::agent::{Variables, variable};
 use delegator_supervisor::enclosure::{Enclosure, WritablePath};
 
 use crate::Engine;
@@ -68,7 +68,7 @@ fn create_temporary_dir(dir: &TaskDir, variables: &Variables) -> Result<PathBuf,
 
 /// The submitter's temporary directory without symbolic links, or `/tmp` if its path is too long.
 fn temporary_base(variables: &Variables) -> PathBuf {
-    let named = variables.iter().find(|(name, _)| name == "TMPDIR").map(|(_, value)| PathBuf::from(value));
+    let named = variable(variables, "TMPDIR").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let usable = named.filter(|path| path.is_dir() && path.as_os_str().len() <= MAX_TEMPORARY_BASE_BYTES);
     let fallback = Path::new("/tmp");

@@ -7,12 +7,14 @@
 //! Problems with recording never fail a task. May use `submit` and `upkeep`.
 
 pub(crate) mod agent_fallback;
+mod chain_prompt;
 pub(crate) mod check_record;
 mod create_restore_points;
 mod enclosure;
 mod error_locations;
 pub(crate) mod evidence;
 mod niceness;
+mod quotation;
 pub(crate) mod received_signals;
 mod retry_write;
 mod run_ports;
@@ -20,6 +22,8 @@ pub(crate) mod salvage;
 pub(crate) mod summary;
 mod supervisor_log;
 pub(crate) mod supervisor_process;
+pub(crate) mod task_diff;
 pub(crate) mod task_report;
 mod user_dialogue;
 pub(crate) mod wake_socket;
+mod worktree;

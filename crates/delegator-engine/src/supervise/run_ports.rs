@@ -236,6 +236,7 @@ impl Ports for TaskPorts {
             thread_id,
             self.engine.now_ms(),
         );
+        self.dir.announce_change();
     }
 
     fn on_action(&self, item: &str, action: AgentAction, phase: ActionPhase, after_ms: i64) {

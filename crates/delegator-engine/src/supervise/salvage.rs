@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use delegator_domain::task::{Mode, TaskEnd};
 use delegator_registry::TaskFile;
-use delegator_supervisor::process::{Cgroup, Owner};
+use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, RunResult, Stream};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ fn run_turn(
         ..launch.clone()
     };
     turn.renew_enclosure()?;
-    let group = Cgroup::create(&ports.id).filter(|_| !turn.settings.without_group);
+    let group = turn.create_group(&ports.id);
     let prepared = prepare(&ports.engine, &ports.id, &ports.dir, &turn, (group, None))?;
     Ok(ports.engine.system.run_agent(prepared.spec, &TurnPorts { task: ports }))
 }

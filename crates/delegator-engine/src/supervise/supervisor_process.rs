@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId};
+use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, Verification};
 use delegator_registry::{
     Attempt, BeginOutcome, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
@@ -22,6 +22,7 @@ use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
 use super::agent_fallback::reason_to_fall_back;
+use super::chain_prompt::complete_prompt;
 use super::check_record::CheckRecord;
 use super::evidence::{self, ObservationContext};
 use super::received_signals::EndSignals;
@@ -32,17 +33,20 @@ use super::summary::one_sentence_summary;
 use super::supervisor_log::SupervisorLog;
 use super::task_report::{Record, tokens};
 use super::user_dialogue::UserDialogue;
+use super::worktree::prepare_worktree;
 use super::{enclosure, error_locations, niceness, wake_socket};
 use crate::Engine;
 use crate::error::{DirectoryProblem, EngineError};
 use crate::submit::allowed_dir::check_within;
 use crate::submit::allowed_file::resolve_allowed_file;
 use crate::submit::detach::open_session;
+use crate::submit::disk_usage::disk_usage;
 use crate::submit::estimate::DurationHistory;
 use crate::submit::fallback::SkippedAgent;
 use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
 use crate::submit::worker_contact::ContactWatch;
+use crate::submit::worktree::WorktreePlan;
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 
 /// The main function of a supervisor process.
@@ -75,12 +79,12 @@ pub(crate) fn supervise_task(
     let own_identity = own_identity()?;
     let socket = wake_socket::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
-    let launch = read_launch(&dir, id);
+    // Before the task works: until then the report of its predecessor is not pruned.
+    let launch = read_launch(&dir, id).and_then(|launch| complete_prompt(engine, &registry, id, launch));
     if let Ok(launch) = &launch {
         registry.also_redact(launch.redactor());
     }
-    let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
-    let group = group.and_then(|_| Cgroup::create(id));
+    let group = launch.as_ref().ok().and_then(|launch| launch.create_group(id));
     let containment = Some(containment(group.is_some()));
     let begun = registry.begin_work(id, nonce, &own_identity, containment, engine.now_ms())?;
     if begun != BeginOutcome::Working {
@@ -88,6 +92,7 @@ pub(crate) fn supervise_task(
         remove_wake_socket(&dir);
         return ended;
     }
+    dir.announce_change();
     let attempt = Attempt::working(nonce.clone());
     let ports = TaskPorts {
         registry: RefCell::new(registry),
@@ -108,6 +113,7 @@ pub(crate) fn supervise_task(
     // Without it only the estimated progress is missing.
     let typical = DurationHistory::typical(&ports.registry.borrow(), id).ok().flatten();
     crash_point(CrashPoint::LaunchRead);
+    let worktree = launch.as_ref().ok().and_then(|launch| launch.settings.worktree.clone());
     let outcome = match launch {
         Ok(launch) => run_and_record(launch, group, typical, &ports),
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
@@ -121,8 +127,16 @@ pub(crate) fn supervise_task(
     crash_point(CrashPoint::SocketRemoved);
     finished?;
     // The end is recorded, so nothing waits for the upkeep that follows.
+    record_worktree_size(&mut registry, worktree.as_ref())?;
+    engine.start_delivery_if_due(&registry)?;
     engine.start_pruning_if_due(&mut registry)?;
     engine.remove_orphaned_launches(&mut registry)
+}
+
+/// The size of the worktree, which the quota limits.
+fn record_worktree_size(registry: &mut Registry, plan: Option<&WorktreePlan>) -> Result<(), EngineError> {
+    let Some(WorktreePlan { owner, worktree, .. }) = plan else { return Ok(()) };
+    Ok(registry.record_worktree_size(owner, disk_usage(&worktree.path))?)
 }
 
 /// Records the end of a task that was cancelled before it began.
@@ -168,6 +182,9 @@ fn run_and_record(
     ports: &TaskPorts,
 ) -> Finish {
     let mut skipped = std::mem::take(&mut launch.skipped);
+    if let Err(end) = prepare_worktree(&launch, ports) {
+        return Finish::bare(end);
+    }
     loop {
         if let Some(reason) = ports.pause_of(&launch.agent.name) {
             let agent = launch.agent.name.clone();
@@ -195,7 +212,7 @@ fn run_and_record(
             if launch.use_next_agent() {
                 skipped.push(SkippedAgent { agent, reason });
                 ports.record_agent(&launch, Some(&result.end));
-                group = Cgroup::create(&ports.id).filter(|_| !launch.settings.without_group);
+                group = launch.create_group(&ports.id);
                 continue;
             }
         }
@@ -210,13 +227,14 @@ fn begin_observation(prepared: &Prepared, ports: &TaskPorts) {
     if ports.observation.borrow().is_some() {
         return;
     }
-    let Prepared { spec, mode, may_write, add_dirs, .. } = prepared;
+    let Prepared { spec, mode, may_write, is_isolated, add_dirs, .. } = prepared;
     ports.observation.replace(evidence::begin_observation(ObservationContext {
         task: &ports.id,
         dir: &ports.dir,
         workdir: &spec.workdir,
         add_dirs,
         environment: &spec.environment,
+        is_isolated: *is_isolated,
         state_dir: &ports.engine.state_dir,
         mode: *mode,
         may_write: *may_write,
@@ -248,7 +266,11 @@ fn record(run: FinishedRun, ports: &TaskPorts) -> Finish {
     if let Some(observed) = ports.observed.take() {
         record.add_evidence(observed, &redactor);
     }
-    write_record(&ports.dir, &result, &record)
+    let verification = verify.is_some().then(|| match &record.check {
+        Some(check) => check.outcome,
+        None => Verification::not_run(&result.end),
+    });
+    Finish { verification, ..write_record(&ports.dir, &result, &record) }
 }
 
 /// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the lock.
@@ -260,7 +282,7 @@ fn take_stdin() -> Result<OwnedFd, EngineError> {
     lock.map_err(EngineError::io("take over the task lock"))
 }
 
-fn failed(kind: FailureKind, message: &str) -> TaskEnd {
+pub(super) fn failed(kind: FailureKind, message: &str) -> TaskEnd {
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms: None }
 }
 
@@ -284,6 +306,7 @@ pub(super) struct Prepared {
     pub(super) spec: RunSpec,
     mode: Mode,
     may_write: bool,
+    is_isolated: bool,
     limits: Limits,
     verify: Option<Verify>,
     /// Canonical paths of the additional directories.
@@ -300,8 +323,9 @@ pub(super) fn prepare(
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
-    let pinned = added_directories(&launch.settings)?;
+    let mut pinned = added_directories(&launch.settings)?;
     let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
+    pinned.extend(commit_directories(&launch.settings)?);
     let images = images(engine, &launch.settings)?;
     let settings = &launch.settings;
     let mut environment = launch.variables.clone();
@@ -313,7 +337,7 @@ pub(super) fn prepare(
     let request = LaunchRequest {
         workdir: real.clone(),
         images,
-        add_dirs: add_dirs.clone(),
+        add_dirs: pinned.iter().map(|(_, real)| real.clone()).collect(),
         output_schema: write_output_schema(dir, settings)?,
         ..launch.request(id, &engine.state_dir)
     };
@@ -351,6 +375,7 @@ pub(super) fn prepare(
         spec,
         mode: settings.mode,
         may_write: launch.may_write(),
+        is_isolated: settings.worktree.is_some(),
         limits: settings.limits,
         verify: settings.verify.clone(),
         add_dirs,
@@ -369,6 +394,12 @@ fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<Path
 fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
     let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
     settings.add_dirs.iter().map(open).collect()
+}
+
+/// Opens what git writes when the agent commits in its worktree. It is outside of the allowed roots, where the repository is.
+fn commit_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let open = |directory: PathBuf| open_dir("isolation", &directory, &[]);
+    settings.commit_dirs().into_iter().map(open).collect()
 }
 
 fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
@@ -400,6 +431,7 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         ran_ms: Some(record.elapsed_ms),
         summary: Some(one_sentence_summary(&result.end, result.exit, record)),
         survivors: record.survivors.clone(),
+        verification: None,
         tokens: tokens(&result.report),
         turns: Some(result.report.turns),
         cost_microdollars: result.report.cost.map(|cost| cost.own),

@@ -3,7 +3,7 @@
 //! Everything in it is redacted.
 
 use delegator_domain::redact::Redactor;
-use delegator_registry::Tokens;
+use delegator_registry::{TaskDir, TaskFile, Tokens};
 use delegator_supervisor::run::{RunResult, StreamSummary, redact_record};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
 use super::salvage::Salvage;
-use crate::format_version::FormatVersion;
+use crate::error::EngineError;
+use crate::format_version::{FormatVersion, decode};
 use crate::submit::fallback::SkippedAgent;
 use crate::submit::launch::Limits;
 
@@ -58,6 +59,12 @@ pub struct SweptProcesses {
 }
 
 impl Record {
+    /// An error if it exists and cannot be read.
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<Record>, EngineError> {
+        let bytes = dir.read(TaskFile::Report)?;
+        bytes.map(|bytes| decode(&dir.file(TaskFile::Report), &bytes)).transpose()
+    }
+
     /// Adds evidence, redacted: file names and commit subjects may contain secrets.
     pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
         (self.evidence, self.findings) = redact_record(redactor, &observed).unwrap_or_else(|_| {

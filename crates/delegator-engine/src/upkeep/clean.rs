@@ -189,21 +189,21 @@ impl Engine {
         if request.dry_run {
             return Ok(());
         }
-        let mut unreadable = BTreeMap::new();
+        let mut not_deleted = BTreeMap::new();
         loop {
-            let batch = self.delete_some_old_tasks(registry, before, DELETE_BATCH)?;
+            let batch = self.delete_some_old_tasks(registry, before, DELETE_BATCH, &request.environment)?;
             report.old.extend(batch.deleted);
             let not_removed = batch.not_removed.into_iter();
             report
                 .failures
                 .extend(not_removed.map(|(task, error)| CleanFailure::directory_left(&task, error)));
-            unreadable.extend(batch.unreadable);
+            not_deleted.extend(batch.not_deleted);
             if !batch.has_more {
                 break;
             }
         }
-        let unreadable = unreadable.into_iter();
-        report.failures.extend(unreadable.map(|(task, error)| CleanFailure::of_task(&task, error)));
+        let not_deleted = not_deleted.into_iter();
+        report.failures.extend(not_deleted.map(|(task, error)| CleanFailure::of_task(&task, error)));
         Ok(())
     }
 

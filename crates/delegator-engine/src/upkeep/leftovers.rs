@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use delegator_registry::{Registry, TaskDir, TaskFile};
 
-use super::remove_directory::remove_directory;
+use crate::submit::remove_directory::remove_directory;
 
 use crate::Engine;
 use crate::error::EngineError;

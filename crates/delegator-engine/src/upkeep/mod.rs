@@ -1,4 +1,5 @@
-//! Keeping the registry in order: rescue, cleanup, retention and removal of leftovers.
+//! Keeping the registry in order: rescue, cleanup, retention, removal of leftovers, the delivery of notifications, and the
+//! lookup and removal of what tasks leave in repositories: restore points and worktrees.
 //!
 //! There is no daemon, so every process that is alive performs upkeep: waiting calls and servers every few seconds,
 //! supervisors every half minute, every other call once. A pass touches nothing that a live process owns: the lock of a
@@ -6,13 +7,19 @@
 //!
 //! May use `submit` (to start the next tasks) and nothing above.
 
+mod background_process;
 pub(crate) mod clean;
+pub(crate) mod delivery;
+mod delivery_facts;
+pub(crate) mod delivery_retry;
+pub(crate) mod diff_omissions;
 pub(crate) mod leftovers;
 pub(crate) mod process_owner;
 pub(crate) mod queue_pause;
-pub(crate) mod remove_directory;
 pub(crate) mod rescue;
+pub(crate) mod restore_lookup;
 pub(crate) mod restore_record;
 pub(crate) mod retained_points;
 pub(crate) mod retention;
 mod retention_clock;
+pub(crate) mod worktrees;

@@ -55,17 +55,18 @@ impl Engine {
         self.rescue_in(registry)
     }
 
-    /// Ends tasks without a supervisor, and starts what may start. One cheap read if nothing is due.
+    /// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap reads if nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
         leftovers::remove_dead_submits(registry);
         for active in registry.active()? {
             self.rescue_one(registry, &active)?;
         }
         // Also if no task was rescued: a failed start leaves its task in the queue.
-        self.promote(registry)
+        self.promote(registry)?;
+        self.start_delivery_if_due(registry)
     }
 
-    /// Ends a task without a supervisor, if it is this one.
+    /// Ends this task if its supervisor is dead.
     pub(crate) fn rescue_task(&self, registry: &mut Registry, id: &TaskId) -> Result<(), EngineError> {
         match registry.active()?.into_iter().find(|active| active.id == *id) {
             Some(active) => self.rescue_one(registry, &active),
@@ -80,7 +81,8 @@ impl Engine {
                 return Ok(true);
             }
         }
-        self.with_promotion(|promotion| Ok(registry.can_claim(promotion, self.now_ms())?))
+        let can_claim = self.with_promotion(|promotion| Ok(registry.can_claim(promotion, self.now_ms())?))?;
+        Ok(can_claim || self.is_delivery_due(registry)?)
     }
 
     pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<(), EngineError> {

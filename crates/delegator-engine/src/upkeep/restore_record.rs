@@ -2,19 +2,19 @@
 //!
 //! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{Git, RestorePoint};
+use delegator_git::RestorePoint;
 use delegator_registry::{TaskDir, TaskFile};
-use delegator_supervisor::agent::{Variables, locate};
+use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::format_version::{FormatVersion, decode};
+pub(crate) use crate::submit::git_program::git;
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -79,14 +79,6 @@ pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
 pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
     let first = reference.split(".undo-").next().unwrap_or(reference);
     format!("{first}.undo-{number}")
-}
-
-/// git from the submitter's PATH, but never an executable inside the work tree.
-pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
-    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let program = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
-    let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    Ok(Git::new(program, given, timeout))
 }
 
 /// What the git program on the caller's PATH prints as its version.

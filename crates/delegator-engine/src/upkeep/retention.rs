@@ -5,18 +5,14 @@
 //! and removing directories waits for the disk. One such process runs per state directory. It may be killed at any moment;
 //! the next one continues.
 
-#![expect(clippy::disallowed_methods, reason = "this module starts the pruning process")]
-
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
 use delegator_registry::{PruneOutcome, Registry, RegistryError};
 use delegator_supervisor::agent::Variables;
 
+use super::background_process::{BackgroundProcess, USUAL_PATH};
 use super::retained_points::{DropPolicy, PointsToRecord, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
@@ -31,11 +27,8 @@ const MAX_TASKS_PER_PASS: u32 = 1_000;
 const MAX_POINTS_PER_PASS: u32 = 200;
 /// Time limit for git in all repositories together.
 const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
-/// PATH of the pruning process, which inherits no environment.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The pruning process that this process started, until it is reaped.
-static PRUNING_PROCESS: Mutex<Option<Child>> = Mutex::new(None);
+static PRUNING_PROCESS: BackgroundProcess = BackgroundProcess::new("start the pruning process");
 
 /// The result of deleting old tasks.
 #[derive(Debug)]
@@ -45,8 +38,9 @@ pub(crate) struct DeletedTasks {
     pub(crate) has_more: bool,
     /// Deleted from the registry, but the directory could not be removed.
     pub(crate) not_removed: Vec<(TaskId, RegistryError)>,
-    /// Not deleted, because the record of their restore points cannot be read.
-    pub(crate) unreadable: BTreeMap<TaskId, EngineError>,
+    /// Not deleted, because the record of their restore points cannot be read, or the rest of an incomplete worktree cannot
+    /// be removed.
+    pub(crate) not_deleted: BTreeMap<TaskId, EngineError>,
 }
 
 impl Engine {
@@ -60,7 +54,7 @@ impl Engine {
     }
 
     fn try_start_pruning(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        reap();
+        PRUNING_PROCESS.reap();
         let Some(retention_ms) = self.retention_ms else { return Ok(()) };
         let now = self.now_ms();
         if !registry.claim_periodic_job("retention", INTERVAL_MS, now)? {
@@ -74,21 +68,28 @@ impl Engine {
         self.system.start_pruning(self, now - retention_ms, points_before_ms)
     }
 
-    /// Deletes up to `limit` tasks that ended before this time. Runs no git.
+    /// Deletes up to `limit` tasks that ended before this time, with what there is of worktrees that were never complete.
+    /// Runs git only for these.
     pub(crate) fn delete_some_old_tasks(
         &self,
         registry: &mut Registry,
         before_ms: i64,
         limit: u32,
+        environment: &Variables,
     ) -> Result<DeletedTasks, EngineError> {
         let mut ids = registry.ended_before(before_ms, limit)?;
-        let PointsToRecord { by_task, unreadable } = to_record(registry, &ids)?;
-        ids.retain(|id| by_task.contains_key(id));
+        let PointsToRecord { by_task, unreadable: mut not_deleted } = to_record(registry, &ids)?;
+        for worktree in registry.present_worktrees()?.into_iter().filter(|found| ids.contains(&found.owner)) {
+            if let Err(error) = self.remove_incomplete_worktree(registry, &worktree.owner, environment) {
+                not_deleted.insert(worktree.owner, error);
+            }
+        }
+        ids.retain(|id| !not_deleted.contains_key(id));
         let PruneOutcome { pruned: mut deleted, not_removed, .. } =
             registry.prune_and_record(&ids, &by_task)?;
         let has_more = !deleted.is_empty();
         deleted.retain(|id| not_removed.iter().all(|(failed, _)| failed != id));
-        Ok(DeletedTasks { deleted, has_more, not_removed, unreadable })
+        Ok(DeletedTasks { deleted, has_more, not_removed, not_deleted })
     }
 
     /// Spawns the pruning process, unless the previous one still runs.
@@ -97,34 +98,8 @@ impl Engine {
         tasks_before_ms: i64,
         points_before_ms: Option<i64>,
     ) -> Result<(), EngineError> {
-        let mut process = pruning_process();
-        if process.is_some() {
-            return Ok(());
-        }
         let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
-        let mut command = Command::new(&self.program);
-        command
-            .args([PRUNE, &tasks_before_ms.to_string(), &points_before])
-            .env_clear()
-            .env("MCP_DELEGATOR_HOME", &self.state_dir)
-            .env("PATH", USUAL_PATH)
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        *process = Some(command.spawn().map_err(EngineError::io("start the pruning process"))?);
-        Ok(())
-    }
-}
-
-fn pruning_process() -> MutexGuard<'static, Option<Child>> {
-    PRUNING_PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn reap() {
-    let mut process = pruning_process();
-    if process.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
-        *process = None;
+        PRUNING_PROCESS.spawn(self, &[PRUNE, &tasks_before_ms.to_string(), &points_before])
     }
 }
 
@@ -145,9 +120,9 @@ fn prune_in(
     tasks_before_ms: i64,
     points_before_ms: Option<i64>,
 ) -> Result<(), EngineError> {
-    engine.delete_some_old_tasks(registry, tasks_before_ms, MAX_TASKS_PER_PASS)?;
-    registry.finish_pruning()?;
     let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
+    engine.delete_some_old_tasks(registry, tasks_before_ms, MAX_TASKS_PER_PASS, &environment)?;
+    registry.finish_pruning()?;
     let policy = DropPolicy {
         expired_before_ms: points_before_ms,
         drop_all: false,

@@ -5,13 +5,11 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
 
-use super::task_watch::unknown;
+use super::task_watch::{TaskWatch, unknown};
 use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop};
 use crate::Engine;
 use crate::error::EngineError;
 
-/// Short, because the response to a submission waits for the thread id.
-const THREAD_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How often [`Engine::wait`] reports progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -91,16 +89,16 @@ impl Engine {
 
     /// Waits until the agent has announced its thread, the task has ended, or the deadline has passed.
     pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
-        let registry = self.find_registry()?.ok_or_else(|| unknown(id))?;
+        let mut watch = TaskWatch::new(self.find_registry()?.ok_or_else(|| unknown(id))?)?;
         loop {
-            let mark = registry.change_mark()?;
-            let task = registry.get(id)?.ok_or_else(|| unknown(id))?;
+            watch.refresh()?;
+            let task = watch.task(id)?.clone();
             if task.thread_id.is_some() || task.state.is_terminal() || Instant::now() >= deadline {
                 return Ok(task);
             }
-            while Instant::now() < deadline && registry.change_mark()? == mark {
-                self.system.sleep(THREAD_POLL_INTERVAL);
-            }
+            watch.sleep(deadline, None, true)?;
+            // Otherwise a working task is read again only when its supervisor has exited.
+            watch.retain(|_| false);
         }
     }
 }

@@ -59,6 +59,12 @@ impl Engine {
         self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| unfinished_tasks(&registry, filter))
     }
 
+    /// The tasks that follow a task in a chain and have not ended, each after the one it follows.
+    pub fn unfinished_followers(&self, id: &TaskId) -> Result<Vec<Task>, EngineError> {
+        let rest = self.rest_of_chain(id)?.into_iter();
+        Ok(rest.filter(|task| !task.state.is_terminal()).collect())
+    }
+
     /// Cancels many tasks: stores all requests first, then waits. One result per id, in the same order; the failure of one
     /// does not affect the others.
     pub fn cancel_all(
@@ -71,8 +77,16 @@ impl Engine {
             let unknown = |id: &TaskId| Err(EngineError::UnknownTask { given: id.to_string() });
             return Ok(ids.iter().map(unknown).collect());
         };
-        let requested: Vec<Result<Requested, EngineError>> =
-            ids.iter().map(|id| self.store_cancel_request(&mut registry, id, reason)).collect();
+        // The request for a task also cancels those that follow it, which may be in the list, too.
+        let states: Vec<Option<State>> = ids
+            .iter()
+            .map(|id| Ok(registry.get(id)?.map(|task| task.state)))
+            .collect::<Result<_, EngineError>>()?;
+        let request = |(id, state): (&TaskId, Option<State>)| {
+            let requested = self.store_cancel_request(&mut registry, id, reason)?;
+            Ok(Requested { was_cancelled: state == Some(State::Cancelled), ..requested })
+        };
+        let requested: Vec<Result<Requested, EngineError>> = ids.iter().zip(states).map(request).collect();
         self.promote_after_cancel(&mut registry);
         let deadline = Instant::now() + timeout;
         let wait = |(id, requested): (&TaskId, Result<Requested, EngineError>)| {
@@ -83,10 +97,11 @@ impl Engine {
         Ok(ids.iter().zip(requested).map(wait).collect())
     }
 
-    /// Starts tasks that a cancelled queued task has blocked.
+    /// Starts tasks that a cancelled queued task has blocked, and the delivery of its notifications.
     fn promote_after_cancel(&self, registry: &mut Registry) {
-        // The requests are stored. If this fails, the next pass starts the tasks.
+        // The requests are stored. If this fails, the next pass starts them.
         let _ = self.promote(registry);
+        let _ = self.start_delivery_if_due(registry);
     }
 
     /// Stores the request and wakes the supervisor.

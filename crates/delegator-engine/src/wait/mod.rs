@@ -9,6 +9,7 @@
 
 pub(crate) mod blocking;
 pub(crate) mod cancel;
+mod change_events;
 mod remote_watch;
 mod task_watch;
 mod upkeep_schedule;

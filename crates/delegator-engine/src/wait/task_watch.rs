@@ -1,9 +1,9 @@
 //! Notices changes of any number of tasks in one thread.
 //!
 //! A working task is watched through the pidfd of its supervisor (verified by its start time): it becomes readable when the
-//! supervisor exits, which is after the end was recorded. For other tasks the change mark of the registry is compared every
-//! 50 ms, which reads no table. The order is fixed, so that no change is missed: take the mark, read the rows, open the
-//! pidfds, sleep.
+//! supervisor exits, which is after the end was recorded. A task that has not begun is watched through its directory
+//! ([`ChangeEvents`]); in addition the change mark of the registry is compared every 50 ms, which reads no table. The order
+//! is fixed, so that no change is missed: take the mark, watch the directory, read the rows, open the pidfds, sleep.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,6 +14,7 @@ use delegator_registry::{ChangeMark, Identity, Registry, Task};
 use delegator_supervisor::process::{ProcessHandle, ProcessIdentity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::change_events::ChangeEvents;
 use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
 
@@ -24,6 +25,8 @@ pub(crate) struct TaskWatch {
     pub(crate) registry: PooledConnection,
     mark: ChangeMark,
     watched: HashMap<TaskId, WatchedTask>,
+    /// Of the tasks that are watched.
+    events: Option<ChangeEvents>,
 }
 
 #[derive(Debug)]
@@ -44,12 +47,16 @@ enum Supervision {
 
 impl TaskWatch {
     pub(crate) fn new(registry: PooledConnection) -> Result<TaskWatch, EngineError> {
-        Ok(TaskWatch { mark: registry.change_mark()?, registry, watched: HashMap::new() })
+        let mark = registry.change_mark()?;
+        Ok(TaskWatch { mark, registry, watched: HashMap::new(), events: ChangeEvents::new() })
     }
 
     /// The task as last read; reads it now if it is not watched yet.
     pub(crate) fn task(&mut self, id: &TaskId) -> Result<&Task, EngineError> {
         if !self.watched.contains_key(id) {
+            if let Some(events) = &mut self.events {
+                events.watch(&self.registry.dir().task(id));
+            }
             let watched = read(&self.registry, id)?;
             self.watched.insert(id.clone(), watched);
         }
@@ -64,6 +71,9 @@ impl TaskWatch {
     /// Stops watching the tasks that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
         self.watched.retain(|id, _| is_wanted(id));
+        if let Some(events) = &mut self.events {
+            events.retain(is_wanted);
+        }
     }
 
     /// The watched tasks of providers that have not ended.
@@ -79,6 +89,7 @@ impl TaskWatch {
 
     /// Reads the tasks that may have changed.
     pub(crate) fn refresh(&mut self) -> Result<(), EngineError> {
+        self.events.iter().for_each(ChangeEvents::clear);
         let mark = self.registry.change_mark()?;
         let changed = mark != self.mark;
         self.mark = mark;
@@ -118,6 +129,7 @@ impl TaskWatch {
             .iter()
             .map(|handle| handle.as_fd())
             .chain(waker)
+            .chain(self.events.as_ref().filter(|_| must_poll).map(AsFd::as_fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         loop {

@@ -64,7 +64,7 @@ impl AttemptFiles {
 
     /// Creates the directory; removes what an interrupted worker has left.
     pub(super) fn create(&self) -> io::Result<()> {
-        crate::upkeep::remove_directory::remove_directory(&self.dir)?;
+        crate::submit::remove_directory::remove_directory(&self.dir)?;
         fs::create_dir_all(self.temp())
     }
 

@@ -2,7 +2,7 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_fleet::{Claim, TaskSpec};
-use delegator_git::{DiffText, GitError, LeftOut, PushedCommit, RemoteError, RemoteUrl, WorkTreeDiff};
+use delegator_git::{DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, WorkTreeDiff};
 
 use super::attempt_control::AttemptControl;
 use super::attempt_files::{AttemptFiles, PreparedAttempt};
@@ -10,7 +10,7 @@ use super::preparation::{git, mirror, remote_access};
 use super::shared::Shared;
 use super::workspace::file_name;
 use crate::error::EngineError;
-use crate::remote::remote_facts::DiffOmissions;
+use crate::upkeep::diff_omissions::DiffOmissions;
 
 /// Files that are named although they are not in the diff; the others are counted.
 const MAX_LISTED: usize = 100;
@@ -82,7 +82,7 @@ pub(super) fn push_changes(
     let git = git(shared, files)?.with_cancel(control.interrupt());
     let access = remote_access(shared, &git);
     let branch = branch_of(&control.claim);
-    let commit = PushedCommit { branch: &branch, message: &spec.title, time_sec: files.prepared_at_sec()? };
+    let commit = NewCommit { branch: &branch, message: &spec.title, time_sec: files.prepared_at_sec()? };
     found.push(&access, &RemoteUrl::parse(&spec.repo_url)?, &base.base_commit, commit)?;
     Ok(branch)
 }

@@ -9,7 +9,7 @@ use super::local_tasks::end_local_tasks;
 use super::port::WorkerEvent;
 use super::shared::Shared;
 use super::workspace::Workspace;
-use crate::upkeep::remove_directory::remove_directory;
+use crate::submit::remove_directory::remove_directory;
 
 pub(super) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
     if let Err(error) = remove_directory(dir) {

@@ -38,7 +38,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::upkeep::remove_directory::remove_directory;
+    use crate::submit::remove_directory::remove_directory;
 
     #[test]
     fn a_copy_has_the_same_content_modes_times_and_links() {

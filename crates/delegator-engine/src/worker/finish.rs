@@ -13,9 +13,9 @@ use super::shared::Shared;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::remote::fleet_result::FleetResult;
-use crate::remote::remote_facts::DiffOmissions;
 use crate::results::task_queries::TaskFiles;
 use crate::supervise::task_report::Record;
+use crate::upkeep::diff_omissions::DiffOmissions;
 
 /// Reports an outcome. False if that was not possible and the next worker process must do it.
 pub(super) fn report_end(

@@ -16,7 +16,7 @@ use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
 use delegator_fleet::TaskSpec;
 use delegator_git::{BaseCommit, Mirror, RemoteError};
 use delegator_registry::remove_if_exists;
-use delegator_supervisor::agent::{Variables, locate};
+use delegator_supervisor::agent::{Variables, locate, variable};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
 use super::directories::copy_directory;
@@ -24,7 +24,7 @@ use super::setup_locks::SetupLocks;
 use super::shared::Shared;
 use super::workspace::{file_name, hash};
 use crate::error::EngineError;
-use crate::upkeep::remove_directory::remove_directory;
+use crate::submit::remove_directory::remove_directory;
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -157,7 +157,7 @@ fn run_script(
     cancel: &AtomicBool,
 ) -> Result<SetupRun, SetupError> {
     let variables = script_variables(&shared.settings.variables);
-    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path = variable(&variables, "PATH");
     let shell = locate(OsStr::new("bash"), path, Some(&revision.work()));
     let shell = shell.map_err(|problem| SetupError::Script {
         cause: format!("bash could not be started: {problem}"),

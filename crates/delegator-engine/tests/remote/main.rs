@@ -328,7 +328,7 @@ fn an_overview_names_a_provider_that_does_not_answer() {
     let world = World::new();
     let (engine, _) = world.engine(ScriptedProvider::answering(&[Err(unreachable_provider())]));
     let id = submit(&engine);
-    let request = OverviewRequest { only: Some(id.clone()), ..OverviewRequest::default() };
+    let request = OverviewRequest { only: vec![id.clone()], ..OverviewRequest::default() };
     let overview = engine.overview(&request).unwrap().unwrap();
     assert_eq!(overview.provider_problems[0].error, unreachable_provider());
     let error = engine.task(&id).unwrap_err();

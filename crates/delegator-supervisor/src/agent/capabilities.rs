@@ -70,6 +70,8 @@ pub enum AgentInput {
     Ask,
     /// Restricts the variables of the agent's commands; only the agent can do that.
     EnvPolicy,
+    /// It takes no message during a turn, and its threads cannot be resumed.
+    Salvage,
 }
 
 impl AgentInput {
@@ -83,6 +85,7 @@ impl AgentInput {
             AgentInput::OutputSchema => "output_schema",
             AgentInput::Ask => "ask",
             AgentInput::EnvPolicy => "env_policy",
+            AgentInput::Salvage => "salvage",
         }
     }
 }
@@ -97,11 +100,6 @@ impl Capabilities {
             _ if unsandboxed => SandboxKind::None,
             _ => SandboxKind::Enforced,
         }
-    }
-
-    /// Whether it can report what it has done when a limit ends its work: before the limit or in a turn after it.
-    pub fn can_report_at_limits(self) -> bool {
-        self.threads || self.messages.takes(Delivery::Now)
     }
 
     pub fn of(agent: AgentKind<'_>) -> Capabilities {

@@ -13,6 +13,11 @@ pub const MARKER: &str = "DELEGATOR_TASK";
 
 pub type Variables = Vec<(OsString, OsString)>;
 
+/// The value of a variable.
+pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
+    variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+}
+
 /// The variables that an agent's commands need to work at all.
 pub(super) const CORE_NAMES: [&str; 11] =
     ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER"];

@@ -5,12 +5,12 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use super::environment::Variables;
+use super::environment::{Variables, variable};
 
 /// The time in an agent with these variables; in UTC if the time zone is unknown.
 pub fn local_time(now_ms: i64, environment: &Variables) -> Zoned {
-    let zone = match environment.iter().find(|(name, _)| name == "TZ") {
-        Some((_, zone)) => zone.to_str().and_then(named_zone),
+    let zone = match variable(environment, "TZ") {
+        Some(zone) => zone.to_str().and_then(named_zone),
         None => std::fs::read("/etc/localtime").ok().and_then(|data| TimeZone::tzif("local", &data).ok()),
     };
     Timestamp::from_millisecond(now_ms).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC))

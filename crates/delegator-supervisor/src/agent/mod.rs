@@ -38,7 +38,7 @@ pub use capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
-    variable_access,
+    variable, variable_access,
 };
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;

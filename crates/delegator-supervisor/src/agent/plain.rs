@@ -22,5 +22,6 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
         AgentInput::OutputSchema,
         AgentInput::Ask,
         AgentInput::EnvPolicy,
+        AgentInput::Salvage,
     ],
 };

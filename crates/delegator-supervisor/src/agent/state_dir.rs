@@ -8,7 +8,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::environment::Variables;
+use super::environment::{Variables, variable};
 use crate::enclosure::WritablePath;
 
 /// A directory of an agent.
@@ -35,9 +35,8 @@ impl StateDir {
     }
 }
 
-fn absolute_path(variable: &str, environment: &Variables) -> Option<PathBuf> {
-    let named = environment.iter().find(|(name, _)| name == variable).map(|(_, value)| PathBuf::from(value));
-    named.filter(|path| path.is_absolute())
+fn absolute_path(name: &str, environment: &Variables) -> Option<PathBuf> {
+    variable(environment, name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The places of an agent.

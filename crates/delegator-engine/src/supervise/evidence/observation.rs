@@ -32,8 +32,8 @@ use crate::submit::work_tree::work_tree_of;
 use crate::supervise::create_restore_points::RestorePointWriter;
 use crate::upkeep::restore_record;
 
-/// Time limit for git per tree before a task that cannot write.
-const READ_ONLY_GIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for git per tree of which no restore point is created.
+const BASELINE_GIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Further trees are not examined once the agent has waited this long.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_TREES: usize = 16;
@@ -64,6 +64,8 @@ pub(crate) struct ObservationContext<'a> {
     /// Canonical paths of the additional directories.
     pub(crate) add_dirs: &'a [PathBuf],
     pub(crate) environment: &'a Variables,
+    /// The working directory is in a worktree, which is its own protection: it needs no restore point.
+    pub(crate) is_isolated: bool,
     /// Our own directory, which changes while tasks run.
     pub(crate) state_dir: &'a Path,
     pub(crate) mode: Mode,
@@ -93,8 +95,11 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         }
         let tree =
             TreeObservation::take(&directory, &workdir, context.dir.path(), || match context.may_write {
+                true if context.is_isolated && directory == workdir => {
+                    baseline(context, &directory, Limits::default())
+                }
                 true => writer.create(&directory),
-                false => baseline(context, &directory),
+                false => baseline(context, &directory, READ_ONLY_LIMITS),
             });
         if context.may_write && !tree.has_git() && directory != workdir {
             writer.skip(&directory, "it is not in a git work tree");
@@ -137,10 +142,14 @@ fn directories(context: ObservationContext<'_>, workdir: &Path) -> VecDeque<Path
     directories
 }
 
-fn baseline(context: ObservationContext<'_>, directory: &Path) -> Result<Option<Baseline>, String> {
-    let git = restore_record::git(context.environment, directory, READ_ONLY_GIT_TIMEOUT)
+fn baseline(
+    context: ObservationContext<'_>,
+    directory: &Path,
+    limits: Limits,
+) -> Result<Option<Baseline>, String> {
+    let git = restore_record::git(context.environment, directory, BASELINE_GIT_TIMEOUT)
         .map_err(|error| error.to_string())?;
-    Baseline::take(&git, directory, context.dir.path(), READ_ONLY_LIMITS)
+    Baseline::take(&git, directory, context.dir.path(), limits)
         .map_err(|error| restore_record::first_line(&error.to_string()))
 }
 

@@ -52,7 +52,8 @@ fn task_mode(request: &LaunchRequest) -> Mode {
 }
 
 /// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits. An agent that
-/// ends its turn when it is refused something is refused nothing where we enclose it: what it may not do fails, and it goes on.
+/// ends its turn when it is refused something is refused nothing where we enclose it: what it may not do fails, and its turn
+/// continues.
 fn permissions(profile: &Profile, request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
     let mode = match (task_mode(request), sandbox) {
         (Mode::WorkspaceWrite, SandboxKind::Agent) => Mode::ReadOnly,

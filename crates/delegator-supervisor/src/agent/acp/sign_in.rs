@@ -1,10 +1,9 @@
 //! Whether an agent is signed in, as far as variables and files show.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use super::profile::SignIn;
-use crate::agent::environment::Variables;
+use crate::agent::environment::{Variables, variable};
 use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 
 /// `None` if the agent has ways to sign in that cannot be seen.
@@ -12,12 +11,11 @@ pub(super) fn check(sign_in: &SignIn, environment: &Variables) -> Option<HealthC
     if sign_in.files.is_empty() {
         return None;
     }
-    let value = |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
-    let is_set = |name: &&&str| value(name).is_some_and(|value| !value.is_empty());
-    let home = value("HOME").map_or(OsStr::new(""), |home| home.as_os_str());
+    let is_set = |name: &&&str| variable(environment, name).is_some_and(|value| !value.is_empty());
+    let home = variable(environment, "HOME").unwrap_or_default();
     let exists = |file: &&&str| Path::new(home).join(file).is_file();
-    let variable = sign_in.variables.iter().find(is_set).map(|name| format!("{name} is set"));
-    let found = variable.or_else(|| sign_in.files.iter().find(exists).map(|file| format!("~/{file} exists")));
+    let given = sign_in.variables.iter().find(is_set).map(|name| format!("{name} is set"));
+    let found = given.or_else(|| sign_in.files.iter().find(exists).map(|file| format!("~/{file} exists")));
     let (status, message, suggestion) = match found {
         Some(found) => (HealthStatus::Ok, found, None),
         None => {

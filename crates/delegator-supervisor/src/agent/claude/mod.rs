@@ -17,7 +17,7 @@ use delegator_domain::task::{FailureKind, Mode};
 use delegator_transcript::ErrorCode;
 
 use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
-use super::environment::Variables;
+use super::environment::{Variables, variable};
 use super::error_codes::kind_of_code;
 use super::launch::{LaunchRequest, PlanError};
 use super::probe::{exit_and_output, printed_output};
@@ -125,10 +125,7 @@ pub(super) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLoo
 
 /// Its directory for settings, credentials and sessions in that environment.
 fn config_dir(environment: &Variables) -> Option<PathBuf> {
-    let value = |wanted: &str| {
-        let found = environment.iter().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty())
-    };
+    let value = |name: &str| variable(environment, name).filter(|value| !value.is_empty()).map(PathBuf::from);
     value("CLAUDE_CONFIG_DIR").or_else(|| Some(value("HOME")?.join(".claude")))
 }
 

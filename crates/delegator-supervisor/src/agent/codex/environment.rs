@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::agent::environment::Variables;
+use crate::agent::environment::{Variables, variable};
 
 /// Passed to Codex in addition to the variables of every agent: its home, certificates and credentials.
 pub(crate) const OWN_VARIABLES: [&str; 7] = [
@@ -17,17 +17,11 @@ pub(crate) const OWN_VARIABLES: [&str; 7] = [
 
 /// Codex's home directory in that environment.
 pub(super) fn codex_home(environment: &Variables) -> Option<PathBuf> {
-    let value = |wanted: &str| {
-        let found = environment.iter().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| Path::new(value)).filter(|path| !path.as_os_str().is_empty())
-    };
+    let value = |name: &str| variable(environment, name).filter(|value| !value.is_empty()).map(Path::new);
     value("CODEX_HOME").map(Path::to_path_buf).or_else(|| value("HOME").map(|home| home.join(".codex")))
 }
 
 /// The directory for temporary files in that environment.
 pub(super) fn temporary_dir(environment: &Variables) -> PathBuf {
-    environment
-        .iter()
-        .find(|(name, _)| name == "TMPDIR")
-        .map_or_else(|| "/tmp".into(), |(_, value)| value.into())
+    variable(environment, "TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from)
 }

@@ -15,6 +15,7 @@ use crate::verdict::Cause;
 
 const REQUEST: &str = "Stop working now: a limit of this task is nearly reached. Start nothing new. \
                        Reply with a short report: what is done, what is not, and what to do next.";
+
 /// The request for a report. A cause is the limit that is near.
 #[derive(Debug, Default)]
 pub(super) enum Salvage {

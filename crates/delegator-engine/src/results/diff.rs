@@ -1,0 +1,23 @@
+//! The diff of a task, for a caller: as it is after an upkeep pass.
+
+use delegator_domain::task::TaskId;
+use delegator_supervisor::agent::Variables;
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::supervise::task_diff::TaskDiff;
+
+impl Engine {
+    /// What a task changed. Of a task that a provider ran, the first attempt.
+    pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff, EngineError> {
+        let task = self.task(id)?;
+        if task.remote.is_some() && !task.state.is_terminal() {
+            return Err(EngineError::NotEnded { task: task.id, state: task.state });
+        }
+        let diff = self.recorded_diff(&*self.registry_of(id)?, &task, environment)?;
+        match task.remote.is_some() {
+            true => Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff }),
+            false => Ok(diff),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! How much disk space worktrees take, and what is removed when it is too much.
+//!
+//! Only a worktree in which nothing changed is removed without being asked for. If that is not enough, a new worktree is
+//! refused, and the oldest ones are named: what is in them is for the user to apply or discard.
+
+use std::path::Path;
+
+use delegator_domain::task::TaskId;
+use delegator_registry::{Registry, StoredWorktree};
+use delegator_supervisor::agent::Variables;
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::isolation_error::IsolationError;
+use crate::submit::disk_usage::disk_usage;
+
+/// Worktrees that an error names.
+const MAX_NAMED: usize = 5;
+
+/// The disk space of one worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorktreeSize {
+    pub owner: TaskId,
+    pub path: String,
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// The disk space of every worktree, the oldest first.
+    pub fn worktree_sizes(&self) -> Result<Vec<WorktreeSize>, EngineError> {
+        match self.find_registry()? {
+            Some(mut registry) => sizes(&mut registry),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Removes worktrees without changes, the oldest first, until all take at most `quota` bytes. An error if that is not
+    /// enough.
+    pub fn enforce_worktree_quota(&self, quota: u64, environment: &Variables) -> Result<(), EngineError> {
+        let Some(mut registry) = self.find_registry()? else { return Ok(()) };
+        let mut sizes = sizes(&mut registry)?;
+        let used = |sizes: &[WorktreeSize]| sizes.iter().map(|size| size.bytes).sum::<u64>();
+        let mut next = 0;
+        while used(&sizes) > quota
+            && let Some(size) = sizes.get(next)
+        {
+            match self.is_unneeded(&registry, &size.owner, environment) {
+                true => {
+                    self.discard_worktree(&size.owner, environment)?;
+                    sizes.remove(next);
+                }
+                false => next += 1,
+            }
+        }
+        match used(&sizes) {
+            used if used > quota => {
+                let oldest = sizes.into_iter().take(MAX_NAMED).map(|size| size.owner).collect();
+                Err(IsolationError::QuotaExceeded { used, quota, oldest }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether no task uses the worktree and nothing changed in it. A worktree that cannot be examined is needed.
+    fn is_unneeded(&self, registry: &Registry, owner: &TaskId, environment: &Variables) -> bool {
+        let is_idle = registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty());
+        is_idle
+            && self
+                .worktree_changes(owner, environment)
+                .is_ok_and(|changes| changes.diff.is_empty() && changes.is_complete())
+    }
+}
+
+fn sizes(registry: &mut Registry) -> Result<Vec<WorktreeSize>, EngineError> {
+    let present = registry.present_worktrees()?;
+    let mut sizes = Vec::new();
+    for worktree in present.into_iter().filter(StoredWorktree::is_present) {
+        let bytes = match worktree.bytes {
+            Some(bytes) => bytes,
+            // Its task has not ended.
+            None => disk_usage(Path::new(&worktree.path)),
+        };
+        sizes.push(WorktreeSize { owner: worktree.owner, path: worktree.path, bytes });
+    }
+    Ok(sizes)
+}

@@ -1,0 +1,247 @@
+//! Decides at submission in which worktree an isolated task works.
+//!
+//! What cannot become a worktree is refused here, before the task exists. The base commit and the user's uncommitted changes
+//! are those at submission, however long the task is queued; the supervisor creates the worktree itself.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::task::TaskId;
+use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
+use delegator_registry::{NewWorktree, Registry, StoredWorktree, WorktreeUse};
+use delegator_supervisor::agent::Variables;
+use serde::{Deserialize, Serialize};
+
+use super::git_program::git;
+use super::remove_directory::remove_directory;
+use super::submission::Submission;
+use crate::Engine;
+use crate::error::EngineError;
+use crate::format_version::{FormatVersion, decode};
+use crate::isolation_error::IsolationError;
+
+/// Worktrees are on branches below this name.
+pub(crate) const BRANCH_FOLDER: &str = "delegator";
+/// For finding the repository and storing uncommitted changes.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Uncommitted files that are larger are not carried.
+const CARRY_LIMITS: Limits =
+    Limits { file_bytes: 100 << 20, total_bytes: 1 << 30, time: Duration::from_secs(30) };
+
+/// Where a task works.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// In the directory of the user.
+    #[default]
+    None,
+    /// In a worktree of its own.
+    New(WorktreeRequest),
+    /// In the worktree that was created for another task.
+    Of(TaskId),
+}
+
+/// What a new worktree contains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorktreeRequest {
+    /// A branch, tag or commit; `None`: HEAD.
+    pub base: Option<String>,
+    /// With the uncommitted and untracked changes of the user.
+    pub carry_dirty: bool,
+    /// Patterns of untracked files to copy from the user's work tree.
+    pub copy: Vec<String>,
+    /// A script that prepares the worktree.
+    pub setup: Option<String>,
+}
+
+/// The worktree of a task, as its launch file and the registry store it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreePlan {
+    pub(crate) version: FormatVersion<1>,
+    pub(crate) owner: TaskId,
+    /// The directory of the user that corresponds to the working directory.
+    pub(crate) user_dir: PathBuf,
+    pub(crate) worktree: TaskWorktree,
+    /// What is done before the agent starts, by the supervisor of the owner.
+    pub(crate) copy: Vec<String>,
+    pub(crate) setup: Option<String>,
+}
+
+impl WorktreePlan {
+    pub(crate) fn of_stored(stored: &StoredWorktree) -> Result<WorktreePlan, EngineError> {
+        decode(Path::new(&stored.path), stored.facts.as_bytes())
+    }
+
+    /// What the registry stores about a task that works there.
+    pub(super) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse, EngineError> {
+        if *task != self.owner {
+            return Ok(WorktreeUse::Of(self.owner.clone()));
+        }
+        let facts = serde_json::to_string(self)
+            .map_err(|error| EngineError::Io { doing: "describe the worktree", source: error.into() })?;
+        Ok(WorktreeUse::New(NewWorktree { path: self.worktree.path.display().to_string(), facts }))
+    }
+
+    /// The plan of another attempt that starts from the same state.
+    fn for_attempt(&self, id: &TaskId) -> WorktreePlan {
+        let worktree = TaskWorktree {
+            source: self.worktree.source.clone(),
+            path: self.worktree.path.with_file_name(id.as_str()),
+            branch: format!("{BRANCH_FOLDER}/{id}"),
+            store: self.worktree.store.with_file_name(format!("{id}.start")),
+        };
+        WorktreePlan { owner: id.clone(), worktree, ..self.clone() }
+    }
+
+    /// The directory of the worktree that corresponds to a directory of the user's work tree.
+    fn directory_for(&self, working_dir: &Path) -> PathBuf {
+        match working_dir.strip_prefix(&self.worktree.source.top_level) {
+            Ok(inside) if !inside.as_os_str().is_empty() => self.worktree.path.join(inside),
+            _ => self.worktree.path.clone(),
+        }
+    }
+}
+
+impl Submission {
+    /// Moves the task and its followers to a worktree.
+    fn work_in(&mut self, plan: &WorktreePlan) {
+        let settings = &mut self.settings;
+        let directory = plan.directory_for(&settings.working_dir);
+        let user_dir = std::mem::replace(&mut settings.working_dir, directory);
+        if !settings.allowed_roots.is_empty() {
+            settings.allowed_roots.push(plan.worktree.path.clone());
+        }
+        settings.worktree = Some(WorktreePlan { user_dir, ..plan.clone() });
+        self.followers.iter_mut().for_each(|follower| follower.submission.work_in(plan));
+    }
+}
+
+impl Engine {
+    /// The directory of all worktrees, beside the state directory: agents may not read that.
+    pub fn worktree_dir(&self) -> PathBuf {
+        let mut name = self.state_dir.file_name().unwrap_or_default().to_owned();
+        name.push("-worktrees");
+        self.state_dir.with_file_name(name)
+    }
+
+    /// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of the user that are
+    /// not in a new worktree.
+    pub(super) fn isolate(
+        &self,
+        submission: &mut Submission,
+        id: &TaskId,
+        registry: &Registry,
+    ) -> Result<Vec<LeftOut>, EngineError> {
+        let (plan, not_carried) = match &submission.isolation {
+            Isolation::None => return Ok(Vec::new()),
+            Isolation::New(request) => self.plan_worktree(submission, request, id)?,
+            Isolation::Of(owner) => {
+                let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
+                let stored = stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
+                (WorktreePlan::of_stored(&stored)?, Vec::new())
+            }
+        };
+        submission.work_in(&plan);
+        Ok(not_carried)
+    }
+
+    /// Makes several attempts work in worktrees of their own that start from the same state, or the only one as it says.
+    /// Returns the changes of the user that are not in them.
+    pub(super) fn isolate_attempts(
+        &self,
+        attempts: &mut [Submission],
+        ids: &[TaskId],
+        registry: &Registry,
+    ) -> Result<Vec<LeftOut>, EngineError> {
+        let Some(((first, others), (id, other_ids))) = attempts.split_first_mut().zip(ids.split_first())
+        else {
+            return Ok(Vec::new());
+        };
+        let not_carried = self.isolate(first, id, registry)?;
+        let Some(plan) = first.settings.worktree.clone() else { return Ok(not_carried) };
+        for (submission, id) in others.iter_mut().zip(other_ids) {
+            let attempt = plan.for_attempt(id);
+            let copied = copy_start(&plan.worktree.store, &attempt.worktree.store);
+            submission.work_in(&attempt);
+            if let Err(error) = copied {
+                remove_starts(attempts, ids);
+                return Err(EngineError::io("copy the uncommitted changes")(error));
+            }
+        }
+        Ok(not_carried)
+    }
+
+    fn plan_worktree(
+        &self,
+        submission: &Submission,
+        request: &WorktreeRequest,
+        id: &TaskId,
+    ) -> Result<(WorktreePlan, Vec<LeftOut>), EngineError> {
+        let environment: Variables =
+            submission.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let working_dir = &submission.settings.working_dir;
+        let git = git(&environment, working_dir, SUBMIT_TIMEOUT)?;
+        let dir = self.create_worktree_dir()?;
+        let worktree = TaskWorktree {
+            source: find_source(&git, working_dir, request.base.as_deref(), BRANCH_FOLDER)?,
+            path: dir.join(id.as_str()),
+            branch: format!("{BRANCH_FOLDER}/{id}"),
+            store: dir.join(format!("{id}.start")),
+        };
+        let mut not_carried = Vec::new();
+        if request.carry_dirty {
+            delegator_registry::make_private_path(&worktree.store)
+                .map_err(EngineError::io("create the directory for uncommitted changes"))?;
+            let carried = worktree.carry(&git, CARRY_LIMITS, &worktree.store);
+            if carried.is_err() {
+                let _ = remove_directory(&worktree.store);
+            }
+            not_carried = carried.map_err(delegator_git::WorktreeError::from)?;
+        }
+        let plan = WorktreePlan {
+            version: FormatVersion,
+            owner: id.clone(),
+            user_dir: working_dir.clone(),
+            worktree,
+            copy: request.copy.clone(),
+            setup: request.setup.clone(),
+        };
+        Ok((plan, not_carried))
+    }
+
+    /// Creates the directory of all worktrees. git reports real paths.
+    fn create_worktree_dir(&self) -> Result<PathBuf, EngineError> {
+        let dir = self.worktree_dir();
+        delegator_registry::make_private_path(&dir)
+            .and_then(|()| dir.canonicalize())
+            .map_err(EngineError::io("create the directory for worktrees"))
+    }
+}
+
+/// Removes the stored start states of submissions that did not become tasks.
+pub(super) fn remove_starts(attempts: &[Submission], ids: &[TaskId]) {
+    let plans = attempts.iter().filter_map(|submission| submission.settings.worktree.as_ref());
+    for plan in plans.filter(|plan| ids.contains(&plan.owner)) {
+        let _ = remove_directory(&plan.worktree.store);
+    }
+}
+
+/// Copies a directory of ours, if it exists. Its files are never changed, so they are linked where that is possible.
+fn copy_start(from: &Path, to: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    delegator_registry::make_private_path(to)?;
+    for entry in entries {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy_start(&source, &target)?;
+        } else if fs::hard_link(&source, &target).is_err() {
+            fs::copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}

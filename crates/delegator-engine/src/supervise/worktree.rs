@@ -1,0 +1,278 @@
+//! Creates the worktree of an isolated task before its agent starts: the files of the commit, the user's uncommitted changes,
+//! copies of untracked files, then the setup script.
+//!
+//! All of it is a step of its own, whose output is the setup log of the task. It can be cancelled and counts neither as idle
+//! time nor as running time of the agent.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
+use delegator_git::{CreatedWorktree, Git, GitError, Limits, TaskWorktree, WorktreeError};
+use delegator_registry::{TaskDir, TaskFile, WorktreeEvent};
+use delegator_supervisor::agent::{Variables, locate, variable};
+use delegator_supervisor::run::Ports;
+use delegator_supervisor::setup_script::{SetupEnd, SetupScript};
+
+use super::run_ports::TaskPorts;
+use super::supervisor_process::failed;
+use crate::error::EngineError;
+use crate::isolation_error::IsolationError;
+use crate::submit::git_program::git;
+use crate::submit::launch::Launch;
+use crate::submit::remove_directory::remove_directory;
+use crate::submit::worktree::WorktreePlan;
+
+/// For git. Writing a hundred thousand files takes seconds.
+const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Installing the dependencies of a large project takes minutes.
+const SETUP_LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Files that the setup created and that git does not track are compared up to this size.
+const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
+/// How soon a cancelled step ends.
+const CANCEL_POLL: Duration = Duration::from_millis(100);
+/// Length of the line of output that is part of the failure's message.
+const QUOTED_CHARS: usize = 300;
+
+/// Why the agent does not start.
+enum StepError {
+    Worktree(WorktreeError),
+    Engine(EngineError),
+    /// The setup script failed.
+    Script(String),
+    Cancelled,
+}
+
+impl From<GitError> for StepError {
+    fn from(error: GitError) -> StepError {
+        match error {
+            GitError::Cancelled { .. } => StepError::Cancelled,
+            error => StepError::Worktree(error.into()),
+        }
+    }
+}
+
+impl From<WorktreeError> for StepError {
+    fn from(error: WorktreeError) -> StepError {
+        match error {
+            WorktreeError::Git(error) => error.into(),
+            error => StepError::Worktree(error),
+        }
+    }
+}
+
+impl From<EngineError> for StepError {
+    fn from(error: EngineError) -> StepError {
+        StepError::Engine(error)
+    }
+}
+
+/// Creates the worktree, if the task is isolated and its worktree does not exist yet. Returns the end of the task if it cannot
+/// begin.
+pub(super) fn prepare_worktree(launch: &Launch, ports: &TaskPorts) -> Result<(), TaskEnd> {
+    let Some(plan) = &launch.settings.worktree else { return Ok(()) };
+    let is_present =
+        || Ok(ports.registry.borrow().worktree(&plan.owner)?.is_some_and(|stored| stored.is_present()));
+    match is_present() {
+        Err(error) => return Err(end_of(StepError::Engine(error), ports)),
+        Ok(true) => return Ok(()),
+        Ok(false) if plan.owner != ports.id => {
+            let gone = IsolationError::Gone { task: plan.owner.clone() };
+            return Err(end_of(StepError::Engine(gone.into()), ports));
+        }
+        Ok(false) => {}
+    }
+    let cancel = AtomicBool::new(false);
+    let step = Step { plan, launch, dir: &ports.dir, cancel: &cancel };
+    let prepared =
+        step.create_and_record(ports).and_then(|notes| step.in_background(ports, || step.fill(notes)));
+    prepared.map_err(|error| end_of(error, ports))
+}
+
+fn end_of(error: StepError, ports: &TaskPorts) -> TaskEnd {
+    match error {
+        StepError::Cancelled => {
+            TaskEnd::Cancelled { reason: ports.cancel_requested().and_then(|request| request.reason) }
+        }
+        StepError::Worktree(error) => failed(FailureKind::CheckoutFailed, &error.to_string()),
+        StepError::Engine(error) => failed(FailureKind::CheckoutFailed, &error.to_string()),
+        StepError::Script(cause) => failed(FailureKind::SetupFailed, &cause),
+    }
+}
+
+/// What the thread that creates a worktree needs.
+struct Step<'a> {
+    plan: &'a WorktreePlan,
+    launch: &'a Launch,
+    dir: &'a TaskDir,
+    cancel: &'a AtomicBool,
+}
+
+impl Step<'_> {
+    /// Runs a part of the step in another thread, so that a request to cancel is noticed.
+    fn in_background<T: Send>(
+        &self,
+        ports: &TaskPorts,
+        work: impl FnOnce() -> Result<T, StepError> + Send,
+    ) -> Result<T, StepError> {
+        std::thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            scope.spawn(move || sender.send(work()));
+            loop {
+                match receiver.recv_timeout(CANCEL_POLL) {
+                    Ok(outcome) => return outcome,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        if ports.cancel_requested().is_some() {
+                            self.cancel.store(true, Ordering::Relaxed);
+                        }
+                    }
+                    // Only a panic drops the sender without a message; the scope reports it.
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return Err(StepError::Cancelled),
+                }
+            }
+        })
+    }
+
+    /// Creates the worktree and records it when it is complete: the missing files of an incomplete one would look like
+    /// changes of the agent. Returns what the user should know about it.
+    fn create_and_record(&self, ports: &TaskPorts) -> Result<CreatedWorktree, StepError> {
+        let git = self.git()?;
+        let created = self.in_background(ports, || {
+            let created = self.plan.worktree.create(&git, self.dir.path())?;
+            if self.cancel.load(Ordering::Relaxed) { Err(StepError::Cancelled) } else { Ok(created) }
+        });
+        let recorded = created.and_then(|created| {
+            let now_ms = ports.engine.now_ms();
+            let mut registry = ports.registry.borrow_mut();
+            let recorded = registry.record_worktree(&self.plan.owner, WorktreeEvent::Created, now_ms);
+            recorded.map_err(|error| StepError::Engine(error.into())).map(|()| created)
+        });
+        if recorded.is_err() {
+            // What cannot be removed now is removed by `discard`, or with the task.
+            let _ = remove_directory(&self.plan.worktree.path);
+            let _ = self.plan.worktree.remove(&git);
+        }
+        recorded
+    }
+
+    fn git(&self) -> Result<Git, EngineError> {
+        git(&self.launch.variables, &self.plan.worktree.source.top_level, GIT_LIMIT)
+    }
+
+    /// Copies files and runs the setup script in a new worktree.
+    fn fill(&self, created: CreatedWorktree) -> Result<(), StepError> {
+        let mut log = String::new();
+        if created.has_submodules {
+            log += "The submodules of the repository are not checked out in the worktree.\n";
+        }
+        if created.has_lfs_pointers {
+            log += "Files that Git LFS manages are pointers in the worktree.\n";
+        }
+        let copied = copy_files(&self.plan.worktree, &self.plan.copy)
+            .map_err(EngineError::io("copy files to the worktree"))?;
+        log.extend(copied.iter().map(|path| format!("Copied {path}.\n")));
+        self.write_log(log.as_bytes())?;
+        if let Some(script) = &self.plan.setup {
+            self.run_setup(script, log)?;
+        }
+        if self.plan.setup.is_some() || !copied.is_empty() {
+            self.record_setup(&self.git()?)?;
+        }
+        Ok(())
+    }
+
+    fn record_setup(&self, git: &Git) -> Result<(), StepError> {
+        delegator_registry::make_private_path(&self.plan.worktree.store)
+            .map_err(EngineError::io("create the directory for the state after the setup"))?;
+        Ok(self.plan.worktree.record_setup(git, LIMITS, self.dir.path())?)
+    }
+
+    fn write_log(&self, log: &[u8]) -> Result<(), EngineError> {
+        match log.is_empty() {
+            true => Ok(()),
+            false => Ok(self.dir.write(TaskFile::Setup, log)?),
+        }
+    }
+
+    fn run_setup(&self, script: &str, log: String) -> Result<(), StepError> {
+        let worktree = &self.plan.worktree;
+        let variables = self.setup_variables();
+        let shell = locate(OsStr::new("bash"), variable(&variables, "PATH"), Some(&worktree.path));
+        let shell =
+            shell.map_err(|problem| StepError::Script(format!("bash could not be started: {problem}")))?;
+        let file = self.dir.path().join("worktree-setup");
+        fs::write(&file, script).map_err(EngineError::io("write the setup script"))?;
+        let setup = SetupScript {
+            mark: self.dir.id(),
+            shell: &shell,
+            script: &file,
+            working_dir: &worktree.path,
+            variables: &variables,
+            limit: SETUP_LIMIT,
+        };
+        let run = setup.run(self.cancel).map_err(EngineError::io("run the setup script"))?;
+        let _ = fs::remove_file(&file);
+        let output = self.launch.redactor().redact_str(&String::from_utf8_lossy(&run.output)).into_owned();
+        self.write_log((log + &output).as_bytes())?;
+        let cause = match run.end {
+            SetupEnd::Exited(ExitStatus::Code(0)) => return Ok(()),
+            SetupEnd::Cancelled => return Err(StepError::Cancelled),
+            SetupEnd::TimedOut => {
+                format!("the setup of the worktree did not end within {} minutes", SETUP_LIMIT.as_secs() / 60)
+            }
+            SetupEnd::Exited(ExitStatus::Code(code)) => {
+                format!("the setup of the worktree failed with exit code {code}")
+            }
+            SetupEnd::Exited(ExitStatus::Signal(signal)) => {
+                format!("the setup of the worktree was killed by signal {signal}")
+            }
+        };
+        Err(StepError::Script(cause + &quoted_line(&output)))
+    }
+
+    /// The environment of the agent, and where the user's own work tree is.
+    fn setup_variables(&self) -> Variables {
+        let mut variables = self.launch.variables.clone();
+        variables.push(("SOURCE_TREE".into(), self.plan.worktree.source.top_level.clone().into()));
+        variables
+    }
+}
+
+/// Copies untracked files that match a pattern from the user's work tree. Existing files, links and what lies outside of the
+/// work tree are left out.
+fn copy_files(worktree: &TaskWorktree, patterns: &[String]) -> io::Result<Vec<String>> {
+    let top = &worktree.source.top_level;
+    let mut copied = Vec::new();
+    for pattern in patterns {
+        let full = format!("{}/{pattern}", glob::Pattern::escape(&top.display().to_string()));
+        let matches = glob::glob(&full).map_err(io::Error::other)?;
+        for path in matches.filter_map(Result::ok) {
+            let Ok(inside) = path.strip_prefix(top) else { continue };
+            let target = worktree.path.join(inside);
+            if is_copied(&path, inside) && fs::symlink_metadata(&target).is_err() {
+                fs::create_dir_all(target.parent().unwrap_or(&worktree.path))?;
+                fs::copy(&path, &target)?;
+                copied.push(inside.display().to_string());
+            }
+        }
+    }
+    Ok(copied)
+}
+
+fn is_copied(path: &Path, inside: &Path) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    is_file && inside.components().all(|part| part.as_os_str() != ".git" && part.as_os_str() != "..")
+}
+
+/// The last line of the output, for the message of a failure; `logs` shows all of it.
+fn quoted_line(output: &str) -> String {
+    match output.trim_end().lines().next_back().map(str::trim) {
+        None | Some("") => String::new(),
+        Some(line) => format!(": {}", line.chars().take(QUOTED_CHARS).collect::<String>()),
+    }
+}

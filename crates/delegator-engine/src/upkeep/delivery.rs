@@ -1,0 +1,242 @@
+//! The delivery of notifications: a process of its own sends what the outbox holds, and ends when nothing is left.
+//!
+//! Every upkeep pass starts it if something is due and it does not run. It is this program with the argument [`DELIVER`]: a
+//! receiver may not answer, and a command may hang. One such process works in a state directory. It may be killed at any
+//! moment: an attempt is counted before it is made, so the next process makes another one. A receiver can therefore get a
+//! notification twice, with the same id.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+use delegator_domain::notification::{Channel, Subject};
+use delegator_domain::task::{State, TaskId, TaskLocation};
+use delegator_notify::{Notification, NotifySettings, SendError, SubjectFacts, TaskFacts, send};
+use delegator_registry::{DeliveryOutcome, Registry, StoredNotification};
+
+use super::background_process::BackgroundProcess;
+use super::delivery_facts::load;
+use super::delivery_retry::RetryPolicy;
+use crate::Engine;
+use crate::error::EngineError;
+use crate::submit::notifications::{Notifications, stored_settings};
+
+/// The argument that makes this program the delivery process.
+pub const DELIVER: &str = "deliver-notifications";
+
+const MAX_AT_ONCE: usize = 8;
+/// Notifications of each state that one call retries.
+const MAX_RETRIED: u32 = 10_000;
+/// How soon a notification that another process enqueued is noticed while this one waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+static DELIVERY_PROCESS: BackgroundProcess = BackgroundProcess::new("start the delivery of notifications");
+
+/// What was not delivered: to be sent, and given up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UndeliveredNotifications {
+    pub pending: Vec<StoredNotification>,
+    pub failed: Vec<StoredNotification>,
+}
+
+impl Engine {
+    /// Starts the delivery process if a notification is due and none runs. I/O errors are left to the next pass: they must
+    /// not fail the call that triggered this one.
+    pub(crate) fn start_delivery_if_due(&self, registry: &Registry) -> Result<(), EngineError> {
+        DELIVERY_PROCESS.reap();
+        if !self.is_delivery_due(registry)? {
+            return Ok(());
+        }
+        match self.system.start_delivery(self) {
+            Err(EngineError::Io { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Whether a notification is due and no process delivers.
+    pub(crate) fn is_delivery_due(&self, registry: &Registry) -> Result<bool, EngineError> {
+        let has_due = !due(self, registry, 1)?.is_empty();
+        Ok(has_due && registry.dir().try_lock_delivery()?.is_some())
+    }
+
+    pub(crate) fn spawn_delivery_process(&self) -> Result<(), EngineError> {
+        DELIVERY_PROCESS.spawn(self, &[DELIVER])
+    }
+
+    /// Up to `limit` notifications of each kind that were not delivered.
+    pub fn undelivered_notifications(&self, limit: u32) -> Result<UndeliveredNotifications, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(UndeliveredNotifications::default()) };
+        let (pending, failed) = registry.undelivered_notifications(limit)?;
+        Ok(UndeliveredNotifications { pending, failed })
+    }
+
+    /// Sends what was not delivered through the channels of these settings again, now and with them. Returns how many.
+    pub fn retry_notifications(&self, notifications: &Notifications) -> Result<usize, EngineError> {
+        let Some(mut registry) = self.find_registry()? else { return Ok(0) };
+        let (pending, failed) = registry.undelivered_notifications(MAX_RETRIED)?;
+        let is_configured = |found: &StoredNotification| notifications.plan.channels.contains(&found.channel);
+        let found: Vec<StoredNotification> =
+            pending.into_iter().chain(failed).filter(is_configured).collect();
+        let settings = stored_settings(&notifications.settings)?;
+        let retried = registry.retry_notifications(&found, &settings, self.now_ms())?;
+        self.start_delivery_if_due(&registry)?;
+        Ok(retried)
+    }
+
+    /// Sends a notification about a task that does not exist through one channel, once.
+    pub fn send_test_notification(
+        &self,
+        channel: Channel,
+        settings: &NotifySettings,
+        working_dir: &str,
+    ) -> Result<Result<(), SendError>, EngineError> {
+        let facts = TaskFacts {
+            id: TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?),
+            attempt: None,
+            state: State::Completed,
+            title: "Test of notifications".to_owned(),
+            summary: Some("This is a test. No task has ended.".to_owned()),
+            failure: None,
+            working_dir: working_dir.to_owned(),
+            agent: "none".to_owned(),
+            labels: BTreeMap::new(),
+            ended_at_ms: self.now_ms(),
+            ran_ms: Some(0),
+        };
+        let notification = Notification::new(&SubjectFacts::of_task(facts), 1, settings).into_test();
+        Ok(send(channel, settings, &notification, self.now_ms()))
+    }
+}
+
+/// The main function of the delivery process.
+pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<(), EngineError> {
+    let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
+    // A process that enqueues a notification while the lock is held starts no other: so look again after the release.
+    while registry.next_notification_at()?.is_some() {
+        let Some(lock) = registry.dir().try_lock_delivery()? else { return Ok(()) };
+        let delivered = deliver_all(engine, &mut registry, policy);
+        // A child that is just being started has a copy of the descriptor, so closing it would not be enough.
+        let _ = lock.unlock();
+        delivered?;
+    }
+    Ok(())
+}
+
+/// An attempt that is being made.
+struct Attempt {
+    notification: StoredNotification,
+    number: u32,
+    /// The time until the next attempt, should this one fail.
+    next_delay_ms: i64,
+}
+
+/// An attempt, and how it ended.
+type Ended = (Attempt, Result<(), SendError>);
+
+fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -> Result<(), EngineError> {
+    thread::scope(|scope| {
+        let (sender, ended) = channel();
+        let mut in_flight = BTreeSet::new();
+        loop {
+            for notification in due(engine, registry, MAX_AT_ONCE + in_flight.len())? {
+                let key = key(&notification);
+                if in_flight.len() < MAX_AT_ONCE
+                    && !in_flight.contains(&key)
+                    && begin(engine, registry, policy, notification, (scope, &sender))?
+                {
+                    in_flight.insert(key);
+                }
+            }
+            let wait = match registry.next_notification_at()? {
+                None if in_flight.is_empty() => return Ok(()),
+                Some(at_ms) if in_flight.is_empty() => time_until(at_ms, engine.now_ms()),
+                _ => POLL_INTERVAL,
+            };
+            if let Ok((attempt, result)) = ended.recv_timeout(wait) {
+                in_flight.remove(&key(&attempt.notification));
+                end(engine, registry, policy, attempt, result)?;
+            }
+        }
+    })
+}
+
+/// The time until the next attempt, or until it is time to look for new notifications.
+fn time_until(at_ms: i64, now_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)).min(POLL_INTERVAL)
+}
+
+fn due(engine: &Engine, registry: &Registry, limit: usize) -> Result<Vec<StoredNotification>, EngineError> {
+    let now_ms = engine.now_ms();
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    Ok(registry.due_notifications(now_ms, now_ms + RetryPolicy::LONGEST_DELAY_MS, limit)?)
+}
+
+fn key(notification: &StoredNotification) -> (Subject, Channel) {
+    (notification.subject.clone(), notification.channel)
+}
+
+/// Counts an attempt and makes it in a thread of its own; false if none is made.
+fn begin<'scope>(
+    engine: &Engine,
+    registry: &mut Registry,
+    policy: &RetryPolicy,
+    notification: StoredNotification,
+    (scope, sender): (&'scope Scope<'scope, '_>, &Sender<Ended>),
+) -> Result<bool, EngineError> {
+    let channel = notification.channel;
+    let now_ms = engine.now_ms();
+    if notification.attempts >= policy.max_attempts {
+        let error =
+            notification.last_error.clone().unwrap_or_else(|| "the delivery was interrupted".to_owned());
+        let failed = DeliveryOutcome::Failed { error };
+        registry.end_delivery(&notification, notification.attempts, &failed, now_ms)?;
+        return Ok(false);
+    }
+    let next_delay_ms = policy.delay_ms(notification.attempts + 1, random(engine)?);
+    let Some(number) = registry.begin_delivery(&notification, now_ms + next_delay_ms)? else {
+        return Ok(false);
+    };
+    let (settings, facts) = match load(registry, &notification) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let failed = DeliveryOutcome::Failed { error: error.to_string() };
+            registry.end_delivery(&notification, number, &failed, now_ms)?;
+            return Ok(false);
+        }
+    };
+    let (attempt, sender) = (Attempt { notification, number, next_delay_ms }, sender.clone());
+    scope.spawn(move || {
+        let notification = Notification::new(&facts, number, &settings);
+        let result = send(channel, &settings, &notification, now_ms);
+        // The receiver is gone only if the process ends with an error.
+        let _ = sender.send((attempt, result));
+    });
+    Ok(true)
+}
+
+fn end(
+    engine: &Engine,
+    registry: &mut Registry,
+    policy: &RetryPolicy,
+    attempt: Attempt,
+    result: Result<(), SendError>,
+) -> Result<(), EngineError> {
+    let Attempt { notification, number, next_delay_ms } = attempt;
+    let now_ms = engine.now_ms();
+    let outcome = match result {
+        Ok(()) => DeliveryOutcome::Delivered,
+        Err(error) => policy.after_failure(
+            (number, next_delay_ms),
+            notification.created_at_ms,
+            now_ms,
+            error.to_string(),
+        ),
+    };
+    Ok(registry.end_delivery(&notification, number, &outcome, now_ms)?)
+}
+
+fn random(engine: &Engine) -> Result<u32, EngineError> {
+    let [first, second, third, fourth, ..] = engine.system.random_bytes()?;
+    Ok(u32::from_be_bytes([first, second, third, fourth]))
+}

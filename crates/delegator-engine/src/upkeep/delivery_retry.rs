@@ -1,0 +1,93 @@
+//! Decides what follows an attempt to deliver a notification: another one later, or none. Pure.
+
+use std::time::Duration;
+
+use delegator_registry::DeliveryOutcome;
+
+/// The longest time between two attempts, without its jitter.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+/// Jitter: up to this part less or more.
+const JITTER: f64 = 0.2;
+
+/// How often and how long a notification is tried: with the default 10 times, over about 43 minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The time after the first attempt; each further one doubles it.
+    pub first_delay: Duration,
+    pub max_attempts: u32,
+    /// Older notifications are tried once.
+    pub max_age: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy {
+            first_delay: Duration::from_secs(5),
+            max_attempts: 10,
+            max_age: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The longest time until the next attempt, in milliseconds.
+    pub(super) const LONGEST_DELAY_MS: i64 = 2 * LONGEST.as_millis() as i64;
+
+    /// The time between this attempt, counted from 1, and the next. `random` is any random number.
+    pub(super) fn delay_ms(&self, attempt: u32, random: u32) -> i64 {
+        let doublings = attempt.saturating_sub(1);
+        let delay = self.first_delay.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST);
+        let factor = 1.0 - JITTER + 2.0 * JITTER * f64::from(random) / f64::from(u32::MAX);
+        i64::try_from(delay.mul_f64(factor).as_millis()).unwrap_or(Self::LONGEST_DELAY_MS)
+    }
+
+    /// The outcome of an attempt that failed. `next_delay_ms` was drawn with [`RetryPolicy::delay_ms`].
+    pub(super) fn after_failure(
+        &self,
+        (attempt, next_delay_ms): (u32, i64),
+        created_at_ms: i64,
+        now_ms: i64,
+        error: String,
+    ) -> DeliveryOutcome {
+        let age_ms = now_ms.saturating_sub(created_at_ms);
+        let is_old = u128::try_from(age_ms).is_ok_and(|age_ms| age_ms >= self.max_age.as_millis());
+        match attempt >= self.max_attempts || is_old {
+            true => DeliveryOutcome::Failed { error },
+            false => DeliveryOutcome::Retry { at_ms: now_ms.saturating_add(next_delay_ms), error },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_and_vary_by_a_fifth() {
+        let policy = RetryPolicy::default();
+        let shortest: Vec<i64> = (1..=4).map(|attempt| policy.delay_ms(attempt, 0)).collect();
+        let longest: Vec<i64> = (1..=4).map(|attempt| policy.delay_ms(attempt, u32::MAX)).collect();
+        assert_eq!(shortest, [4_000, 8_000, 16_000, 32_000]);
+        assert_eq!(longest, [6_000, 12_000, 24_000, 48_000]);
+        assert!(policy.delay_ms(u32::MAX, u32::MAX) <= RetryPolicy::LONGEST_DELAY_MS);
+        let total_ms: i64 =
+            (1..policy.max_attempts).map(|attempt| policy.delay_ms(attempt, u32::MAX / 2)).sum();
+        assert_eq!(total_ms / 60_000, 42, "about 43 minutes");
+    }
+
+    #[test]
+    fn attempts_and_age_are_bounded() {
+        let policy = RetryPolicy::default();
+        let after = |attempt, now_ms| policy.after_failure((attempt, 500), 1_000, now_ms, "x".to_owned());
+        let (retry, failed) = (
+            |at_ms| DeliveryOutcome::Retry { at_ms, error: "x".to_owned() },
+            DeliveryOutcome::Failed { error: "x".to_owned() },
+        );
+        assert_eq!(after(1, 2_000), retry(2_500));
+        assert_eq!(after(9, 2_000), retry(2_500));
+        assert_eq!(after(10, 2_000), failed);
+        assert_eq!(after(1, 1_000 + 86_400_000), failed);
+        // The clock was set back.
+        assert_eq!(after(1, 0), retry(500));
+    }
+}

@@ -1,0 +1,259 @@
+//! The worktrees of tasks: what is recorded about one, what changed in it, and its removal.
+//!
+//! Before a worktree is removed, its diff is stored with its task, so that it can still be shown and applied.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::TaskId;
+use delegator_git::{LeftOut, WorkTreeDiff};
+use delegator_registry::{Registry, StoredWorktree, Task, TaskFile, WorktreeEvent};
+use delegator_supervisor::agent::Variables;
+
+use super::diff_omissions::DiffOmissions;
+use crate::Engine;
+use crate::connection_pool::PooledConnection;
+use crate::error::EngineError;
+use crate::submit::git_program::git;
+use crate::submit::remove_directory::remove_directory;
+use crate::submit::worktree::WorktreePlan;
+
+/// Long, because all files of a large worktree are compared.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// For deleting a branch.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often, and after which pause, the files are removed again if something still writes to them.
+const MAX_TRIES: usize = 20;
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// The worktree of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorktreeInfo {
+    /// The task for which it was created.
+    pub owner: TaskId,
+    pub path: PathBuf,
+    pub branch: String,
+    /// The commit that it started from.
+    pub base: String,
+    pub state: WorktreeState,
+}
+
+impl WorktreeInfo {
+    /// The worktree that was created for a task.
+    pub(crate) fn read(registry: &Registry, owner: &TaskId) -> Result<Option<WorktreeInfo>, EngineError> {
+        let Some(stored) = registry.worktree(owner)? else { return Ok(None) };
+        let plan = WorktreePlan::of_stored(&stored)?;
+        Ok(Some(WorktreeInfo {
+            owner: owner.clone(),
+            path: plan.worktree.path,
+            branch: plan.worktree.branch,
+            base: plan.worktree.source.commit,
+            state: WorktreeState::of(&stored),
+        }))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorktreeState {
+    /// Its task has not started.
+    Planned,
+    Present,
+    /// Its changes were applied, and it was removed.
+    Applied,
+    Discarded,
+}
+
+impl WorktreeState {
+    pub fn name(self) -> &'static str {
+        match self {
+            WorktreeState::Planned => "planned",
+            WorktreeState::Present => "present",
+            WorktreeState::Applied => "applied",
+            WorktreeState::Discarded => "discarded",
+        }
+    }
+
+    fn of(stored: &StoredWorktree) -> WorktreeState {
+        match (stored.removed_at_ms, stored.applied_at_ms, stored.created_at_ms) {
+            (None, _, None) => WorktreeState::Planned,
+            (None, _, Some(_)) => WorktreeState::Present,
+            (Some(_), Some(_), _) => WorktreeState::Applied,
+            (Some(_), None, _) => WorktreeState::Discarded,
+        }
+    }
+}
+
+/// The changes in a worktree.
+#[derive(Debug, Default)]
+pub struct WorktreeChanges {
+    /// A unified diff; empty if nothing changed.
+    pub diff: Vec<u8>,
+    /// The diff is larger than this many bytes and not here.
+    pub too_large: Option<usize>,
+    /// Changed files that are not in it.
+    pub left_out: Vec<LeftOut>,
+    /// Changed files in which the diff also has what the setup had changed.
+    pub with_setup_edits: Vec<String>,
+}
+
+impl WorktreeChanges {
+    pub(crate) fn of(found: &WorkTreeDiff) -> WorktreeChanges {
+        WorktreeChanges {
+            diff: found.diff.bytes().to_vec(),
+            too_large: match found.diff {
+                delegator_git::DiffText::TooLarge(limit) => Some(limit),
+                delegator_git::DiffText::Complete(_) => None,
+            },
+            left_out: found.left_out.clone(),
+            with_setup_edits: found.with_setup_edits.clone(),
+        }
+    }
+
+    /// What changed and is not in the diff.
+    pub fn omissions(&self) -> DiffOmissions {
+        DiffOmissions {
+            left_out: self.left_out.clone(),
+            left_out_count: self.left_out.len(),
+            size_limit: self.too_large,
+        }
+    }
+
+    /// Whether the diff has everything that changed.
+    pub fn is_complete(&self) -> bool {
+        self.too_large.is_none() && self.left_out.is_empty()
+    }
+}
+
+impl Engine {
+    /// The worktree in which a task works, or worked.
+    pub fn worktree_of(&self, task: &Task) -> Result<Option<WorktreeInfo>, EngineError> {
+        let Some(owner) = &task.worktree else { return Ok(None) };
+        let Some(registry) = self.find_registry()? else { return Ok(None) };
+        WorktreeInfo::read(&registry, owner)
+    }
+
+    /// Everything that changed in a worktree since it was created; of a removed one, what was stored before.
+    pub fn worktree_changes(
+        &self,
+        owner: &TaskId,
+        environment: &Variables,
+    ) -> Result<WorktreeChanges, EngineError> {
+        let registry = self.registry_of(owner)?;
+        let found = PresentWorktree::find(&registry, owner, environment)?;
+        // A crash may have left the record of a worktree whose files are gone.
+        match found.filter(|found| found.plan.worktree.path.exists()) {
+            Some(found) => {
+                found.compare(registry.dir().task(owner).path()).map(|diff| WorktreeChanges::of(&diff))
+            }
+            None => {
+                let diff = registry.dir().task(owner).read(TaskFile::Diff)?.unwrap_or_default();
+                Ok(WorktreeChanges { diff, ..WorktreeChanges::default() })
+            }
+        }
+    }
+
+    /// Removes what there is of a worktree that was never complete, because its task was cancelled before or its supervisor
+    /// was killed: nothing that an agent did is in it.
+    pub(crate) fn remove_incomplete_worktree(
+        &self,
+        registry: &mut Registry,
+        owner: &TaskId,
+        environment: &Variables,
+    ) -> Result<(), EngineError> {
+        let is_incomplete = registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none());
+        if is_incomplete && registry.live_tasks_in_worktree(owner)?.is_empty() {
+            self.remove_worktree(registry, owner, &WorktreeChanges::default(), environment)?;
+        }
+        Ok(())
+    }
+
+    /// Removes files, git directory, branch and start state. Returns whether there was something to remove.
+    pub(crate) fn remove_worktree(
+        &self,
+        registry: &mut Registry,
+        owner: &TaskId,
+        changes: &WorktreeChanges,
+        environment: &Variables,
+    ) -> Result<bool, EngineError> {
+        let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
+        let Some(stored) = stored else { return Ok(false) };
+        let worktree = WorktreePlan::of_stored(&stored)?.worktree;
+        // Of a worktree that was never created, there may still be the uncommitted changes for it.
+        if stored.is_present() && changes.too_large.is_none() {
+            registry.dir().task(owner).write_durably(TaskFile::Diff, &changes.diff)?;
+            crash_point(CrashPoint::WorktreeDiffStored);
+        }
+        self.remove_files(&worktree.path).map_err(EngineError::io("remove the worktree"))?;
+        let git = git(environment, &worktree.source.top_level, REMOVE_TIMEOUT)?;
+        worktree.remove(&git).map_err(delegator_git::WorktreeError::from)?;
+        remove_directory(&worktree.store).map_err(EngineError::io("remove the worktree"))?;
+        registry.record_worktree(owner, WorktreeEvent::Removed, self.now_ms())?;
+        Ok(true)
+    }
+
+    /// Removes the files of a worktree. It is renamed first: a half deleted one must not look like one whose files the agent
+    /// deleted. A git process that created it for a killed supervisor may still write to it, so this is repeated for a moment.
+    fn remove_files(&self, path: &Path) -> io::Result<()> {
+        let removed = removed_path(path);
+        let mut tries = 0;
+        loop {
+            let outcome = remove_directory(&removed).and_then(|()| match std::fs::rename(path, &removed) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                renamed => {
+                    renamed?;
+                    crash_point(CrashPoint::WorktreeFilesRemoved);
+                    remove_directory(&removed)
+                }
+            });
+            tries += 1;
+            match outcome {
+                Ok(()) if !path.exists() => return Ok(()),
+                Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty || tries == MAX_TRIES => {
+                    return Err(error);
+                }
+                Ok(()) if tries == MAX_TRIES => return Err(io::ErrorKind::DirectoryNotEmpty.into()),
+                _ => self.system.sleep(RETRY_PAUSE),
+            }
+        }
+    }
+
+    pub(crate) fn registry_of(&self, task: &TaskId) -> Result<PooledConnection, EngineError> {
+        self.find_registry()?.ok_or_else(|| EngineError::UnknownTask { given: task.to_string() })
+    }
+}
+
+/// Where a worktree is moved before it is deleted.
+fn removed_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".removed");
+    path.with_file_name(name)
+}
+
+/// A worktree that has not been removed.
+pub(crate) struct PresentWorktree {
+    pub(crate) plan: WorktreePlan,
+    pub(crate) git: delegator_git::Git,
+}
+
+impl PresentWorktree {
+    pub(crate) fn find(
+        registry: &Registry,
+        owner: &TaskId,
+        environment: &Variables,
+    ) -> Result<Option<PresentWorktree>, EngineError> {
+        let stored = registry.worktree(owner)?;
+        let stored = stored.filter(StoredWorktree::is_present);
+        let Some(stored) = stored else { return Ok(None) };
+        let plan = WorktreePlan::of_stored(&stored)?;
+        let git = git(environment, &plan.worktree.source.top_level, DIFF_TIMEOUT)?;
+        Ok(Some(PresentWorktree { plan, git }))
+    }
+
+    pub(crate) fn compare(&self, temp_dir: &Path) -> Result<WorkTreeDiff, EngineError> {
+        let found = self.plan.worktree.diff(&self.git, temp_dir);
+        Ok(found.map_err(delegator_git::WorktreeError::from)?)
+    }
+}
