@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use crate::commands::{
-    Command, CommandList, answer, cancel, cleanup_registry, cloud, completions, config_show, demo, diff,
-    doctor, env, events, fleet, help, import, init, local, logs, man, manifest, not_implemented, queue,
-    restore, retry, schema, send, setup, version, worker,
+    Command, CommandList, answer, apply, cancel, cleanup_registry, cloud, completions, config_show, demo,
+    diff, discard, doctor, env, events, fleet, help, import, init, local, logs, man, manifest,
+    not_implemented, notify, queue, restore, retry, review, schema, send, setup, version, worker,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -41,14 +41,15 @@ pub const COMMANDS: &[Command] = &[
     demo::COMMAND,
     logs::COMMAND,
     retry::COMMAND,
+    review::COMMAND,
     cancel::COMMAND,
     queue::PAUSE_COMMAND,
     queue::RESUME_COMMAND,
     send::COMMAND,
     answer::COMMAND,
     diff::COMMAND,
-    Command::new(&not_implemented::APPLY),
-    Command::new(&not_implemented::DISCARD),
+    apply::COMMAND,
+    discard::COMMAND,
     restore::COMMAND,
     events::normalize::COMMAND,
     events::summarize::COMMAND,
@@ -70,6 +71,7 @@ pub const COMMANDS: &[Command] = &[
     env::check::COMMAND,
     init::COMMAND,
     setup::COMMAND,
+    notify::COMMAND,
     doctor::COMMAND,
     config_show::COMMAND,
     schema::COMMAND,

@@ -1,5 +1,5 @@
-//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning, the enclosure of an agent and the
-//! scripted agent of the demo.
+//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning, delivery of notifications, the
+//! enclosure of an agent and the scripted agent of the demo.
 //!
 //! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
 //! no schemas and no configuration and starts no signal thread.
@@ -7,9 +7,10 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{ENCLOSE, Engine, LAUNCH, PRUNE, SUPERVISE};
+use delegator_engine::{DELIVER, ENCLOSE, Engine, LAUNCH, PRUNE, RetryPolicy, SUPERVISE};
 use delegator_registry::Nonce;
 
 use crate::commands::demo::SCRIPTED_AGENT;
@@ -22,6 +23,7 @@ pub fn run_if_requested(process: &Process) -> Option<ExitCode> {
     match process.argv.get(1)?.to_str()? {
         SUPERVISE => supervise(process),
         PRUNE => prune(process),
+        DELIVER => deliver(process),
         ENCLOSE => Some(delegator_engine::enter_enclosure(process.argv.get(2..)?)),
         LAUNCH => {
             let (id, nonce) = attempt(process)?;
@@ -74,4 +76,26 @@ fn prune(process: &Process) -> Option<ExitCode> {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
+}
+
+fn deliver(process: &Process) -> Option<ExitCode> {
+    if process.argv.len() != 2 {
+        return None;
+    }
+    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
+    let engine = Engine::new(state_dir, own_program());
+    Some(match delegator_engine::deliver(&engine, &retry_policy(process)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+/// In a debug build, `MCP_DELEGATOR_TEST_RETRY_MS` is the time after the first attempt, for tests that must not wait.
+fn retry_policy(process: &Process) -> RetryPolicy {
+    let policy = RetryPolicy::default();
+    let given = process.variable("MCP_DELEGATOR_TEST_RETRY_MS").filter(|_| cfg!(debug_assertions));
+    match given.and_then(|text| text.parse().ok()) {
+        Some(ms) => RetryPolicy { first_delay: Duration::from_millis(ms), ..policy },
+        None => policy,
+    }
 }

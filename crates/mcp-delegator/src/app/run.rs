@@ -171,11 +171,14 @@ fn redactor(process: &Process, config: &Config) -> Redactor {
     let builder = Redactor::builder().extra_names(&config.settings.redact_names).environment(environment);
     // A file that cannot be read fails only the commands that need the database.
     let database_url = config.database_url().ok().flatten();
-    secrets
+    let builder = secrets
         .filter_map(|setting| setting.value.as_str())
         .chain(database_url.as_ref().map(SecretText::reveal))
-        .fold(builder, |builder, secret| builder.secret(secret))
-        .build()
+        .fold(builder, |builder, secret| builder.secret(secret));
+    // A webhook secret need not look like one.
+    let secret_file = config.settings.notify_webhook_secret_file.as_deref();
+    let webhook_secret = secret_file.and_then(|path| delegator_engine::read_webhook_secret(path).ok());
+    webhook_secret.into_iter().fold(builder, |builder, secret| builder.named_secret(secret)).build()
 }
 
 fn start_logging(
@@ -361,7 +364,10 @@ fn print_outcome(
                 return print_outcome(printer, presentation, &outcome, rendered);
             }
         },
-        None => printer.print_final(&rendered.body),
+        None => match presentation.pager_for(outcome) {
+            Some(pager) => printer.print_final_paged(&rendered.body, pager),
+            None => printer.print_final(&rendered.body),
+        },
     };
     match written {
         Ok(WriteResult::ReaderGone) => return ExitCode::Success,

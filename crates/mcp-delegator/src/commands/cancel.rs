@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
+use crate::commands::local::attempts::ended_attempts;
 use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{Targets, engine, mark_read, resolve_targets};
@@ -29,7 +30,7 @@ use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
-    /// Task ids
+    /// Ids of tasks or groups
     #[serde(default)]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub task_ids: Vec<TaskRef>,
@@ -101,11 +102,12 @@ impl CancelledEntry {
 }
 
 const CANCEL_PLANNED: &str = "cancel_planned";
-const NOTHING_TO_CANCEL: &str = "nothing_to_cancel";
+pub const NOTHING_TO_CANCEL: &str = "nothing_to_cancel";
+pub const TASKS_CANCELLED: &str = "tasks_cancelled";
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them. A task that cannot be cancelled does not stop the others.",
-    shape: Shape::Action("tasks_cancelled"),
+    shape: Shape::Action(TASKS_CANCELLED),
     other_actions: &[CANCEL_PLANNED, NOTHING_TO_CANCEL],
     danger: Danger::Destructive,
     idempotent: true,
@@ -173,13 +175,50 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
         let unfinished = engine.unfinished_tasks(&task_filter(context, &input))?;
         unfinished.into_iter().map(|task| (task.id.to_string(), Ok(task.id))).collect()
     } else {
-        resolve_targets(&engine, &input.task_ids)
+        cancel_targets(&engine, &input.task_ids)?
     };
     let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
     match input.dry_run {
         true => Ok(dry_run_output(&engine, targets, batch)),
         false => cancel(&engine, targets, batch, input.reason.as_deref(), max_cancel_time(context)),
     }
+}
+
+/// The tasks to cancel, and what follows them in a chain. Of a group, and of an ended task that others follow, only what
+/// has not ended.
+fn cancel_targets(engine: &Engine, given: &[TaskRef]) -> Result<Targets, AppError> {
+    let ended: Vec<TaskId> = given.iter().flat_map(|given| ended_attempts(engine, given)).collect();
+    let mut targets = Targets::new();
+    for (target, id) in resolve_targets(engine, given) {
+        let followers = id.as_ref().map_or_else(|_| Ok(Vec::new()), |id| engine.unfinished_followers(id))?;
+        let is_done = |id: &TaskId| -> Result<bool, AppError> {
+            Ok(ended.contains(id) || !followers.is_empty() && engine.recorded_task(id)?.state.is_terminal())
+        };
+        let own = match &id {
+            Ok(found) if is_done(found)? => None,
+            _ => Some((target, id)),
+        };
+        let followers = followers.into_iter().map(|task| (task.id.to_string(), Ok(task.id)));
+        for target in own.into_iter().chain(followers) {
+            if !targets.iter().any(|(known, _)| *known == target.0) {
+                targets.push(target);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// Cancels what has not ended of a group, or of the tasks that follow a task in a chain.
+pub fn cancel_rest(
+    context: &Context<'_>,
+    engine: &Engine,
+    group_or_task: &TaskRef,
+    reason: Option<&str>,
+) -> Result<CommandOutput, AppError> {
+    let batch = Batch::new(context.screen.presentation.call_syntax(), false);
+    let targets = cancel_targets(engine, std::slice::from_ref(group_or_task))?;
+    let output = cancel(engine, targets, batch, reason, max_cancel_time(context))?;
+    Ok(CommandOutput { shape: output.shape.or(Some(Shape::Action(TASKS_CANCELLED))), ..output })
 }
 
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
@@ -274,7 +313,7 @@ fn summary(count: usize, total: usize, dry_run: bool) -> String {
     }
 }
 
-fn describe(data: &Value) -> Document {
+pub fn describe(data: &Value) -> Document {
     let document = Document::titled(scalar(&data["summary"]));
     let document = match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
         rows if rows.is_empty() => document,

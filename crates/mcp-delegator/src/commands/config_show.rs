@@ -49,8 +49,6 @@ pub struct Setting {
     /// The file and line, variable or flag that set it.
     pub origin: Option<String>,
     pub variable: Option<String>,
-    /// False if the setting has no effect in this version.
-    pub is_built: bool,
     pub description: &'static str,
 }
 
@@ -131,7 +129,6 @@ pub fn to_setting(setting: &SourcedSetting) -> Setting {
         source: setting.origin.source().as_str(),
         origin: (setting.origin != Origin::Default).then(|| setting.origin.to_string()),
         variable: setting.key.variable(),
-        is_built: setting.key.built,
         description: setting.key.description,
     }
 }
@@ -159,11 +156,7 @@ fn describe(data: &Value) -> Document {
                 Some(origin) => format!("{} ({origin})", scalar(&setting["source"])),
                 None => scalar(&setting["source"]),
             };
-            let value = match setting["is_built"].as_bool() {
-                Some(false) => format!("{} (not built: no effect)", scalar(&setting["value"])),
-                _ => scalar(&setting["value"]),
-            };
-            vec![scalar(&setting["key"]), value, source]
+            vec![scalar(&setting["key"]), scalar(&setting["value"]), source]
         })
         .collect();
     let files = [("user file", "/user_file"), ("project file", "/project_file"), ("state dir", "/state_dir")];

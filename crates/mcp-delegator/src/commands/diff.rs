@@ -1,53 +1,307 @@
-//! `diff`: the changes of a cloud task, as a unified diff.
+//! `diff`: what a task changed, as a unified diff, a summary or a list of paths.
+//!
+//! In a pipe the diff is printed byte for byte, so that git can apply it. On a terminal it is coloured and shown in the
+//! user's pager, without control sequences. Programs that ask for JSON get files and hunks.
 
+use std::borrow::Cow;
+
+use delegator_engine::{DiffSource, Engine, FileDiff, Target, TaskDiff, parse_unified_diff};
+use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
-use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{ended, engine, resolve_task};
+use crate::commands::local::attempts::attempt_of;
+use crate::commands::local::tasks::{ended, engine, variables};
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::output::data::diff_omissions::omission_warnings;
-use crate::output::outcome::CommandOutput;
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::diff::TaskDiffData;
+use crate::output::data::diff_omissions::{left_out_message, omission_warnings, setup_edits_warning};
+use crate::output::documents::diff_text;
+use crate::output::documents::document::{Block, Document, plural, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Diff {
     #[serde(flatten)]
     pub task: TaskIdInput,
+    /// Only the changed lines per file
+    #[serde(default)]
+    pub stat: bool,
+    /// Only the paths of the changed files
+    #[serde(default)]
+    pub name_only: bool,
+    /// Only this file or directory, as the diff names it; repeatable
+    #[serde(default)]
+    #[schemars(inner(length(min = 1, max = 4096)), extend("default" = null))]
+    pub path: Vec<String>,
     #[serde(flatten)]
     pub attempt: AttemptInput,
+    /// Print to the terminal without a pager
+    #[serde(default)]
+    #[schemars(extend("x-command-line" = true))]
+    pub no_pager: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Prints nothing if the task changed nothing.",
+    details: "Only changes of the task's agent, whatever changed later; while the task runs, all changes so far. Prints \
+              nothing if the task changed nothing. On a terminal the diff is coloured and shown in $PAGER.",
     shape: Shape::Show("diff"),
     danger: Danger::Safe,
     idempotent: true,
     network: true,
     raw: RawOutput::Always,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::NotReady, ErrorCode::Unsupported],
-    examples: &[Example { command: "mcp-delegator diff T-cloud-…", shows: "what the task changed" }],
-    ..CommandSpec::new::<Diff, RawText>(&["diff"], "Print the changes of a cloud task as a diff")
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::NotReady,
+        ErrorCode::NotFound,
+        ErrorCode::WrongState,
+        ErrorCode::Unsupported,
+        ErrorCode::TimeoutWall,
+        ErrorCode::DependencyMissing,
+    ],
+    examples: &[
+        Example { command: "mcp-delegator diff T-local-…", shows: "what the task changed" },
+        Example { command: "mcp-delegator diff T-local-… --stat", shows: "how many lines of each file" },
+    ],
+    check,
+    ..CommandSpec::new::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
 };
 
-pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn check(input: &Value) -> Vec<Problem> {
+    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
+    let message = "cannot be given together with {input:name_only}";
+    (is_true("stat") && is_true("name_only"))
+        .then(|| Problem::new(ErrorCode::InvalidValue, "stat", message))
+        .into_iter()
+        .collect()
+}
 
 fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolve_task(&engine, &input.task.task_id)?)?;
-    if task.remote.is_none() {
-        let message = "The diff of a task of this machine is not stored: it worked in your own directory.";
-        return Err(AppError::new(ErrorCode::Unsupported, message)
-            .context("task_id", task.id.as_str())
-            .suggest(format!("Run 'git diff' in {}.", task.working_dir)));
+    let (task, attempt) = match engine.resolve_target(input.task.task_id.as_str())? {
+        Target::Task(id) => (engine.task(&id)?, input.attempt.number()),
+        Target::Group(group) => (attempt_of(context, &engine, &group, input.attempt.attempt)?, 1),
+    };
+    let diff = find_diff(context, &engine, &task, attempt)?;
+    let files = parse_unified_diff(&diff.text);
+    let selected: Vec<&FileDiff<'_>> = files.iter().filter(|file| is_selected(file, &input.path)).collect();
+    let mut warnings = warnings(&diff, !task.state.is_terminal());
+    if selected.is_empty() && !files.is_empty() {
+        let message = format!("the task changed {}, but none that is selected", plural(files.len(), "file"));
+        warnings.push(Warning::new("W_DIFF_005", message));
     }
-    let task = ended(task)?;
-    let (diff, omissions) = stored_diff(&engine, &task, input.attempt.attempt)?;
-    let mut output = raw_text(diff);
-    output.warnings.extend(omission_warnings(&omissions));
+    let is_raw = context.screen.presentation.is_raw();
+    let has_hunks = !is_raw && !input.stat && !input.name_only;
+    let output = CommandOutput::done(TaskDiffData::of(&task.id, &diff, &selected, has_hunks));
+    let output = CommandOutput { warnings, is_paged: !input.no_pager, ..output };
+    match is_raw {
+        true => print(context, &input, &diff, &selected, output),
+        false => Ok(output),
+    }
+}
+
+/// What a task changed; an error if that is unknown or too large.
+pub fn find_diff(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    attempt: u8,
+) -> Result<TaskDiff, AppError> {
+    if task.remote.is_some() {
+        let task = ended(task.clone())?;
+        let (text, omissions) = stored_diff(engine, &task, attempt)?;
+        return Ok(TaskDiff { text, omissions, source: DiffSource::Remote, ..TaskDiff::default() });
+    }
+    if attempt > 1 {
+        let problem = Problem::new(ErrorCode::InvalidValue, "attempt", "the task has only one");
+        return Err(AppError::from_problems(vec![problem.value(attempt.into())]));
+    }
+    let diff = engine.task_diff(&task.id, &variables(context))?;
+    match diff.omissions.size_limit {
+        Some(limit) => {
+            let message =
+                format!("The changes of {} cannot be shown: they have over {} MiB.", task.id, limit >> 20);
+            Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()))
+        }
+        None => Ok(diff),
+    }
+}
+
+/// Whether a path, or a directory above it, is one of these.
+fn is_selected(file: &FileDiff<'_>, paths: &[String]) -> bool {
+    let matches = |path: &[u8], given: &String| {
+        let given = given.strip_prefix("./").unwrap_or(given).trim_end_matches('/').as_bytes();
+        path.strip_prefix(given).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            || matches!(given, b"" | b".")
+    };
+    let is_given = |path: &[u8]| paths.iter().any(|given| matches(path, given));
+    paths.is_empty() || is_given(&file.path) || file.old_path().is_some_and(is_given)
+}
+
+/// Prints in the command's own format.
+fn print(
+    context: &Context<'_>,
+    input: &Diff,
+    diff: &TaskDiff,
+    files: &[&FileDiff<'_>],
+    output: CommandOutput,
+) -> Result<CommandOutput, AppError> {
+    let screen = context.screen;
+    let style = screen.presentation.body_style();
+    if input.name_only {
+        return Ok(output.raw(diff_text::names(files)));
+    }
+    if input.stat {
+        return Ok(output.raw(diff_text::summary(files, style)));
+    }
+    let bytes = match input.path.is_empty() {
+        true => Cow::Borrowed(diff.text.as_slice()),
+        false => Cow::Owned(files.iter().flat_map(|file| file.bytes).copied().collect()),
+    };
+    if screen.presentation.writes_to_terminal() || style.is_colored {
+        // Colours must not separate the parts of a secret.
+        let text = screen.printer.redact(&String::from_utf8_lossy(&bytes));
+        return Ok(output.raw(diff_text::for_terminal(&text, style)));
+    }
+    screen.write_lines(&bytes)?;
     Ok(output)
+}
+
+fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
+    if diff.source == DiffSource::Remote {
+        return omission_warnings(&diff.omissions);
+    }
+    let mut warnings = Vec::new();
+    let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
+    if let Some(message) = left_out_message(&diff.omissions) {
+        warn("W_DIFF_001", message);
+    }
+    if !diff.unattributed.is_empty() {
+        let named: Vec<&str> = diff.unattributed.iter().take(5).map(String::as_str).collect();
+        let more = if diff.unattributed.len() > named.len() { ", …" } else { "" };
+        let message = format!(
+            "{} changed during the task, but not certainly by its agent, so not in the diff: {}{more}",
+            plural(diff.unattributed.len(), "file"),
+            named.join(", ")
+        );
+        warn("W_DIFF_002", message);
+    }
+    for (path, reason) in &diff.unavailable {
+        warn("W_DIFF_003", format!("the changes in {} are unknown: {reason}", path.display()));
+    }
+    if is_running {
+        let message = match diff.source {
+            DiffSource::InProgress => {
+                "the task has not ended: these are all changes since its start, also those of others"
+            }
+            _ => "the task has not ended: these are its changes so far",
+        };
+        warn("W_DIFF_004", message.to_owned());
+    }
+    warnings.extend(setup_edits_warning(&diff.with_setup_edits));
+    warnings
+}
+
+fn describe(data: &Value) -> Document {
+    let number = |key: &str| data[key].as_u64().unwrap_or(0);
+    let files = data["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let count = usize::try_from(number("file_count")).unwrap_or(usize::MAX);
+    let totals = diff_text::totals(count, number("lines_added"), number("lines_deleted"));
+    let mut document = Document::titled(format!("Changes of {}: {totals}", scalar(&data["task_id"])));
+    let rows = files.iter().map(|file| {
+        let name = match file["old_path"].as_str() {
+            Some(old) => format!("{old} => {}", scalar(&file["path"])),
+            None => scalar(&file["path"]),
+        };
+        let lines = match file["is_binary"] == true {
+            true => "binary".to_owned(),
+            false => format!("+{} -{}", scalar(&file["lines_added"]), scalar(&file["lines_deleted"])),
+        };
+        vec![scalar(&file["change"]), name, lines]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if !rows.is_empty() {
+        document = document.block(Block::Table { columns: vec!["change", "file", "lines"], rows });
+    }
+    let text: String = files.iter().map(hunks_text).collect();
+    match text.is_empty() {
+        true => document,
+        false => document.block(Block::Verbatim(text)),
+    }
+}
+
+/// The hunks of a file as in a diff.
+fn hunks_text(file: &Value) -> String {
+    let Some(hunks) = file["hunks"].as_array().filter(|hunks| !hunks.is_empty()) else {
+        return String::new();
+    };
+    let path = scalar(&file["path"]);
+    let old = file["old_path"].as_str().unwrap_or(&path);
+    let mut text = match file["change"].as_str() {
+        Some("added") => format!("--- /dev/null\n+++ b/{path}\n"),
+        Some("deleted") => format!("--- a/{path}\n+++ /dev/null\n"),
+        _ => format!("--- a/{old}\n+++ b/{path}\n"),
+    };
+    for hunk in hunks {
+        let range = |start: &str, lines: &str| format!("{},{}", scalar(&hunk[start]), scalar(&hunk[lines]));
+        let (old, new) = (range("old_start", "old_lines"), range("new_start", "new_lines"));
+        text += format!("@@ -{old} +{new} @@ {}", hunk["header"].as_str().unwrap_or_default()).trim_end();
+        text.push('\n');
+        for line in hunk["lines"].as_array().into_iter().flatten() {
+            text += line.as_str().unwrap_or_default();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_selects_its_files_and_a_file_its_former_name() {
+        let diff = b"diff --git a/src/a b/lib/a\nrename from src/a\nrename to lib/a\n\
+                     diff --git a/src2 b/src2\nold mode 100644\nnew mode 100755\n";
+        let files = parse_unified_diff(diff);
+        let selected = |paths: &[&str]| {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            files.iter().filter(|file| is_selected(file, &paths)).count()
+        };
+        assert_eq!(
+            (selected(&[]), selected(&["."]), selected(&["src"]), selected(&["./src2"])),
+            (2, 2, 1, 1)
+        );
+        assert_eq!((selected(&["lib/", "src2"]), selected(&["other"])), (2, 0));
+    }
+
+    #[test]
+    fn the_document_has_the_hunks_as_text() {
+        let data = json!({
+            "task_id": "T-local-1", "file_count": 2, "lines_added": 1, "lines_deleted": 1,
+            "files": [
+                {"path": "b", "old_path": "a", "change": "renamed", "is_binary": false, "lines_added": 1, "lines_deleted": 1,
+                 "hunks": [{"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1, "header": "", "lines": ["-x", "+y"]}]},
+                {"path": "pic", "change": "added", "is_binary": true, "lines_added": 0, "lines_deleted": 0, "hunks": []},
+            ],
+        });
+        let document = describe(&data);
+        assert_eq!(
+            document.title.as_deref(),
+            Some("Changes of T-local-1: 2 files changed, 1 line added, 1 line deleted")
+        );
+        let text = "--- a/a\n+++ b/b\n@@ -1,1 +1,1 @@\n-x\n+y\n".to_owned();
+        assert_eq!(document.blocks.last(), Some(&Block::Verbatim(text)));
+    }
 }

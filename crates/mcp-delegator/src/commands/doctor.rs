@@ -12,6 +12,7 @@ pub mod clients;
 pub mod configuration;
 pub mod fleet;
 pub mod machine;
+pub mod notifications;
 pub mod server;
 
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ pub struct Checks {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Checks the configuration, the agent, its sign-in and sandbox, git, the state directory, the database of the fleet, the MCP clients and the server. \
+    details: "Checks the configuration, the agent, its sign-in and sandbox, git, the state directory, the database of the fleet, notifications, the MCP clients and the server. \
               Fails if there is a problem.",
     idempotent: true,
     shape: Shape::List("checks"),
@@ -67,6 +68,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AlreadyExists,
         ErrorCode::ResourceShortage,
         ErrorCode::NetworkError,
+        ErrorCode::ConfigInvalid,
     ],
     examples: &[
         Example { command: "mcp-delegator doctor", shows: "every check, and how to fix what is wrong" },
@@ -105,6 +107,7 @@ fn examine(context: &Context<'_>) -> Findings {
     checks.extend(found.checks);
     checks.extend(machine::checks(context));
     checks.extend(fleet::checks(context));
+    checks.extend(notifications::checks(context));
     checks.push(server::check(context));
     checks.extend(clients::checks(context));
     Findings { checks, agents: found.agents }

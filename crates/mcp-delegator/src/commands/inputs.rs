@@ -15,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem, truncate_text};
+use crate::input::chain::{followers, widest_mode};
 use crate::input::preflight::requested_mode;
 use crate::output::data::structured_output;
 use crate::spec::Surface;
 
 /// Ids become parts of file names, so their alphabet is closed.
-const TASK_ID: &str = "^(T-(local|cloud)-)?[0-9A-Za-z]{4,10}$";
+const TASK_ID: &str = "^([TG]-[a-z]{5}-)?[0-9A-Za-z]{4,10}$";
 pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
 /// Model names may contain slashes. No part may be empty, `.` or `..`, so that a model name is never a path.
 pub const MODEL: &str = "^[0-9A-Za-z_@]([./]?[0-9A-Za-z_:@+-]){0,127}$";
@@ -44,6 +45,11 @@ fn commands(_: &mut SchemaGenerator) -> Schema {
 /// The schema of [`AgentNames`], without a type: `preflight` checks the forms.
 fn agent_names(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"items": {"type": "string", "minLength": 1, "maxLength": 64}})
+}
+
+/// The schema of a task that follows another, without a type: `validation` checks its forms.
+fn follower(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
 }
 
 /// The schema of a text that is one of these names.
@@ -156,7 +162,7 @@ impl AgentNames {
 /// Agent settings: inputs of run, exec and resume.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
-    /// Directory (default: current or the thread's)
+    /// Directory (default: current or thread's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
     pub working_dir: Option<PathBuf>,
@@ -176,11 +182,15 @@ pub struct AgentInputs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "agent_names", extend("x-names" = true, "x-advanced" = true))]
     pub agent: Option<AgentNames>,
-    /// Where the agent works: in the directory itself, or in its own git worktree
+    /// Where the agent works: in the directory itself, or in a git worktree of its own (a resumed task: in that of its thread)
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]
+    #[schemars(extend("x-advanced" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
-    /// Command that checks the work: a line for sh, or a list of words
+    /// Branch, tag or commit that the worktree starts from (default: HEAD)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 250), extend("x-advanced" = true))]
+    pub base: Option<String>,
+    /// Checks the work: a line for sh or its words
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "commands", extend("x-command" = true))]
     pub verify: Option<VerifyCommand>,
@@ -224,9 +234,9 @@ pub struct AgentInputs {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
     pub env_allow_list: Vec<String>,
-    /// Copy uncommitted changes into the worktree
+    /// Copy uncommitted and untracked changes into the worktree
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
+    #[schemars(extend("x-advanced" = true))]
     pub carry_dirty: bool,
     /// Token limit of the task, input and output together
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,17 +258,17 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub live: bool,
-    /// Task to start when this one completes
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 100_000), extend("x-advanced" = true, "x-unbuilt" = true))]
-    pub on_success: Option<String>,
-    /// Task to start when this one fails
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 100_000), extend("x-advanced" = true, "x-unbuilt" = true))]
-    pub on_failure: Option<String>,
+    /// Task to start if this one succeeds: its text, or an object with task (or review: true), mode, agent, model, verify
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "follower", extend("x-advanced" = true, "x-follower" = true))]
+    pub on_success: Option<Value>,
+    /// Task to start if this one fails or is not verified, in the same forms
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "follower", extend("x-advanced" = true, "x-follower" = true))]
+    pub on_failure: Option<Value>,
 }
 
-// A task id, or the beginning of one: the engine resolves it. No doc comment, which would be a description in the schema.
+// A task id or group id, or the beginning of one: the engine resolves it. No doc comment, which would be a description in the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskRef(#[schemars(regex(pattern = TASK_ID))] String);
@@ -300,9 +310,9 @@ pub fn check_task_text(input: &Value) -> Vec<Problem> {
     }
 }
 
-/// Whether the requested mode lets the agent write.
+/// Whether the requested mode lets the agent write, or that of a follower.
 pub fn writes(input: &Value) -> bool {
-    requested_mode(input).is_some_and(Mode::writes)
+    widest_mode(input).is_some_and(Mode::writes)
 }
 
 /// On the command line the mode is consent enough, except for the one without a sandbox.
@@ -317,7 +327,7 @@ pub fn command_line_confirmation(input: &Value, surface: Surface) -> Option<Prob
             )
             .suggest(Some("Remove --confirm=false, or use --mode read-only.")),
         ),
-        _ => unconfirmed_problem(requested_mode(input)?),
+        _ => unconfirmed_problem(widest_mode(input)?),
     }
 }
 
@@ -330,12 +340,20 @@ pub fn unconfirmed_problem(mode: Mode) -> Option<Problem> {
     })
 }
 
-/// Refuses a writing task that asks to rewrite git history, unless the caller allows it.
-fn check_history_rewrite(input: &Value) -> Option<Problem> {
-    if !writes(input) || input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
-        return None;
+/// Refuses writing tasks that ask to rewrite git history, unless the caller allows it.
+fn check_history_rewrite(input: &Value) -> Vec<Problem> {
+    if input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
+        return Vec::new();
     }
-    history_rewrite_problem(input.get("task")?.as_str()?)
+    let problem_of = |input: &Value| {
+        requested_mode(input).filter(|mode| mode.writes())?;
+        history_rewrite_problem(input.get("task")?.as_str()?)
+    };
+    let of_followers = followers(input).into_iter().filter_map(|follower| {
+        let part = if follower.given.is_string() { "" } else { ".task" };
+        Some(Problem { field: format!("{}{part}", follower.field), ..problem_of(&follower.input)? })
+    });
+    problem_of(input).into_iter().chain(of_followers).collect()
 }
 
 /// The problem with a task text that asks to rewrite git history.

@@ -71,8 +71,6 @@ pub struct CommandEntry {
     pub input_schema: Value,
     /// Inputs of which a call has exactly one; empty for most commands.
     pub exactly_one_of: Vec<&'static str>,
-    /// Inputs that are declared but not available yet.
-    pub unavailable_inputs: Vec<String>,
     /// Inputs that may be given by position, in order.
     pub positional: Vec<String>,
     /// Name of the schema of the answers, for the command `schema`.
@@ -171,7 +169,6 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         introduced: "3.6.0",
         input_schema: inputs.published_schema(surface, tools.max_mode),
         exactly_one_of: spec.exactly_one_of.to_vec(),
-        unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
         mcp: spec.is_tool().then(|| tool_definition(spec, tools)),

@@ -1,6 +1,7 @@
 //! The commands: one file per command, with its inputs, spec, handler and document.
 
 pub mod answer;
+pub mod apply;
 pub mod blocking;
 pub mod cancel;
 pub mod cleanup_registry;
@@ -10,6 +11,7 @@ pub mod config_show;
 pub mod context;
 pub mod demo;
 pub mod diff;
+pub mod discard;
 pub mod doctor;
 pub mod env;
 pub mod events;
@@ -23,10 +25,12 @@ pub mod logs;
 pub mod man;
 pub mod manifest;
 pub mod not_implemented;
+pub mod notify;
 pub mod question;
 pub mod queue;
 pub mod restore;
 pub mod retry;
+pub mod review;
 pub mod schema;
 pub mod send;
 pub mod setup;

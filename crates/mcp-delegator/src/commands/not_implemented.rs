@@ -5,8 +5,7 @@
 
 use schemars::JsonSchema;
 
-use crate::commands::inputs::{TaskIdInput, TaskRef};
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -29,25 +28,6 @@ inputs!(Dashboard {
     port: Option<u32>,
 });
 
-inputs!(Discard {
-    /// Task id
-    #[schemars(extend("x-positional" = true))]
-    task_id: TaskRef,
-    /// Confirm the deletion
-    #[serde(default)]
-    confirm_destructive: bool,
-});
-
-pub const APPLY: CommandSpec = CommandSpec {
-    shape: Shape::Action("changes_applied"),
-    ..CommandSpec::declare::<TaskIdInput>(&["apply"], "Apply a task's changes to the original work tree")
-};
-pub const DISCARD: CommandSpec = CommandSpec {
-    shape: Shape::Action("worktree_discarded"),
-    danger: Danger::Destructive,
-    idempotent: true,
-    ..CommandSpec::declare::<Discard>(&["discard"], "Remove a task's worktree and its changes")
-};
 pub const WATCH: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     open_ended: true,

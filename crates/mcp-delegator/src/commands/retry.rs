@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
-use delegator_engine::Engine;
+use delegator_engine::{Engine, Reviewed};
 use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,6 +22,7 @@ use crate::commands::inputs::{
 };
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
+use crate::commands::review;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
@@ -157,9 +158,16 @@ fn retry_local(
     if let Some(mode) = input.mode {
         record.insert("mode".to_owned(), mode.name().into());
     }
+    let reviewed = review::reviewed(task);
+    if let Some(reviewed) = &reviewed {
+        record.insert(review::REVIEWS.to_owned(), reviewed.as_str().into());
+    }
     let request = TaskRequest {
         preview: input.mode.is_none() && stored.mode == RunMode::Preview,
         thread: task.resumed_thread.clone(),
+        reviews: reviewed.map(Reviewed::Task),
+        // The new task follows no other one, but it needs the same report.
+        report_of: task.follows.as_ref().map(|follows| follows.task.clone()),
         resume: task
             .resumed_thread
             .as_deref()

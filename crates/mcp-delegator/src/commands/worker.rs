@@ -105,8 +105,10 @@ fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> 
     let database = database_from(context, &input.database)?;
     let slots = input.slots.try_into().unwrap_or(usize::MAX);
     // Tasks of the fleet must wait neither for each other nor for other tasks of this machine.
-    let engine =
-        engine(context)?.with_max_concurrent(context.config.settings.max_concurrent.saturating_add(slots));
+    // Their submitters are notified where they submitted them.
+    let engine = engine(context)?
+        .with_max_concurrent(context.config.settings.max_concurrent.saturating_add(slots))
+        .with_notifications(None);
     let workspace_dir = match &input.workspace {
         Some(dir) => context.process.current_dir.join(dir),
         None => default_workspace(&engine),

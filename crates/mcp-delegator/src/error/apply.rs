@@ -1,9 +1,9 @@
 //! Converts errors of applying a diff into [`AppError`]: error code, context for programs and a suggestion.
 
-use delegator_engine::{ApplyError, Conflict, GitError, display_path};
+use delegator_engine::{ApplyError, Conflict, GitError, HunkRange, display_path};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode};
 
@@ -12,11 +12,35 @@ use crate::error::{AppError, ErrorCode};
 pub struct ConflictContext {
     pub path: String,
     pub reason: String,
+    /// The hunks of the diff that do not apply; absent if the whole file is in conflict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub hunks: Vec<HunkContext>,
+}
+
+/// The lines of a hunk before and after the change, as the diff numbers them.
+#[derive(Debug, Serialize)]
+pub struct HunkContext {
+    pub old_start: u64,
+    pub old_lines: u64,
+    pub new_start: u64,
+    pub new_lines: u64,
+}
+
+impl HunkContext {
+    fn of(hunk: &HunkRange) -> HunkContext {
+        let HunkRange { old_start, old_lines, new_start, new_lines } = *hunk;
+        HunkContext { old_start, old_lines, new_start, new_lines }
+    }
 }
 
 impl ConflictContext {
     pub fn of(conflict: &Conflict) -> ConflictContext {
-        ConflictContext { path: display_path(&conflict.path), reason: conflict.reason.to_string() }
+        ConflictContext {
+            path: display_path(&conflict.path),
+            reason: conflict.explanation(),
+            hunks: conflict.hunks.iter().map(HunkContext::of).collect(),
+        }
     }
 }
 
@@ -44,6 +68,8 @@ pub(super) fn apply_error(error: ApplyError, message: String) -> AppError {
         ApplyError::IndexLocked { .. } | ApplyError::Busy { .. } => {
             AppError::new(ErrorCode::LockHeld, message)
         }
+        ApplyError::CannotCommit { .. } => AppError::new(ErrorCode::WrongState, message)
+            .suggest("Apply the changes without {input:commit}, and commit them yourself."),
         ApplyError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
         ApplyError::Incomplete { point, .. } => {
             AppError::new(ErrorCode::IoError, message).context("undo_point", point)

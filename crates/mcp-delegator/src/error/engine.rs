@@ -6,12 +6,15 @@
 use std::path::Path;
 
 use delegator_domain::agents::DEFAULT_AGENT;
-use delegator_domain::task::{Mode, State, TaskId, TaskIdPrefix, TaskLocation};
-use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, Unavailable, VariableAccess};
+use delegator_domain::task::{GroupId, Mode, State, TaskId, TaskIdPrefix, TaskLocation};
+use delegator_engine::{
+    DirectoryProblem, EngineError, FileProblem, NoDiff, PlanError, Unavailable, VariableAccess,
+};
 use delegator_registry::RegistryError;
 
 use crate::error::apply::apply_error;
 use crate::error::conversation::conversation_error;
+use crate::error::isolation::isolation_error;
 use crate::error::os_limits::os_limit_error;
 use crate::error::providers::provider_error;
 use crate::error::restore::{overlap_error, restore_error};
@@ -40,14 +43,14 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::NoTaskHere { .. } => no_task_here(message),
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
+        EngineError::UnknownGroup { given } => unknown_group(message, given),
+        EngineError::GroupGiven { group, tasks } => group_given(message, &group, &tasks),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
         EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
         EngineError::AlreadyEnded { task, state } => already_ended(message, state, &task),
         EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
-        EngineError::ReservedDirectory { input, .. } => {
-            blocked(message, "Choose a directory that contains only the project.").context("field", input)
-        }
+        EngineError::ReservedDirectory { input, .. } => reserved_directory(message, input),
         EngineError::VariableNotAllowed { agent, name, right } => {
             refused(variable_not_allowed("env_allow_list", &agent, &name, right))
         }
@@ -66,6 +69,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         }
         EngineError::UnusableFile { input, path, problem } => refused(file_problem(input, &path, &problem)),
         EngineError::NoRestorePoint { task, .. } => no_restore_point(message, &task),
+        EngineError::NoDiff { task, reason } => no_diff(message, &task, &reason),
         EngineError::RestorePointNotFound { task, .. } => no_restore_point(message, &task)
             .suggest("Give a directory of the task's repository as {input:working_dir}."),
         EngineError::RestoreOverlap { overlaps } => overlap_error(&overlaps),
@@ -76,13 +80,12 @@ fn convert(error: EngineError, message: String) -> AppError {
             restore_error(source, message)
         }
         EngineError::Apply(error) => apply_error(error, message),
+        EngineError::Isolation(error) => isolation_error(error, message),
         EngineError::NotImportable { .. } => not_importable(message),
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
         EngineError::Plan(error) => plan_error(message, &error),
-        EngineError::Launch { .. } | EngineError::Randomness { .. } => {
-            AppError::new(ErrorCode::Internal, message)
-        }
+        EngineError::Launch { .. } | EngineError::Randomness { .. } => internal(message),
         EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
         EngineError::Provider { provider, task, source } => {
             provider_error(message, provider, task.as_ref(), source)
@@ -97,12 +100,32 @@ fn blocked(message: String, suggestion: &str) -> AppError {
     AppError::new(ErrorCode::PolicyBlocked, message).suggest(suggestion)
 }
 
+fn reserved_directory(message: String, input: &str) -> AppError {
+    blocked(message, "Choose a directory that contains only the project.").context("field", input)
+}
+
+fn internal(message: String) -> AppError {
+    AppError::new(ErrorCode::Internal, message)
+}
+
 fn already_ended(message: String, state: State, task: &TaskId) -> AppError {
     state_error(ErrorCode::WrongState, message, state, "task_id", task)
 }
 
 fn no_restore_point(message: String, task: &TaskId) -> AppError {
     AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
+}
+
+fn no_diff(message: String, task: &TaskId, reason: &NoDiff) -> AppError {
+    let code = match reason {
+        NoDiff::NotInGit { .. } => ErrorCode::Unsupported,
+        NoDiff::NoRestorePoint { .. } | NoDiff::PointDeleted | NoDiff::NoEndState => ErrorCode::NotFound,
+        NoDiff::Unreadable { .. } => ErrorCode::WrongState,
+    };
+    AppError::new(code, message).context("task_id", task.as_str()).suggest(Suggestion::with_call(
+        "Run {call} to see the files that it changed.",
+        NextCall::new(&["local", "results"]).with("task_id", task.as_str()),
+    ))
 }
 
 fn reserved_state_dir(message: String, agent: &str) -> AppError {
@@ -186,11 +209,23 @@ fn invalid_task_id(message: String, given: String) -> AppError {
     )
 }
 
-fn ambiguous_task(message: String, candidates: &[TaskId]) -> AppError {
-    let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
+fn ambiguous_task(message: String, candidates: &[String]) -> AppError {
     AppError::new(ErrorCode::InvalidId, message)
+        .context("candidates", candidates)
+        .suggest(format!("Give more characters of the id: {}.", candidates.join(", ")))
+}
+
+fn unknown_group(message: String, given: String) -> AppError {
+    let status = Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"]));
+    AppError::new(ErrorCode::TaskNotFound, message).context("task_id", given).suggest(status)
+}
+
+fn group_given(message: String, group: &GroupId, tasks: &[TaskId]) -> AppError {
+    let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+    AppError::new(ErrorCode::InvalidId, message)
+        .context("task_id", group.as_str())
         .context("candidates", names.as_slice())
-        .suggest(format!("Give more characters of the id: {}.", names.join(", ")))
+        .suggest(format!("Name one of its attempts: {}.", names.join(", ")))
 }
 
 /// `task_key` is the context key of the task whose state prevents the call.

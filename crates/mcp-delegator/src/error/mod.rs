@@ -11,6 +11,7 @@ pub mod environments;
 pub mod error_code;
 pub mod exit_code;
 pub mod fleet;
+mod isolation;
 mod os_limits;
 pub mod panic;
 mod providers;

@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use delegator_domain::similar_names;
 use delegator_domain::task::TaskIdPrefix;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 use crate::input::path::locate;
@@ -374,8 +374,8 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
             [only] if property.is_command || property.is_names => {
                 parse_json(only, '[').unwrap_or_else(|| only.as_str().into())
             }
-            [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
-            several => json!(several),
+            [only] => parse_json(only, '[').unwrap_or_else(|| split_at_commas(property, &texts)),
+            _ => split_at_commas(property, &texts),
         }),
         PropertyType::Pairs => parse_pairs(property, &texts),
         _ if texts.len() > 1 => Err(problem("is given more than once")),
@@ -388,8 +388,17 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
             Ok(texts[0].parse::<i64>().map_or_else(|_| texts[0].clone().into(), Value::from))
         }
         PropertyType::Object => parse_object(property, &texts[0]),
+        PropertyType::Text if property.is_follower => {
+            Ok(parse_json(&texts[0], '{').unwrap_or_else(|| texts[0].as_str().into()))
+        }
         PropertyType::Text => Ok(texts[0].clone().into()),
     }
+}
+
+/// The values of a list. An empty one stays: the validator refuses it.
+fn split_at_commas(property: &Property, texts: &[String]) -> Value {
+    let separator = |letter: char| property.is_comma_separated && letter == ',';
+    texts.iter().flat_map(|text| text.split(separator)).collect()
 }
 
 fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {

@@ -6,6 +6,8 @@
 
 pub mod agent_selection;
 pub mod argv;
+pub mod attempts;
+pub mod chain;
 pub mod globals;
 pub mod guess;
 pub mod help;

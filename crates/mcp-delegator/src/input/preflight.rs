@@ -21,12 +21,19 @@ use crate::error::engine::{
 };
 use crate::error::{ErrorCode, Problem};
 use crate::input::agent_selection::{agent_names, select_agent};
+use crate::input::attempts::{attempt_inputs, problem_of_attempt};
+use crate::input::chain::followers;
 use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
-    problems.extend(selected_agent_problems(input, context, DEFAULT_AGENT));
+    for (number, attempt) in attempt_inputs(input).iter().enumerate() {
+        let found = selected_agent_problems(attempt, context, DEFAULT_AGENT).into_iter();
+        let found: Vec<Problem> = found.map(|problem| problem_of_attempt(problem, input, number)).collect();
+        problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
+    }
+    problems.extend(follower_problems(input, context));
     if input.get("working_dir").is_none() {
         let roots = &context.config.settings.allowed_roots;
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
@@ -47,6 +54,26 @@ pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> 
     let mut problems = agent_problems_in(input, context, None);
     if input.get("agent").is_some_and(|agent| !agent.is_null()) {
         problems.extend(selected_agent_problems(input, context, DEFAULT_AGENT));
+    }
+    problems.extend(follower_problems(input, context));
+    problems
+}
+
+/// What the agents of the followers cannot do, and modes above the limit. What a follower takes over unchanged is
+/// reported once, for the task itself.
+fn follower_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for follower in followers(input) {
+        let within =
+            |problem: Problem| Problem { field: format!("{}.{}", follower.field, problem.field), ..problem };
+        let is_given = |name: &str| follower.given.get(name).is_some_and(|value| !value.is_null());
+        if is_given("mode") {
+            problems.extend(mode_problem(&follower.input, context.config).map(within));
+        }
+        if is_given("agent") {
+            let found = selected_agent_problems(&follower.input, context, DEFAULT_AGENT);
+            problems.extend(found.into_iter().map(within));
+        }
     }
     problems
 }
@@ -113,7 +140,6 @@ fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &Conf
     let takes_messages = capabilities.messages != MessageSupport::None;
     let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
     let unsupported = unsupported.chain((!takes_messages).then_some("live"));
-    let unsupported = unsupported.chain((!capabilities.can_report_at_limits()).then_some("salvage"));
     let mut problems: Vec<Problem> =
         unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.

@@ -216,7 +216,6 @@ fn file_arg(property: &Property) -> Arg {
         .value_hint(ValueHint::FilePath)
         .action(ArgAction::Append)
         .value_parser(LenientParser::text())
-        .hide(property.unavailable)
 }
 
 /// clap id of `--stdin`, which gives a property.
@@ -283,8 +282,7 @@ fn flag_arg(property: &Property) -> Arg {
         .help(help_text(property))
         .action(ArgAction::Append)
         .value_parser(value_parser(property))
-        .value_hint(value_hint(property))
-        .hide(property.unavailable);
+        .value_hint(value_hint(property));
     match property.kind {
         PropertyType::Flag => arg
             .num_args(0..=1)
@@ -306,6 +304,7 @@ fn value_name(property: &Property) -> &'static str {
         name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
         name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
         _ if property.is_command => "COMMAND",
+        _ if property.is_follower => "TEXT|JSON",
         _ => "VALUE",
     }
 }

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 
 use crate::commands::cloud::environment_template::{self, Template};
 use crate::commands::context::Context;
+use crate::commands::diff::find_diff;
 use crate::commands::local::tasks::engine;
 use crate::commands::schema::{SCHEMA_URI, find_schema};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::shown_diff::shorten;
 use crate::output::data::status::RunningTask;
 use crate::output::data::task::TaskResult;
 use crate::output::values::UtcTime;
@@ -18,10 +20,14 @@ use crate::spec::Category;
 const TEMPLATE: &str = "codex://environment-template/";
 const TASK: &str = "codex://task/";
 const EVENTS: &str = "/events";
+const DIFF: &str = "/diff";
+const DIFF_TYPE: &str = "text/x-diff";
 /// Tasks in the resource list.
 const MAX_LISTED_TASKS: u32 = 50;
 /// The last bytes of the events of a task that are returned.
 const MAX_EVENT_BYTES: usize = 1 << 20;
+/// A longer diff is shortened; its files share the space.
+const MAX_DIFF_BYTES: usize = 1 << 20;
 
 pub fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, about: &str, kind: &str| {
@@ -47,6 +53,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
             "The events of a task's agent, one per line",
             "application/x-ndjson",
         ),
+        template("codex://task/{id}/diff", "task_diff", "What a task changed, as a unified diff", DIFF_TYPE),
     ]
 }
 
@@ -108,6 +115,12 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         let stored = String::from_utf8_lossy(last_lines(&stored));
         let text: String = stored.split_inclusive('\n').map(without_repeated_keys).collect();
         return Ok(contents(uri, "application/x-ndjson", text));
+    }
+    if let Some(id) = path.strip_suffix(DIFF) {
+        let task = engine.task(&engine.resolve(id)?)?;
+        let diff = find_diff(context, &engine, &task, 1)?;
+        let text = String::from_utf8_lossy(&diff.text).into_owned();
+        return Ok(contents(uri, DIFF_TYPE, shorten(&text, MAX_DIFF_BYTES).unwrap_or(text)));
     }
     let task = engine.task(&engine.resolve(path)?)?;
     let files = engine.files(&task.id)?;

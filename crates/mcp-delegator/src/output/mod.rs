@@ -11,6 +11,7 @@ pub mod documents;
 pub mod envelopes;
 pub mod fields;
 pub mod outcome;
+pub mod pager;
 pub mod presentation;
 pub mod printer;
 pub mod screen;

@@ -256,6 +256,8 @@ pub struct CommandOutput {
     pub completion: Completion,
     /// The text in the command's own format, for commands that have one.
     pub raw: Option<String>,
+    /// On a terminal, that text is shown in the user's pager.
+    pub is_paged: bool,
     /// Facts about the output: `meta` of every envelope.
     pub facts: Map<String, Value>,
     pub warnings: Vec<Warning>,
@@ -281,6 +283,7 @@ impl CommandOutput {
         CommandOutput {
             completion,
             raw: None,
+            is_paged: false,
             facts: Map::new(),
             warnings: Vec::new(),
             page: None,

@@ -19,6 +19,7 @@ use crate::output::envelopes::{
     answer_schema, cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
 };
 use crate::output::outcome::{Completion, Outcome};
+use crate::output::pager::Pager;
 use crate::output::printer;
 use crate::output::screen::ItemFormat;
 use crate::output::values::{escape_terminal_controls, json_text};
@@ -46,6 +47,8 @@ pub struct Presentation {
     remark_style: TextStyle,
     /// The format of the lines on stderr.
     log_format: LogFormat,
+    /// `None` unless a person reads stdout.
+    pager: Option<Pager>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,7 @@ impl Presentation {
             body_style: text_style(process, globals.color, process.stdout_is_terminal),
             remark_style: text_style(process, globals.color, process.stderr_is_terminal),
             log_format: globals.log_format,
+            pager: Pager::find(process).filter(|_| globals.output.is_none()),
         }
     }
 
@@ -127,6 +131,7 @@ impl Presentation {
             body_style: TextStyle::default(),
             remark_style: TextStyle::default(),
             log_format: LogFormat::Text,
+            pager: None,
         }
     }
 
@@ -150,6 +155,17 @@ impl Presentation {
                 ItemFormat::Collected
             }
         }
+    }
+
+    /// Whether the output has the command's own format.
+    pub fn is_raw(&self) -> bool {
+        let rendering = self.file.as_ref().map_or(self.screen, |(_, rendering)| *rendering);
+        rendering.representation == Representation::Raw
+    }
+
+    /// The pager in which this outcome is shown.
+    pub fn pager_for(&self, outcome: &Outcome) -> Option<&Pager> {
+        self.pager.as_ref().filter(|_| outcome.output.is_paged && self.is_raw())
     }
 
     /// Whether stdout is a terminal and the output goes there.

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
+use crate::output::pager::Pager;
 use crate::spec::formats::LogFormat;
 
 /// Result of a write.
@@ -108,6 +109,20 @@ impl Printer {
         match state.lines.take().filter(|lines| lines.file.is_none()) {
             Some(lines) => self.write_final(lines, text).map(|(written, _)| written),
             None => write_whole(&mut io::stdout().lock(), self.redacted_line(text).as_bytes()),
+        }
+    }
+
+    /// Shows the final text in a pager, or prints it if the pager cannot be run. Until the pager ends, a signal prints
+    /// nothing and does not end the process, because the pager handles the keys.
+    pub fn print_final_paged(&self, text: &str, pager: &Pager) -> io::Result<WriteResult> {
+        let mut state = self.lock_state();
+        if std::mem::replace(&mut state.finished, true) {
+            return Ok(WriteResult::AlreadyFinished);
+        }
+        let text = self.redacted_line(text);
+        match text.is_empty() || pager.show(&text)? {
+            true => Ok(WriteResult::Complete),
+            false => write_whole(&mut io::stdout().lock(), text.as_bytes()),
         }
     }
 

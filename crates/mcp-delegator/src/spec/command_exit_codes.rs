@@ -96,7 +96,7 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
     if inputs.properties.iter().any(|property| property.command_line_only) {
         codes.push(ErrorCode::PolicyBlocked);
     }
-    if !spec.is_available() || inputs.properties.iter().any(|property| property.unavailable) {
+    if !spec.is_available() {
         codes.push(ErrorCode::Unsupported);
     }
     if spec.is_available() {

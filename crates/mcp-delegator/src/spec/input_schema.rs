@@ -17,8 +17,8 @@
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
 //! | `x-names` | one name, or a list of names in order of preference |
-//! | `x-comma-separated` | several pairs may be given in one flag, separated by commas; no value contains one |
-//! | `x-unbuilt` | declared, but not available in this version |
+//! | `x-follower` | a task text, or an object that describes a task |
+//! | `x-comma-separated` | several pairs or list entries may be given in one flag, separated by commas; no value contains one |
 //! | `x-consent` | the user's consent on the command line; a tool call has no such input |
 //! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
 
@@ -73,15 +73,16 @@ pub struct Property {
     /// The list input that takes the values if several are given by position.
     pub several: Option<String>,
     pub advanced: bool,
-    pub unavailable: bool,
     pub command_line_only: bool,
     /// The user's consent on the command line; a tool call has no such input.
     pub is_consent: bool,
     /// A command: one string for a shell, or a list of a program and its arguments.
     pub is_command: bool,
-    /// Pairs that may be given in one flag, separated by commas.
     /// One name, or a list of names.
     pub is_names: bool,
+    /// A task text, or an object that describes a task.
+    pub is_follower: bool,
+    /// Pairs or list entries that may be given in one flag, separated by commas.
     pub is_comma_separated: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
@@ -262,12 +263,11 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
             .is_some_and(|v| v == Value::Bool(true))
     };
     let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
-    let (advanced, unavailable, is_command) =
-        (marker("x-advanced"), marker("x-unbuilt"), marker("x-command"));
+    let (advanced, is_command) = (marker("x-advanced"), marker("x-command"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
     let (is_comma_separated, is_names) = (marker("x-comma-separated"), marker("x-names"));
-    let has_stdin_flag = marker("x-stdin-flag");
+    let (has_stdin_flag, is_follower) = (marker("x-stdin-flag"), marker("x-follower"));
     let mut text = |key: &str| {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
@@ -287,12 +287,12 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         is_path,
         several,
         advanced,
-        unavailable,
         command_line_only,
         is_consent,
         is_command,
         is_comma_separated,
         is_names,
+        is_follower,
         shows_length,
         schema,
     }

@@ -54,7 +54,7 @@ fn description(spec: &CommandSpec) -> String {
 }
 
 fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
-    let is_offered = |property: &&Property| !property.unavailable && property.is_accepted_on(Surface::Server);
+    let is_offered = |property: &&Property| property.is_accepted_on(Surface::Server);
     let offered = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = offered()
         .filter(|property| !property.advanced)
@@ -155,12 +155,12 @@ fn options_description(advanced: &[&Property]) -> String {
             .filter(|property| kinds.contains(&property.kind))
             .map(|property| option_entry(property))
             .collect();
-        (!keys.is_empty()).then(|| format!("{label}{}", keys.join(", ")))
+        (!keys.is_empty()).then(|| format!("{label}{}", keys.join(",")))
     };
     let groups = [
         group("", &[PropertyType::Text, PropertyType::Integer]),
-        group(&format!("bools, {DEFAULT_FALSE}: "), &[PropertyType::Flag]),
-        group("string lists: ", &[PropertyType::List]),
+        group("false: ", &[PropertyType::Flag]),
+        group("lists: ", &[PropertyType::List]),
         group("objects: ", &[PropertyType::Pairs, PropertyType::Object]),
     ];
     groups.into_iter().flatten().collect::<Vec<_>>().join("; ")

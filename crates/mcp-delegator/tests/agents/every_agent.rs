@@ -49,7 +49,7 @@ fn a_task_is_reported(kind: AgentKind) {
 const KEYS: [(&str, &str); 5] = [
     (
         "",
-        "agent_exit_code artifacts final_message git metadata restore_point sandbox state summary task_id working_dir",
+        "agent_exit_code artifacts diff_command final_message git metadata restore_point sandbox state summary task_id working_dir",
     ),
     ("/metadata", "containment duration error_context file_operations task_status thread_info"),
     (

@@ -18,5 +18,6 @@ mod endings;
 mod every_agent;
 mod live_world;
 mod sandboxes;
+mod worktrees;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

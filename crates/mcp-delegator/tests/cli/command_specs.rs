@@ -134,9 +134,7 @@ fn tool_properties_are_the_flags_of_the_command() {
             schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert!(offered.remove("format"), "{}", spec.name());
         let inputs = spec.inputs();
-        let is_built =
-            |property: &&Property| !property.unavailable && property.is_accepted_on(Surface::Server);
-        let built = inputs.properties.iter().filter(is_built);
+        let served = inputs.properties.iter().filter(|property| property.is_accepted_on(Surface::Server));
         if offered.remove("options") {
             let listed = schema["properties"]["options"]["description"].as_str().unwrap();
             let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -144,8 +142,8 @@ fn tool_properties_are_the_flags_of_the_command() {
             let rare = inputs.properties.iter().filter(|property| property.advanced);
             offered.extend(rare.map(|p| p.name.clone()).filter(|name| tokens.contains(name.as_str())));
         }
-        let built: BTreeSet<String> = built.map(|property| property.name.clone()).collect();
-        assert_eq!(offered, built, "{}", spec.name());
+        let served: BTreeSet<String> = served.map(|property| property.name.clone()).collect();
+        assert_eq!(offered, served, "{}", spec.name());
     }
 }
 
@@ -261,7 +259,7 @@ fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
             "(T-(local|cloud)-)?[0-9a-hjkmnp-tv-z]{4,10}".prop_map(String::from).boxed()
         }
         "thread_id" => "[0-9a-z][0-9a-z-]{0,30}".boxed(),
-        "model" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
+        "model" | "models" | "agents" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
         "profile" | "reasoning_effort" => "[a-z0-9]([.]?[a-z0-9-]){0,20}".boxed(),
         "env_allow_list" => "[A-Z_][A-Z0-9_]{0,12}".boxed(),
         "repo_url" => "https://github\\.com/[a-z]{1,8}/[a-z.-]{1,8}".boxed(),

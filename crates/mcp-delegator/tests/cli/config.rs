@@ -145,34 +145,6 @@ fn serve_prints_errors_on_stderr_only() {
 }
 
 #[test]
-fn a_setting_that_is_not_built_is_named_in_a_warning_and_in_config_show() {
-    let world = world().config("[notify]\ncommand = ['notify-send']\n");
-    for args in [&["config", "show"][..], &["local", "status"], &["local", "results", "T-local-none"]] {
-        let warnings = world.run(args).json()["warnings"].to_string();
-        assert_eq!(warnings.matches("W_CONFIG_005").count(), 1, "{args:?}: {warnings}");
-        assert!(warnings.contains("config.toml:2: `notify.command` is not built"), "{args:?}: {warnings}");
-    }
-    assert_eq!(setting(&world, "notify.command")["is_built"], false);
-    assert_eq!(setting(&world, "max_mode")["is_built"], true);
-    let text = world.run(["config", "show", "notify.command", "--format", "human"]);
-    assert!(text.stdout.contains("not built") && text.stderr.contains("has no effect"), "{text:?}");
-}
-
-/// A flag or input that is not built is refused, not ignored.
-#[test]
-fn an_input_that_is_not_built_is_refused_by_name() {
-    for flag in
-        [&["--isolation", "worktree"][..], &["--carry-dirty"], &["--on-success", "x"], &["--on-failure", "x"]]
-    {
-        let run = world().run(["local", "exec", "x"].iter().chain(flag));
-        let answer = run.json();
-        assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("UNSUPPORTED")), "{answer}");
-        let name = flag[0].trim_start_matches('-').replace('-', "_");
-        assert!(answer["error"]["message"].as_str().unwrap().starts_with(&name), "{answer}");
-    }
-}
-
-#[test]
 fn a_project_file_can_only_lower_limits() {
     let world = world();
     world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 60\n");

@@ -103,14 +103,12 @@ fn everything_that_a_task_needs_is_tried() {
 
 #[test]
 fn a_broken_configuration_is_a_problem_with_its_place_and_fix() {
-    let world = world().config("max_concurrent = 'zero'\nworktree_quota_bytes = 5000000\n");
+    let world = world().config("max_concurrent = 'zero'\n");
     let run = world.run(["doctor"]);
     assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
     let broken = check(&run, "configuration");
     assert!(broken["message"].as_str().unwrap().contains("config.toml:1:18: max_concurrent"), "{broken}");
     assert!(broken["suggestion"].as_str().unwrap().contains("a whole number from 1 to"), "{broken}");
-    let checks = data(&run)["checks"].to_string();
-    assert!(checks.contains("`worktree_quota_bytes` is not built"), "{checks}");
     assert_eq!(check(&run, "server")["status"], "problem", "it does not start with this configuration");
 }
 

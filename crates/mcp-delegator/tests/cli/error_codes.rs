@@ -74,7 +74,7 @@ fn invalid_call(code: ErrorCode) -> Option<Provocation> {
             let world = World::new(PROGRAM).variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
             Call(world.run(["local", "status"]))
         }
-        ErrorCode::Unsupported => call(&["local", "exec", "x", "--isolation", "worktree"]),
+        ErrorCode::Unsupported => call(&["dashboard"]),
         ErrorCode::NotFound => call(&["config", "show", "no-such-key"]),
         ErrorCode::TaskNotFound => call(&["local", "results", UNKNOWN_TASK]),
         ErrorCode::PolicyBlocked => call(&["local", "exec", "x", "--mode", "danger-full-access"]),

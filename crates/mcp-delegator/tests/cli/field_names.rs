@@ -30,7 +30,7 @@ const BOOLEANS: [(&str, &str); 14] = [
     ("wait_expired", SPECIFICATION),
 ];
 
-const INTEGERS: [(&str, &str); 33] = [
+const INTEGERS: [(&str, &str); 39] = [
     ("cleaned", TOOL),
     ("column", TOOL),
     ("completed_steps", TOOL),
@@ -66,6 +66,12 @@ const INTEGERS: [(&str, &str); 33] = [
     ("total_operations", STANDARD),
     ("total_steps", TOOL),
     ("bytes", SPECIFICATION),
+    ("attempt", SPECIFICATION),
+    ("old_start", SPECIFICATION),
+    ("old_lines", SPECIFICATION),
+    ("new_start", SPECIFICATION),
+    ("new_lines", SPECIFICATION),
+    ("recommended_attempt", SPECIFICATION),
 ];
 
 const UNITS: [&str; 9] =

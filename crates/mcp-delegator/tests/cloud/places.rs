@@ -104,6 +104,7 @@ fn common_fields(data: &Value) -> BTreeSet<&str> {
     // These are facts that not every task has: an exit code, a thread and a restore point of a local one, a diff of a cloud one.
     let optional = [
         "diff",
+        "diff_command",
         "remote",
         "environment",
         "restore_point",

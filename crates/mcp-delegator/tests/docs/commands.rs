@@ -35,19 +35,21 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
         "serve" if args.contains("--http") => Ending::Signal,
         "serve" => Ending::StdinCloses,
         "worker" => Ending::WithWorld,
-        "answer" | "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo" | "diff"
-        | "doctor" | "env" | "events" | "exec" | "fleet" | "help" | "import" | "init" | "local" | "logs"
-        | "man" | "manifest" | "queue" | "restore" | "results" | "resume" | "retry" | "run" | "schema"
-        | "send" | "setup" | "status" | "version" | "wait" => Ending::Exits,
+        "answer" | "apply" | "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo"
+        | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet" | "help" | "import"
+        | "init" | "local" | "logs" | "man" | "manifest" | "notify" | "queue" | "restore" | "results"
+        | "resume" | "retry" | "review" | "run" | "schema" | "send" | "setup" | "status" | "version"
+        | "wait" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }
 
 /// The exit code that a comment such as `# exit 14` states, otherwise 0. `doctor` and `init` tell the truth about this world:
-/// its agent has no sandbox, and there is no terminal for questions.
+/// its agent has no sandbox, there is no terminal for questions, and no notification is configured.
 fn expected_exit(command: &str) -> i32 {
     match command.split_once("mcp-delegator ").map_or("", |(_, args)| args) {
         args if args.starts_with("doctor") || args.starts_with("init --dry-run") => return 4,
+        args if args.starts_with("notify --test") || args.starts_with("notify --retry") => return 4,
         args if args.starts_with("init") => return 2,
         _ => {}
     }

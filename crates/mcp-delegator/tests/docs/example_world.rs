@@ -22,6 +22,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 /// How the pages write the id of a task.
 pub(crate) const TASK_ID: &str = "T-local-…";
 pub(crate) const CLOUD_TASK_ID: &str = "T-cloud-…";
+const GROUP_ID: &str = "G-local-…";
 /// The address of the pages. The tests use a free port instead.
 const ADDRESS: &str = "127.0.0.1:7777";
 
@@ -29,6 +30,8 @@ pub(crate) struct ExampleWorld {
     pub(crate) stage: Stage,
     /// A finished task that wrote a file, or the task of `chat`; present if an example names a task.
     task_id: Option<String>,
+    /// A finished group of attempts; present if an example names one.
+    group_id: Option<String>,
     /// A running task whose agent takes messages and has asked a question; present if an example talks to one.
     chat: Option<Chat>,
     /// A finished cloud task that changed the same file; present if an example names one.
@@ -73,11 +76,9 @@ impl ExampleWorld {
         };
         let chat = commands.iter().any(talks).then(|| Chat::start(&stage, &config));
         let names_task = commands.iter().any(|command| command.contains(TASK_ID));
-        let finished_task = (names_task && chat.is_none()).then(|| {
-            let id = stage.exec(&["--mode", "workspace-write"]);
-            assert_eq!(stage.wait(&id)["data"]["state"], "completed");
-            id
-        });
+        let finished_task = (names_task && chat.is_none()).then(|| finished_task(&stage, commands));
+        let names_group = commands.iter().any(|command| command.contains(GROUP_ID));
+        let group_id = names_group.then(|| finished_group(&stage));
         let is_about_cloud = commands
             .iter()
             .any(|command| command.contains("cloud submit") || command.contains(CLOUD_TASK_ID));
@@ -98,7 +99,7 @@ impl ExampleWorld {
         });
         let task_id = chat.as_ref().map(|chat| chat.task_id.clone()).or(finished_task);
         let workers = RefCell::default();
-        let world = ExampleWorld { stage, task_id, chat, cloud_task_id, fleet, workers };
+        let world = ExampleWorld { stage, task_id, group_id, chat, cloud_task_id, fleet, workers };
         commands.iter().for_each(|command| world.prepare_files(command));
         world
     }
@@ -106,7 +107,8 @@ impl ExampleWorld {
     /// The command with real values instead of placeholders.
     pub(crate) fn fill_in(&self, command: &str) -> String {
         let command = command.replace(ADDRESS, "127.0.0.1:0");
-        let ids = [(TASK_ID, &self.task_id), (CLOUD_TASK_ID, &self.cloud_task_id)];
+        let ids =
+            [(TASK_ID, &self.task_id), (GROUP_ID, &self.group_id), (CLOUD_TASK_ID, &self.cloud_task_id)];
         ids.into_iter().fold(command, |command, (placeholder, id)| match id {
             Some(id) => command.replace(placeholder, id),
             None => command,
@@ -174,6 +176,24 @@ impl ExampleWorld {
             }
         }
     }
+}
+
+/// A task that wrote a file: in a worktree, if a command takes the changes of one.
+fn finished_task(stage: &Stage, commands: &[&String]) -> String {
+    let takes_worktree = |command: &&String| {
+        command.contains("mcp-delegator apply ") || command.contains("mcp-delegator discard ")
+    };
+    let isolation = if commands.iter().any(takes_worktree) { "worktree" } else { "none" };
+    let id = stage.exec(&["--mode", "workspace-write", "--isolation", isolation]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    id
+}
+
+fn finished_group(stage: &Stage) -> String {
+    let args = ["local", "exec", "x", "--mode", "workspace-write", "--attempts", "2"];
+    let id = stage.run_json(&args)["data"]["group_id"].as_str().unwrap().to_owned();
+    stage.wait(&id);
+    id
 }
 
 /// A task of an agent that reads messages until it is cancelled, with an open question.

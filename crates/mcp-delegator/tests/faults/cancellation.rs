@@ -54,6 +54,10 @@ fn submission(stage: &Stage, text: &str) -> Submission {
         allow_parallel_writes: true,
         nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
         idempotency: None,
+        isolation: delegator_engine::Isolation::None,
+        reviews: None,
+        report_of: None,
+        followers: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod diff;
 mod restore_reports;
 
 use std::path::PathBuf;

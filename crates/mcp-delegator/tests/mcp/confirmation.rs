@@ -215,7 +215,6 @@ fn an_invalid_call_is_refused_without_a_question() {
             ("hard_timeout_sec", json!(0), "INVALID_VALUE"),
             ("mode", json!("danger-full-access"), "POLICY_BLOCKED"),
             ("working_dir", json!("/nonexistent"), "INVALID_VALUE"),
-            ("isolation", json!("worktree"), "UNSUPPORTED"),
         ] {
             let mut wrong = writing_call();
             wrong[input] = value;

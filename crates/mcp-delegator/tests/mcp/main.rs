@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod attempts;
 mod batches;
 mod blocking_calls;
 mod client;

@@ -193,7 +193,7 @@ fn a_run_over_its_budget_shows_thread_and_progress() {
         successful_turn(&[json!({"command": {"run": "true"}}), json!({"wait_for_file": "go"})]),
     );
     let mut client = Client::connect(&stage, V2025_06);
-    let run = json!({"task": "x", "call_budget_sec": 1});
+    let run = json!({"task": "x", "call_budget_sec": 3});
     let response = client.envelope("_codex_local_run", run.clone());
     let data = &response["data"];
     assert!(data["thread_id"].is_string() && data["elapsed_seconds"].is_u64(), "{response}");

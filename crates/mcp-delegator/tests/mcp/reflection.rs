@@ -112,7 +112,7 @@ fn help_entries(text: &str) -> (String, BTreeMap<String, String>) {
 fn manifest_and_help_state_the_same_inputs() {
     let stage = quick_stage();
     let commands = manifest(&stage);
-    assert_eq!(commands.len(), 57);
+    assert_eq!(commands.len(), 59);
     for command in &commands {
         let name = command["name"].as_str().unwrap();
         let path = words(&command["path"]);
@@ -120,10 +120,9 @@ fn manifest_and_help_state_the_same_inputs() {
         let help = help["data"]["text"].as_str().unwrap();
         let (usage, entries) = help_entries(help);
         let schema = &command["input_schema"];
-        let (unavailable, positional) =
-            (words(&command["unavailable_inputs"]), words(&command["positional"]));
+        let positional = words(&command["positional"]);
         for (input, declared) in schema["properties"].as_object().unwrap() {
-            if ["format", "options"].contains(&input.as_str()) || unavailable.contains(&input.as_str()) {
+            if ["format", "options"].contains(&input.as_str()) {
                 continue;
             }
             let flag = format!("--{}", input.replace('_', "-"));
@@ -210,9 +209,8 @@ fn manifest_and_tool_list_state_the_same_inputs() {
         let schema = stage.run_json(&["schema", name, "--json"])["data"]["input"].clone();
         let offered = &tool["inputSchema"];
         assert_eq!(schema["required"], offered["required"], "{name}");
-        let unavailable = words(&command["unavailable_inputs"]);
         for (input, declared) in schema["properties"].as_object().unwrap() {
-            if input == "options" || unavailable.contains(&input.as_str()) {
+            if input == "options" {
                 continue;
             }
             let mut expected = Facts::of_schema(declared);
@@ -313,33 +311,19 @@ fn each_surface_offers_the_formats_that_it_takes() {
 }
 
 #[test]
-fn an_unavailable_input_may_have_its_default_value() {
+fn an_explicit_default_is_the_same_input() {
     let stage = quick_stage();
     let mut client = Client::connect(&stage, V2025_11);
-    let commands = manifest(&stage);
-    let exec = commands.iter().find(|command| command["name"] == "local.exec").unwrap();
-    let properties = exec["input_schema"]["properties"].as_object().unwrap();
-    let unavailable = words(&exec["unavailable_inputs"]);
-    assert!(unavailable.contains(&"isolation") && unavailable.contains(&"carry_dirty"), "{unavailable:?}");
     let plain = json!({"task": "do it", "idempotency_key": "a"});
     let mut with_defaults = plain.clone();
-    let defaults = unavailable.iter().filter(|name| properties[**name].get("default").is_some());
-    for name in defaults {
-        with_defaults[*name] = properties[*name]["default"].clone();
+    for (name, value) in [("isolation", json!("none")), ("carry_dirty", json!(false)), ("attempts", json!(1))]
+    {
+        with_defaults[name] = value;
     }
-    assert_eq!(with_defaults["isolation"], "none", "{with_defaults}");
-    let first = client.envelope("_codex_local_exec", plain.clone());
+    let first = client.envelope("_codex_local_exec", plain);
     let second = client.envelope("_codex_local_exec", with_defaults);
     assert_eq!(second["data"]["task_id"], first["data"]["task_id"], "{second}");
     assert_eq!(second["meta"]["replayed"], true, "the same input");
-    for (name, value) in
-        [("isolation", json!("worktree")), ("carry_dirty", json!(true)), ("attempts", json!(2))]
-    {
-        let mut other = plain.clone();
-        other[name] = value;
-        let refused = client.envelope("_codex_local_exec", other);
-        assert_eq!(refused["error"]["code"], "UNSUPPORTED", "{name}: {refused}");
-    }
     let accepted = stage.world.run(["local", "exec", "do it", "--carry-dirty=false", "--isolation", "none"]);
     assert_eq!(accepted.exit, Some(0), "{accepted:?}");
 }
@@ -423,7 +407,7 @@ fn a_list_that_exceeds_the_size_limit_has_a_cursor_to_the_rest() {
     };
     let (pages, commands) = follow_cursors(&mut client, "_codex_manifest", "commands");
     let expected = names(&manifest(&stage), "name");
-    assert_eq!((names(&commands, "name"), expected.len()), (expected, 57));
+    assert_eq!((names(&commands, "name"), expected.len()), (expected, 59));
     assert!(pages > 1, "the manifest fits into one response");
     let (pages, found) = follow_cursors(&mut client, "_codex_cloud_list_environments", "environments");
     assert_eq!(names(&found, "id"), environments.keys().cloned().collect::<Vec<_>>());

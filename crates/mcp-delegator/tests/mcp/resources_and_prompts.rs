@@ -50,6 +50,7 @@ fn schemas_and_tasks_can_be_listed_and_read() {
             "codex://schema/v3.6/{name}/v1",
             "codex://task/{id}",
             "codex://task/{id}/events",
+            "codex://task/{id}/diff",
             "codex://environment-template/{name}",
         ] {
             assert!(uri_templates.contains(&uri), "{uri_templates:?}");
@@ -89,6 +90,28 @@ fn resources_are_redacted() {
     for uri in [format!("codex://task/{id}"), format!("codex://task/{id}/events")] {
         let contents = read(&mut client, &uri);
         assert!(!contents.to_string().contains("s3cr3t-value"), "{contents}");
+    }
+}
+
+#[test]
+fn the_diff_of_a_task_is_a_resource_and_a_tool() {
+    let steps = [json!({"write_file": {"path": "key.txt", "text": "s3cr3t-value-4711\nplain\n"}})];
+    let stage =
+        Stage::with_script(PROGRAM, successful_turn(&steps)).variable("DEPLOY_TOKEN", "s3cr3t-value-4711");
+    let git = stage.world.run_as(std::path::Path::new("/usr/bin/git"), ["init", "--quiet"]);
+    assert_eq!(git.exit, Some(0), "{git:?}");
+    let id = stage.exec(&["--mode", "workspace-write"]);
+    stage.wait(&id);
+    let mut client = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
+    let resource = read(&mut client, &format!("codex://task/{id}/diff"));
+    let text = resource["text"].as_str().unwrap();
+    assert_eq!(resource["mimeType"], "text/x-diff");
+    assert!(text.contains("+++ b/key.txt") && text.contains("+plain") && !text.contains("s3cr3t"), "{text}");
+    for (format, expected) in [("json", "\"+plain\""), ("markdown", "+plain")] {
+        let params = json!({"name": "_codex_diff", "arguments": {"task_id": id, "path": ["key.txt"], "format": format}});
+        let answer = result(client.request("tools/call", params));
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(expected) && !text.contains("s3cr3t"), "{text}");
     }
 }
 

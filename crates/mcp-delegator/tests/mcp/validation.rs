@@ -37,7 +37,7 @@ fn environment_problems_are_reported_with_the_input_problems() {
     let refused = client.envelope(
         EXEC,
         json!({
-            "tsk": "x", "isolation": "worktree", "mode": "danger-full-access", "hard_timeout_sec": 0,
+            "tsk": "x", "mode": "danger-full-access", "hard_timeout_sec": 0,
             "working_dir": "/nonexistent/dir", "options": {
                 "add_dirs": ["/nonexistent/too", "here", "/"], "images": [image, "/nonexistent.png"],
             },
@@ -53,7 +53,6 @@ fn environment_problems_are_reported_with_the_input_problems() {
             "hard_timeout_sec INVALID_VALUE",
             "images.0 INVALID_VALUE",
             "images.1 INVALID_VALUE",
-            "isolation UNSUPPORTED",
             "mode POLICY_BLOCKED",
             "task MISSING_ARGUMENT",
             "tsk UNKNOWN_FLAG",
@@ -61,7 +60,7 @@ fn environment_problems_are_reported_with_the_input_problems() {
         ],
         "{refused}"
     );
-    for field in ["working_dir", "add_dirs.0", "add_dirs.1", "images.0", "images.1", "isolation", "mode"] {
+    for field in ["working_dir", "add_dirs.0", "add_dirs.1", "images.0", "images.1", "mode"] {
         let (problem, suggestion) = problem_text(&refused, field);
         assert!(!problem.is_empty() && !suggestion.is_empty(), "{field}: {problem} / {suggestion}");
     }
@@ -103,7 +102,6 @@ fn a_single_problem_keeps_its_code_and_names_its_input() {
         (json!({"working_dir": "/nonexistent/dir"}), "working_dir INVALID_VALUE", "VALIDATION"),
         (json!({"add_dirs": ["/nonexistent"]}), "add_dirs.0 INVALID_VALUE", "VALIDATION"),
         (json!({"mode": "danger-full-access"}), "mode POLICY_BLOCKED", "VALIDATION"),
-        (json!({"isolation": "worktree"}), "isolation UNSUPPORTED", "UNSUPPORTED"),
     ] {
         let mut arguments = input.clone();
         arguments["task"] = json!("x");

@@ -17,8 +17,16 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
     let args = match spec.path {
         ["local", "run" | "exec"] => vec!["do it"],
         ["local", "resume"] => vec!["go on", "--task-id", ID],
-        ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
-        ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] | ["diff"] | ["answer"] => vec![ID],
+        ["local", "status"] | ["cleanup-registry"] | ["queue", _] | ["notify"] => vec![],
+        ["local", _]
+        | ["logs"]
+        | ["retry"]
+        | ["cancel"]
+        | ["events", _]
+        | ["diff"]
+        | ["answer"]
+        | ["review"] => vec![ID],
+        ["apply"] | ["discard"] => vec![ID],
         ["send"] => vec![ID, "go on"],
         ["cloud", "submit"] => vec!["do it", "--env-id", "env_site"],
         ["cloud", "status"] => vec![],

@@ -210,3 +210,26 @@ fn dropping_the_restore_points_of_a_removed_task_deletes_their_record() {
     assert!(!has_restore_point(&stage, &id));
     assert_eq!(stage.registry().count_restore_points().unwrap(), 0);
 }
+
+#[test]
+fn what_there_is_of_an_interrupted_worktree_is_removed_with_its_task() {
+    let (stage, _) = stage_after_task(true);
+    stage.run_json(&["queue", "pause"]);
+    let isolated = ["--mode", "workspace-write", "--isolation", "worktree", "--carry-dirty"];
+    let id = stage.exec(&isolated);
+    let worktree = stage.run_json(&["status", &id])["data"]["worktree"].as_str().unwrap().to_owned();
+    // As if the supervisor had been killed before the files were complete.
+    git(
+        &stage,
+        &["worktree", "add", "--quiet", "--no-checkout", "-b", &format!("delegator/{id}"), &worktree],
+    );
+    std::fs::write(PathBuf::from(&worktree).join("half"), "").unwrap();
+    stage.run_json(&["cancel", &id]);
+
+    let cleaned = clean_hours_later(&stage, 3, &[]);
+    assert_eq!(cleaned["old_tasks"]["deleted"], 2, "{cleaned}");
+    assert_eq!(git(&stage, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&stage, &["branch", "--list", "delegator/*"]), "");
+    let directory = PathBuf::from(&worktree).parent().unwrap().to_owned();
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
+}

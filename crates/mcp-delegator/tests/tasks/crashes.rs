@@ -6,25 +6,31 @@
 
 #![cfg(debug_assertions)]
 
+mod chains;
+mod conversations;
+mod notifications;
 mod user_files;
+mod worktrees;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use delegator_domain::crash::CrashPoint;
-use delegator_domain::question::QuestionNumber;
 use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
     Filter, Finish, ImportedSession, LockAttempt, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
 };
+use delegator_testkit::answers;
 use delegator_testkit::cloud_script::{DIFF, ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::program::{World, read_text};
-use delegator_testkit::{answers, asking_agent};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use self::conversations::{crash_with_a_message, crash_with_a_question};
+use self::notifications::crash_while_delivering;
 use self::user_files::{crash_during_restore, crash_enclosing_supervisor, crash_writing_supervisor};
+use self::worktrees::crash_while_applying;
 use crate::scripted::{self, agent_starts, processes_with_environment, supervisors, wait_until};
 
 /// How a crash point is reached.
@@ -36,6 +42,8 @@ enum Scenario {
     Supervise,
     /// The supervisor crashes when its task ends and another one waits.
     FinishWithQueuedTask,
+    /// The process that delivers notifications crashes.
+    Notify,
     /// The process that sends a message, or the supervisor that delivers it, crashes.
     Message,
     /// The process that answers a question, or the supervisor that asks it, crashes.
@@ -55,6 +63,8 @@ enum Scenario {
     SetAside,
     /// A restore crashes before its first change.
     Restore,
+    /// The process that applies the changes of a worktree crashes.
+    ApplyWorktree,
     /// The process that submits a cloud task, or queries its provider, crashes.
     Cloud,
     /// The supervisor of a task that may write crashes before it starts the agent, or after the agent ended.
@@ -79,6 +89,7 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         }
         At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Scenario::FinishWithQueuedTask,
         At::RetentionTurnTaken | At::RetentionClockNoted => Scenario::FinishWithQueuedTask,
+        At::NotificationBegun | At::NotificationSettled => Scenario::Notify,
         At::MessageWritten | At::MessageQueued => Scenario::Message,
         At::MessageDelivered | At::MessageSettled => Scenario::Message,
         At::AnswerWritten | At::AnswerRecorded => Scenario::Question,
@@ -95,6 +106,7 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         At::ImportFilled | At::ImportCommitted => Scenario::Import,
         At::DatabaseAside | At::DatabaseReplaced => Scenario::SetAside,
         At::UndoNoted => Scenario::Restore,
+        At::WorktreeDiffStored | At::WorktreeFilesRemoved | At::WorktreeRecorded => Scenario::ApplyWorktree,
         At::RemoteAccepted | At::RemoteReported => Scenario::Cloud,
         At::TemporaryDirCreated => Scenario::SuperviseEnclosed,
         At::RestorePointCreated | At::RestorePointsNoted | At::EndStateStored => Scenario::SuperviseWriter,
@@ -205,6 +217,7 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             let id = stage.exec();
             stage.crash(&name, &["local", "cancel", &id]);
         }
+        Scenario::Notify => crash_while_delivering(stage, &name, point),
         Scenario::Message => crash_with_a_message(stage, &name, point),
         Scenario::Question => crash_with_a_question(stage, &name, point),
         Scenario::Rescue => crash_during_rescue(stage, &name),
@@ -219,86 +232,11 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             crash_while_setting_aside(stage, &name, point);
         }
         Scenario::Restore => crash_during_restore(stage, &name),
+        Scenario::ApplyWorktree => crash_while_applying(stage, &name),
         Scenario::Cloud => crash_with_a_cloud_task(stage, &name, point),
         Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name, point),
         Scenario::SuperviseEnclosed => crash_enclosing_supervisor(stage, &name),
     }
-}
-
-/// Configures the agent `chat`, which takes messages and answers each after the file `go` exists.
-fn configure_chat(stage: &Stage) {
-    let script = r#"echo "$DELEGATOR_TASK" >> "$HOME/../starts"
-while read -r line; do
-  while [ ! -e go ]; do sleep 0.05; done
-  printf '{"type":"agent_message","content":"ok"}\n{"type":"idle"}\n'
-done"#;
-    stage.world.write("bin/chat", script);
-    let config = format!(
-        "[agents.chat]\nprotocol = \"idle-jsonl\"\ncommand = [\"/bin/sh\", \"{}\"]\nunsandboxed = true\n",
-        stage.root.join("bin/chat").display()
-    );
-    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
-}
-
-/// A message is stored or not; one that was marked as delivered is not delivered again.
-fn crash_with_a_message(stage: &mut Stage, name: &str, point: CrashPoint) {
-    configure_chat(stage);
-    let exec = ["local", "exec", "do it", "--agent", "chat", "--skip-git-repo-check"];
-    let is_sender = matches!(point, CrashPoint::MessageWritten | CrashPoint::MessageQueued);
-    let (id, expected) = match is_sender {
-        true => {
-            let response = stage.run_json(&exec);
-            let id = stage.acknowledge(&response);
-            stage.crash(name, &["send", &id, "a message"]);
-            (id, if point == CrashPoint::MessageQueued { vec!["accepted"] } else { Vec::new() })
-        }
-        false => {
-            let output = stage.run_with_crash_point(name, &exec);
-            let id = stage.acknowledge(&serde_json::from_slice(&output.stdout).unwrap());
-            stage.run_json(&["send", &id, "a message"]);
-            (id, vec![if point == CrashPoint::MessageSettled { "accepted" } else { "unknown" }])
-        }
-    };
-    stage.release_agent();
-    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
-    assert_eq!(waited["data"]["state"], if is_sender { "completed" } else { "failed" }, "{name}: {waited}");
-    let messages = waited["data"]["messages"]["items"].as_array().cloned().unwrap_or_default();
-    let states: Vec<&Value> = messages.iter().map(|message| &message["state"]).collect();
-    assert_eq!(states, expected, "{name}: {waited}");
-    let task = stage.state_dir().task(&id.parse().unwrap());
-    assert!(!task.path().join("messages").exists(), "{name}: a text is left");
-}
-
-/// A supervisor that crashes leaves no question open. An answer is recorded or not; if not, another one can be given.
-fn crash_with_a_question(stage: &mut Stage, name: &str, point: CrashPoint) {
-    asking_agent::install(&stage.world, &asking_agent::permission_request());
-    let exec = [&["local", "exec", "do it"], asking_agent::TASK_ARGS.as_slice()].concat();
-    let question =
-        |stage: &Stage, id: &str| stage.registry().question(&id.parse().unwrap(), QuestionNumber(1)).unwrap();
-    if matches!(point, CrashPoint::QuestionAsked | CrashPoint::QuestionClosed) {
-        // The question expires at once.
-        let mut command = stage.command_with_crash_point(name, &exec);
-        let output = command.env("MCP_DELEGATOR_ANSWER_TIMEOUT_SEC", "1").output().unwrap();
-        let id = stage.acknowledge(&serde_json::from_slice(&output.stdout).unwrap());
-        let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
-        assert_eq!(waited["data"]["state"], "failed", "{name}: {waited}");
-        let state = question(stage, &id).unwrap().state.name();
-        let expected = if point == CrashPoint::QuestionClosed { "expired" } else { "withdrawn" };
-        assert_eq!(state, expected, "{name}");
-        return;
-    }
-    let response = stage.run_json(&exec);
-    let id = stage.acknowledge(&response);
-    wait_until("the agent asks", || question(stage, &id).is_some());
-    stage.crash(name, &["answer", &id, "allow_once"]);
-    let second = stage.run_json(&["answer", &id, "reject_once", "--question", "1"]);
-    let is_recorded = point == CrashPoint::AnswerRecorded;
-    assert_eq!(second["ok"], !is_recorded, "{name}: {second}");
-    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
-    assert_eq!(waited["data"]["state"], "completed", "{name}: {waited}");
-    let response = read_text(&stage.world.project().join("answer.json"));
-    let expected = if is_recorded { "allow" } else { "deny" };
-    assert!(response.contains(&format!("\"behavior\":\"{expected}\"")), "{name}: {response}");
 }
 
 fn crash_during_rescue(stage: &mut Stage, name: &str) {
@@ -554,6 +492,11 @@ fn a_crash_neither_loses_nor_repeats_a_message_or_an_answer() {
 }
 
 #[test]
+fn a_crash_loses_no_notification_and_repeats_none_that_was_delivered() {
+    run_scenarios(&[Scenario::Notify]);
+}
+
+#[test]
 fn a_crash_during_cleanup_pause_or_import_is_recovered() {
     run_scenarios(&[
         Scenario::CleanOldTasks,
@@ -570,7 +513,7 @@ fn a_crash_neither_loses_nor_repeats_a_cloud_task() {
 
 #[test]
 fn a_crash_around_restore_points_loses_neither_files_nor_points() {
-    run_scenarios(&[Scenario::SuperviseWriter, Scenario::Restore]);
+    run_scenarios(&[Scenario::SuperviseWriter, Scenario::Restore, Scenario::ApplyWorktree]);
 }
 
 #[test]

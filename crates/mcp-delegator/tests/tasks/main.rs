@@ -5,8 +5,10 @@
 
 mod agent_environment;
 mod agent_fallback;
+mod attempts;
 mod batches;
 mod budgets;
+mod chains;
 mod concurrent_servers;
 mod crashes;
 mod enclosure;
@@ -14,6 +16,7 @@ mod events;
 mod evidence;
 mod idle_agents;
 mod lifecycle;
+mod notifications;
 mod plain_agents;
 mod project_limits;
 mod questions;
@@ -28,5 +31,6 @@ mod supervisors;
 mod test_results;
 mod usage_and_estimates;
 mod verify;
+mod worktrees;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

@@ -56,7 +56,15 @@ pub(crate) fn supervisors(root: &Path) -> Vec<i32> {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains("\0supervise\0T-local-")
     };
-    ours.into_iter().filter(is_supervisor).collect()
+    let found: Vec<i32> = ours.into_iter().filter(is_supervisor).collect();
+    // A child of a supervisor has its command line until it executes the agent.
+    let is_child = |pid: &i32| parent(*pid).is_some_and(|parent| found.contains(&parent));
+    found.iter().copied().filter(|pid| !is_child(pid)).collect()
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
 /// Waits for a condition; panics after a minute.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, display_path, restore_command,
+    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Engine, display_path, restore_command,
 };
+use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +21,7 @@ use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
 use crate::output::documents::document::{Block, Document, plural, rows, scalar};
-use crate::output::outcome::CommandOutput;
+use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -52,9 +53,32 @@ pub struct AppliedDiff {
     pub conflicts: Vec<ConflictContext>,
     #[serde(flatten)]
     pub omissions: OmissionsData,
+    /// The commit with the changes, if one was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The branch that was created instead of changing the work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_worktree_removed: Option<bool>,
+    /// Of an attempt: its group, and what became of the other attempts.
+    #[serde(flatten)]
+    pub group: Option<AppliedAttempt>,
     /// The command that shows how to revert this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_command: Option<String>,
+}
+
+/// The attempt of a group that was, or would be, applied.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AppliedAttempt {
+    pub group_id: String,
+    pub attempt: u8,
+    /// Why this attempt, if it was not named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommendation_reason: Option<String>,
+    /// The other attempts whose worktrees were removed; their diffs are stored.
+    pub discarded_task_ids: Vec<String>,
 }
 
 /// A file that was, or would be, changed; relative to the top of the work tree.
@@ -82,8 +106,9 @@ impl ChangedFile {
     }
 }
 
-const APPLY_PLANNED: &str = "apply_planned";
-const NOTHING_TO_APPLY: &str = "nothing_to_apply";
+pub const BRANCH_CREATED: &str = "branch_created";
+pub const APPLY_PLANNED: &str = "apply_planned";
+pub const NOTHING_TO_APPLY: &str = "nothing_to_apply";
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Merges three-way: your own changes of other lines stay. If one file has a conflict, nothing is changed and \
@@ -119,49 +144,74 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let task = engine.task(&resolve_task(&engine, &input.task.task_id)?)?;
     if task.remote.is_none() {
-        let message = "A task of this machine has changed its directory itself; there is nothing to apply.";
-        return Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()));
+        let message = "A task of this machine is not applied by this command.";
+        return Err(AppError::new(ErrorCode::Unsupported, message)
+            .context("task_id", task.id.as_str())
+            .suggest("Run 'mcp-delegator apply' for a task in a worktree; another one has changed its directory itself."));
     }
-    let task = ended(task)?;
-    let (diff, omissions) = stored_diff(&engine, &task, input.attempt.attempt)?;
+    apply_remote(context, &engine, &ended(task)?, (input.attempt.number(), input.working_dir, input.dry_run))
+}
+
+/// Applies an attempt of an ended cloud task to the work tree of a directory.
+pub fn apply_remote(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    (attempt, working_dir, dry_run): (u8, Option<PathBuf>, bool),
+) -> Result<CommandOutput, AppError> {
+    let (diff, omissions) = stored_diff(engine, task, attempt)?;
     if let (true, Some(warning)) = (diff.is_empty(), omission_warnings(&omissions).first()) {
         let message = format!("There is nothing to apply: {}.", warning.message);
         return Err(AppError::new(ErrorCode::WrongState, message).context("task_id", task.id.as_str()));
     }
-    let given = context.process.current_dir.join(input.working_dir.clone().unwrap_or_default());
-    let roots = &context.config.settings.allowed_roots;
-    let directory = delegator_engine::resolve_allowed_dir(&given, roots).map_err(|problem| {
-        AppError::from_problems(vec![directory_problem("working_dir", &given, &problem)])
-    })?;
-    let applied = engine.apply_diff((&task.id, &diff), (&directory, &variables(context)), input.dry_run)?;
-    Ok(output(&task.id, (&applied, &omissions), input.dry_run))
+    let directory = given_directory(context, working_dir.unwrap_or_default())?;
+    let applied = engine.apply_diff((&task.id, &diff), (&directory, &variables(context)), dry_run)?;
+    Ok(AppliedDiff::of(&task.id, &applied, &omissions, dry_run).into_output(omission_warnings(&omissions)))
 }
 
-fn output(
-    id: &TaskId,
-    (applied, omissions): (&DiffApplication, &DiffOmissions),
-    dry_run: bool,
-) -> CommandOutput {
-    let report = &applied.report;
-    let data = AppliedDiff {
-        task_id: id.to_string(),
-        dry_run,
-        is_applied: applied.point.is_some(),
-        summary: summary(applied, dry_run),
-        files: report.files.iter().map(ChangedFile::of).collect(),
-        already_applied_files: report.already_applied.iter().map(|path| display_path(path)).collect(),
-        conflicts: report.conflicts.iter().map(ConflictContext::of).collect(),
-        omissions: OmissionsData::of(omissions),
-        restore_command: applied.point.as_ref().map(|_| restore_command(id)),
-    };
-    let shape = match (dry_run, applied.point.is_some()) {
-        (true, _) => Some(Shape::Action(APPLY_PLANNED)),
-        (false, false) => Some(Shape::Action(NOTHING_TO_APPLY)),
-        (false, true) => None,
-    };
-    let message = Some(data.summary.clone());
-    let warnings = omission_warnings(omissions);
-    CommandOutput { message, shape, warnings, ..CommandOutput::done(data).fact("dry_run", dry_run) }
+/// A directory that the caller names, relative to the current one.
+pub fn given_directory(context: &Context<'_>, given: PathBuf) -> Result<PathBuf, AppError> {
+    let given = context.process.current_dir.join(given);
+    let roots = &context.config.settings.allowed_roots;
+    delegator_engine::resolve_allowed_dir(&given, roots)
+        .map_err(|problem| AppError::from_problems(vec![directory_problem("working_dir", &given, &problem)]))
+}
+
+impl AppliedDiff {
+    pub fn of(
+        id: &TaskId,
+        applied: &DiffApplication,
+        omissions: &DiffOmissions,
+        dry_run: bool,
+    ) -> AppliedDiff {
+        let report = &applied.report;
+        AppliedDiff {
+            task_id: id.to_string(),
+            dry_run,
+            is_applied: applied.point.is_some(),
+            summary: summary(applied, dry_run),
+            files: report.files.iter().map(ChangedFile::of).collect(),
+            already_applied_files: report.already_applied.iter().map(|path| display_path(path)).collect(),
+            conflicts: report.conflicts.iter().map(ConflictContext::of).collect(),
+            omissions: OmissionsData::of(omissions),
+            commit: applied.commit.clone(),
+            branch: None,
+            is_worktree_removed: None,
+            group: None,
+            restore_command: applied.point.as_ref().map(|_| restore_command(id)),
+        }
+    }
+
+    pub fn into_output(self, warnings: Vec<Warning>) -> CommandOutput {
+        let shape = match (self.dry_run, self.is_applied) {
+            _ if self.branch.is_some() => Some(Shape::Action(BRANCH_CREATED)),
+            (true, _) => Some(Shape::Action(APPLY_PLANNED)),
+            (false, false) => Some(Shape::Action(NOTHING_TO_APPLY)),
+            (false, true) => None,
+        };
+        let (message, dry_run) = (Some(self.summary.clone()), self.dry_run);
+        CommandOutput { message, shape, warnings, ..CommandOutput::done(self).fact("dry_run", dry_run) }
+    }
 }
 
 fn summary(applied: &DiffApplication, dry_run: bool) -> String {
@@ -174,11 +224,22 @@ fn summary(applied: &DiffApplication, dry_run: bool) -> String {
     }
 }
 
-fn describe(data: &Value) -> Document {
+pub fn describe(data: &Value) -> Document {
     let mut document = Document::titled(scalar(&data["summary"]));
     let files = rows(&data["files"], &["change", "path"]);
     if !files.is_empty() {
         document = document.block(Block::Table { columns: vec!["change", "file"], rows: files });
+    }
+    if data["group_id"].is_string() {
+        let reason = data["recommendation_reason"].as_str();
+        let reason = reason.map(|reason| format!(", because {reason}")).unwrap_or_default();
+        let text = format!("Attempt {} of {}{reason}.", scalar(&data["attempt"]), scalar(&data["group_id"]));
+        document = document.block(Block::Text(text));
+        let discarded: Vec<String> =
+            data["discarded_task_ids"].as_array().into_iter().flatten().map(scalar).collect();
+        if !discarded.is_empty() {
+            document = document.block(Block::Text(format!("Discarded: {}.", discarded.join(", "))));
+        }
     }
     let conflicts = rows(&data["conflicts"], &["path", "reason"]);
     if !conflicts.is_empty() {

@@ -7,8 +7,9 @@ pub mod list_environments;
 pub mod status;
 pub mod submit;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
+use serde_json::Value;
 
 use delegator_engine::{DiffOmissions, Engine};
 use delegator_registry::Task;
@@ -16,19 +17,22 @@ use delegator_registry::Task;
 use crate::commands::{Command, local};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::diff_omissions::too_large_message;
+use crate::spec::input_schema::schema_of;
 use crate::spec::{CommandSpec, Toolset};
 
 /// Which of the solutions of a task to take.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct AttemptInput {
-    /// Attempt, if the task has several
-    #[serde(default = "first")]
+    /// Attempt, if there are several (default: the first of a cloud task, the recommended one of a group)
     #[schemars(range(min = 1, max = 4))]
-    pub attempt: u8,
+    pub attempt: Option<u8>,
 }
 
-fn first() -> u8 {
-    1
+impl AttemptInput {
+    /// The attempt of a single task.
+    pub fn number(&self) -> u8 {
+        self.attempt.unwrap_or(1)
+    }
 }
 
 /// The diff of an ended task, and what it does not have. An error if there are changes, but no diff.
@@ -45,11 +49,21 @@ pub fn stored_diff(engine: &Engine, task: &Task, attempt: u8) -> Result<(Vec<u8>
     Ok((engine.remote_diff(task, attempt)?, omissions))
 }
 
+/// The inputs of `local wait` without `chain`: no task follows a cloud task.
+fn wait_inputs() -> Schema {
+    let mut schema = schema_of::<local::wait::Wait>();
+    if let Some(Value::Object(inputs)) = schema.get_mut("properties") {
+        inputs.shift_remove("chain");
+    }
+    schema
+}
+
 const WAIT_SPEC: CommandSpec = CommandSpec {
     path: &["cloud", "wait"],
     about: "Wait until a cloud task ends",
     network: true,
     toolset: Toolset::Cloud,
+    input: wait_inputs,
     ..local::wait::SPEC
 };
 

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
+use crate::commands::local::attempts::AttemptsInputs;
 use crate::commands::local::run::{Run, foreground_output};
 use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::error::AppError;
@@ -56,6 +57,7 @@ pub(super) fn run(
             skip_git_repo_check: true,
             ..AgentInputs::default()
         },
+        attempts: AttemptsInputs::default(),
         call_budget_sec: None,
     };
     let request = TaskRequest::new(&input.submission, &input.agent, Mode::ReadOnly, json!(input));

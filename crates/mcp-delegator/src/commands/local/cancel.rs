@@ -5,17 +5,20 @@
 
 use std::time::Duration;
 
-use delegator_engine::CancelReport;
+use delegator_engine::{CancelReport, EngineError, Target};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use serde_json::{Value, json};
 
+use crate::commands::cancel::{
+    CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest, describe as describe_several,
+};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::tasks::{engine, mark_read, resolve_task};
+use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
@@ -34,8 +37,18 @@ pub struct Cancel {
     pub reason: Option<String>,
 }
 
+/// The data of `cancel`: a task; or the attempts of a group, or the tasks that follow an ended one.
+#[derive(Debug, JsonSchema)]
+pub struct CancelData {
+    #[serde(flatten)]
+    pub task: Option<CancelledTask>,
+    #[serde(flatten)]
+    pub group: Option<CancelledTasks>,
+}
+
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_cancelled"),
+    other_actions: &[TASKS_CANCELLED, NOTHING_TO_CANCEL],
     danger: Danger::Destructive,
     idempotent: true,
     config: ConfigUse::ValidPart,
@@ -47,10 +60,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutWall,
         ErrorCode::Unsupported,
     ],
-    ..CommandSpec::new::<Cancel, CancelledTask>(
-        &["local", "cancel"],
-        "Cancel a task and kill all its processes",
-    )
+    ..CommandSpec::new::<Cancel, CancelData>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
 
 pub const COMMAND: Command =
@@ -58,9 +68,20 @@ pub const COMMAND: Command =
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = resolve_task(&engine, &input.task.task_id)?;
+    let id = match engine.resolve_target(input.task.task_id.as_str())? {
+        Target::Task(id) => id,
+        Target::Group(_) => {
+            return cancel_rest(context, &engine, &input.task.task_id, input.reason.as_deref());
+        }
+    };
     let timeout = max_cancel_time(context);
-    let cancelled = engine.cancel(&id, input.reason.as_deref(), timeout)?;
+    let followers = engine.unfinished_followers(&id)?;
+    let cancelled = match engine.cancel(&id, input.reason.as_deref(), timeout) {
+        Err(EngineError::AlreadyEnded { .. }) if !engine.unfinished_followers(&id)?.is_empty() => {
+            return cancel_rest(context, &engine, &input.task.task_id, input.reason.as_deref());
+        }
+        cancelled => cancelled?,
+    };
     let survivors = survivors(&cancelled);
     let record = engine.files(&id)?.record;
     let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
@@ -70,6 +91,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         state: cancelled.task.state.public_name(),
         previous_state: cancelled.previous.public_name(),
         survivors: survivors.to_vec(),
+        cancelled_followers: followers.iter().map(|task| task.id.to_string()).collect(),
         signals: record.map(|record| record.signals),
         swept: swept
             .map(|swept| Swept { process_count: swept.processes, has_killed_processes: swept.killed }),
@@ -115,6 +137,9 @@ pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
 }
 
 fn describe(data: &Value) -> Document {
+    if data["task_id"].is_null() {
+        return describe_several(data);
+    }
     let swept = data["swept"]["process_count"].as_u64().map(|count| {
         let note =
             if data["swept"]["has_killed_processes"] == true { ", some of them with SIGKILL" } else { "" };
@@ -125,6 +150,7 @@ fn describe(data: &Value) -> Document {
         ("signals sent", scalar(&data["signals"])),
         ("other processes killed", swept.unwrap_or_default()),
         ("still alive", scalar(&data["survivors"])),
+        ("cancelled with it", scalar(&data["cancelled_followers"])),
     ];
     let facts = facts.into_iter().filter(|(_, value)| !matches!(value.as_str(), "" | "-"));
     let facts = facts.map(|(name, value)| (name.to_owned(), value)).collect();

@@ -12,13 +12,16 @@ use delegator_engine::{Engine, SubmitOutcome};
 use serde_json::json;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, check_agent_inputs};
-use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
+use crate::commands::inputs::{self, AgentInputs, SubmissionInputs};
+use crate::commands::local::attempts::{AttemptsInputs, check_inputs, group_of, submit_attempts};
+use crate::commands::local::tasks::{TaskRequest, engine};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
-use crate::output::data::{estimate, task as task_data, warnings};
+use crate::output::data::diff_omissions::not_carried_warning;
+use crate::output::data::group::GroupData;
+use crate::output::data::{chain, estimate, task as task_data, warnings};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
@@ -36,10 +39,8 @@ pub struct Exec {
     pub confirm: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
-    /// Number of agents that attempt the task, each in its own worktree
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 4), extend("x-advanced" = true, "x-unbuilt" = true, "default" = 1))]
-    pub attempts: Option<u8>,
+    #[serde(flatten)]
+    pub attempts: AttemptsInputs,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -49,13 +50,19 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::ConfirmationRequired],
-    check: check_agent_inputs,
+    check: check_inputs,
     confirmation: inputs::command_line_confirmation,
     preflight: agent_problems,
-    examples: &[Example {
-        command: "mcp-delegator exec 'fix the failing test' --mode workspace-write",
-        shows: "the task id; the task runs in the background",
-    }],
+    examples: &[
+        Example {
+            command: "mcp-delegator exec 'fix the failing test' --mode workspace-write",
+            shows: "the task id; the task runs in the background",
+        },
+        Example {
+            command: "mcp-delegator exec 'fix the failing test' --mode workspace-write --attempts 3 --verify 'make test'",
+            shows: "the id of a group of three attempts; results compares them",
+        },
+    ],
     ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };
 
@@ -71,7 +78,7 @@ const THREAD_WAIT: Duration = Duration::from_millis(1500);
 fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let request = TaskRequest::new(&input.submission, &input.agent, input.mode, json!(input));
-    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let submitted = submit_attempts(context, &engine, &request)?;
     accepted_output(&engine, submitted, Capability::Background)
 }
 
@@ -92,6 +99,9 @@ pub fn accepted_output(
     let acknowledgement = ExecutionAck {
         expected_duration: submitted.expected.map(estimate::format_estimate),
         summary: has_ended.then(|| task_data::summary(&task)),
+        worktree: submitted.worktree.as_ref().map(|path| path.display().to_string()),
+        followers: chain::followers(&submitted.followers),
+        group: group_of(&task).map(|group| GroupData::of_tasks(group, &submitted.attempts)),
         ..ExecutionAck::of(&task, capability)
     };
     let mut output = CommandOutput::done(acknowledgement).with_facts(AckFacts {
@@ -106,6 +116,10 @@ pub fn accepted_output(
     if submitted.queue_paused {
         output.warnings.push(warnings::queue_paused());
     }
-    output.message = Some(format!("Task {id} accepted"));
+    output.warnings.extend(not_carried_warning(&submitted.not_carried));
+    output.message = Some(match group_of(&task) {
+        Some(group) => format!("Group {group} of {} attempts accepted", submitted.attempts.len()),
+        None => format!("Task {id} accepted"),
+    });
     Ok(output)
 }

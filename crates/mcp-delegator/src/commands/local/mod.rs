@@ -3,8 +3,10 @@
 pub mod agent_candidates;
 pub mod announced_questions;
 pub mod attach;
+pub mod attempts;
 pub mod cancel;
 pub mod exec;
+pub mod followers;
 pub mod last_task;
 pub mod results;
 pub mod resume;

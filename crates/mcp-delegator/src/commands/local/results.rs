@@ -5,18 +5,21 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use delegator_engine::{Engine, TaskFiles};
+use delegator_domain::task::GroupId;
+use delegator_engine::{Engine, Target, TaskFiles};
 use delegator_registry::{Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{ended, engine, mark_read, resolve_task, task_result};
+use crate::commands::local::attempts::compare;
+use crate::commands::local::tasks::{ended, engine, mark_read, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::events::EventsPage;
-use crate::output::data::task::{ResultFacts, ResultSet, RunTimes};
+use crate::output::data::group::GroupData;
+use crate::output::data::task::{ResultFacts, ResultSet, ResultsData, RunTimes};
 use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::output::values::UtcTime;
@@ -30,10 +33,10 @@ pub struct Results {
     /// Include output; always if failed
     #[serde(default)]
     pub include_output: bool,
-    /// Include last 50 events
+    /// Last 50 events
     #[serde(default)]
     pub include_events: bool,
-    /// Output limit in bytes
+    /// Output limit
     #[serde(default = "super::output_budget")]
     #[schemars(range(min = 1024, max = 1_048_576))]
     pub max_output_bytes: u32,
@@ -46,11 +49,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Wait returns the same; this can add output and events.",
     category: Category::ResultSet,
     shape: Shape::Show("task"),
+    other_shape: Some(Shape::Show("group")),
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor, ErrorCode::NotReady],
-    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show the result of a finished task")
+    ..CommandSpec::new::<Results, ResultsData>(&["local", "results"], "Show the result of a finished task")
 };
 
 pub const COMMAND: Command = Command {
@@ -64,7 +68,11 @@ const MAX_EVENTS: usize = 50;
 
 fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = ended(engine.task(&resolve_task(&engine, &input.task.task_id)?)?)?;
+    let id = match engine.resolve_target(input.task.task_id.as_str())? {
+        Target::Task(id) => id,
+        Target::Group(group) => return group_output(context, &engine, &group),
+    };
+    let task = ended(engine.task(&id)?)?;
     let files = engine.files(&task.id)?;
     let events = events_page(&engine, &task, &files, &input)?;
     let times = RunTimes::of(&task);
@@ -78,6 +86,19 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
     output.warnings.extend(mark_read(&engine, &task.id));
+    Ok(output)
+}
+
+/// The comparison of the attempts of a group.
+fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
+    let compared = compare(context, engine, group)?;
+    let count = compared.attempts.len() as u64;
+    let mut output =
+        CommandOutput::done(GroupData::of_compared(group, &compared)).with_facts(ResultFacts { count });
+    output
+        .warnings
+        .extend(compared.attempts.iter().filter_map(|attempt| mark_read(engine, &attempt.task.id)));
+    output.shape = Some(Shape::Show("group"));
     Ok(output)
 }
 

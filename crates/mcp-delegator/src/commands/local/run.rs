@@ -5,9 +5,9 @@
 //! `confirm`.
 
 use delegator_config::built_in_default;
-use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
+use delegator_domain::task::{FailureKind, GroupId, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, WaitOutcome};
+use delegator_engine::{Engine, EngineError, WaitOutcome};
 use delegator_registry::Task;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -17,19 +17,19 @@ use std::time::Duration;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::local::attempts::{AttemptsInputs, check_inputs, compare, group_of, submit_attempts};
 use crate::commands::local::exec::accepted_output;
-use crate::commands::local::tasks::{
-    TaskRequest, build_submission, engine, first_ended, mark_read, refresh, report_obstacles,
-};
+use crate::commands::local::tasks::{TaskRequest, engine, first_ended, mark_read, refresh, report_obstacles};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
+use crate::output::data::group::GroupData;
 use crate::output::data::progress::Progress;
 use crate::output::data::task::TaskReport;
-use crate::output::data::{error_context, task as task_data, verification, warnings};
+use crate::output::data::{chain, error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
 use crate::spec::{Category, CommandSpec, Example, Shape, Surface, Toolset};
@@ -42,7 +42,7 @@ pub struct Run {
     #[serde(default)]
     #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
-    /// The user agreed to writing; on the command line only for danger-full-access
+    /// The user agreed to writing; CLI: to danger-full-access
     #[serde(default, skip_serializing)]
     #[schemars(extend("default" = false))]
     pub confirm: bool,
@@ -51,6 +51,8 @@ pub struct Run {
     pub is_async: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
+    #[serde(flatten)]
+    pub attempts: AttemptsInputs,
     /// Return after this many seconds, even if the task is still running; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "default" = built_in_default("call_budget_sec")))]
@@ -78,7 +80,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AgentExited,
         ErrorCode::AgentProtocolError,
     ],
-    check: check_agent_inputs,
+    check: check_inputs,
     confirmation,
     preflight: agent_problems,
     examples: &[Example {
@@ -114,12 +116,16 @@ fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
         call_budget: timeout,
         ..TaskRequest::new(&input.submission, &input.agent, input.mode.sandbox(), json!(input))
     };
-    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let submitted = submit_attempts(context, &engine, &request)?;
     if input.is_async {
         return Ok(accepted_output(&engine, submitted, Capability::Background)?.into());
     }
     let id = submitted.task.id;
-    let wait = TaskWait { ids: vec![id.clone()], goal: WaitGoal::All, timeout };
+    let ids = match submitted.attempts.as_slice() {
+        [] => vec![id.clone()],
+        attempts => attempts.iter().map(|task| task.id.clone()).collect(),
+    };
+    let wait = TaskWait { ids, goal: WaitGoal::All, timeout };
     Ok(Started::Waiting(wait, AfterWait::Run { id, replayed: submitted.replayed }))
 }
 
@@ -129,10 +135,43 @@ pub fn after_wait(
     replayed: bool,
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let mut output = foreground_output(context, &engine, first_ended(&refresh(&engine, watched)?)?)?;
+    let watched = refresh(&engine, watched)?;
+    let group = watched.tasks.first().and_then(group_of).cloned();
+    let mut output = match group {
+        Some(group) => group_output(context, &engine, &group)?,
+        None => foreground_output(context, &engine, first_ended(&watched)?)?,
+    };
     if replayed {
         output.facts.insert("replayed".into(), true.into());
     }
+    Ok(output)
+}
+
+/// The output of a group that was waited for: that of the recommended attempt, else of the first, and the comparison.
+fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
+    let tasks = engine.group(group)?;
+    if let Some(task) = tasks.iter().find(|task| !task.state.is_terminal()).cloned() {
+        let data = GroupData::of_tasks(group, &tasks);
+        return waited_output(context, engine, WaitOutcome { task, expired: true }, Some(data));
+    }
+    let compared = compare(context, engine, group)?;
+    let data = GroupData::of_compared(group, &compared);
+    let number = compared.recommendation.attempt;
+    let mut attempts = compared.attempts.into_iter();
+    let first = attempts.next().ok_or_else(|| EngineError::UnknownGroup { given: group.to_string() })?;
+    let mut warnings = Vec::new();
+    let mut chosen = first;
+    for attempt in attempts {
+        let (taken, other) = match Some(attempt.number) == number {
+            true => (attempt, chosen),
+            false => (chosen, attempt),
+        };
+        warnings.extend(mark_read(engine, &other.task.id));
+        chosen = taken;
+    }
+    let waited = WaitOutcome { task: chosen.task, expired: false };
+    let mut output = waited_output(context, engine, waited, Some(data))?;
+    output.warnings.extend(warnings);
     Ok(output)
 }
 
@@ -142,9 +181,20 @@ pub fn foreground_output(
     engine: &Engine,
     waited: WaitOutcome,
 ) -> Result<CommandOutput, AppError> {
+    waited_output(context, engine, waited, None)
+}
+
+fn waited_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    waited: WaitOutcome,
+    group: Option<GroupData>,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
-    let acknowledgement = ExecutionAck::of(&task, Capability::Foreground);
+    let followers = chain::followers(&files.followers);
+    let acknowledgement =
+        ExecutionAck { followers, group, ..ExecutionAck::of(&task, Capability::Foreground) };
     if expired {
         let progress = Some(files.snapshot.as_ref().and_then(Progress::of_snapshot));
         let elapsed_seconds = task_data::elapsed_seconds(&task, Timestamp::now().as_millisecond());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use delegator_domain::task::{State, TaskId, TaskLocation};
+use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
 use delegator_engine::{Engine, LongLog, Overview, OverviewRequest, TaskMessages};
 use delegator_registry::{Filter, StoredQuestion, TaskFile};
 use jiff::Timestamp;
@@ -18,14 +18,17 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::attempts::resolve_tasks;
+use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::conversation::{Conversation, MessagesData};
+use crate::output::data::group::GroupData;
 use crate::output::data::status::{
     CloudTasks, ENDED, EndedTask, ListedTask, QUEUED, QueuedTask, RUNNING, RunningTask, StatusCounts,
     StatusFacts, StatusSnapshot, Unread,
 };
+use crate::output::data::usage::Usage;
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
 use crate::output::values::UtcTime;
@@ -116,6 +119,11 @@ pub struct Scope {
     pub environment: Option<String>,
 }
 
+fn usage(engine: &Engine, wanted: &OverviewRequest, limit: u32) -> Result<Usage, AppError> {
+    let table = engine.usage(wanted, limit.max(MIN_USAGE_ROWS))?;
+    Ok(Usage::of(table.unwrap_or_default(), &engine.worktree_sizes()?))
+}
+
 pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
@@ -127,6 +135,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
     let all_tasks = (context.surface == Surface::CommandLine).then(|| all_tasks(&overview, now_ms));
     let warnings = overview_warnings(&engine, &overview, &wanted, &scope);
+    let groups = listed_groups(&engine, &overview)?;
     let conversations = Conversations { questions: overview.questions, messages: overview.messages };
     let mut tasks = Vec::new();
     for running in overview.running.tasks {
@@ -141,12 +150,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         }
         tasks.push(task);
     }
-    let usage = match input.usage {
-        true => {
-            Some(engine.usage(&wanted, input.filter.limit.max(MIN_USAGE_ROWS))?.unwrap_or_default().into())
-        }
-        false => None,
-    };
+    let usage = if input.usage { Some(usage(&engine, &wanted, input.filter.limit)?) } else { None };
     let queued = overview
         .queued
         .tasks
@@ -164,13 +168,15 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         tasks,
         queue: queued.collect(),
         recently_completed: ended.collect(),
+        groups,
+        worktree: worktree_of_only(&engine, &wanted)?,
         all_tasks,
         not_listed: None,
         usage,
         is_queue_paused: overview.queue_paused && is_local,
         agent_pauses: overview.agent_pauses.iter().filter(|_| is_local).map(Into::into).collect(),
         // The status of one task is only about this task.
-        unread: Unread::of(&overview.unread).filter(|_| wanted.only.is_none()),
+        unread: Unread::of(&overview.unread).filter(|_| wanted.only.is_empty()),
         cloud: CloudTasks::of(overview.cloud),
     };
     let mut output = snapshot_output(now_ms, snapshot);
@@ -216,12 +222,33 @@ fn overview_warnings(
     }
     found.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
     found.extend(overview.running.tasks.iter().flat_map(warnings::of_running_task));
-    let shows_pauses = overview.queued.total > 0 || wanted.only.is_none();
+    let shows_pauses = overview.queued.total > 0 || wanted.only.is_empty();
     if scope.location == TaskLocation::Local && shows_pauses {
         found.extend(overview.queue_paused.then(warnings::queue_paused));
         found.extend(overview.agent_pauses.iter().map(warnings::agent_paused));
     }
     found
+}
+
+/// The groups of the listed tasks, in the order of the lists.
+fn listed_groups(engine: &Engine, overview: &Overview) -> Result<Vec<GroupData>, AppError> {
+    let running = overview.running.tasks.iter().map(|running| &running.task.group);
+    let queued = overview.queued.tasks.iter().map(|queued| &queued.task.group);
+    let ended = overview.ended.tasks.iter().map(|task| &task.group);
+    let mut groups: Vec<&GroupId> = Vec::new();
+    for member in running.chain(queued).chain(ended).flatten() {
+        if !groups.contains(&&member.group) {
+            groups.push(&member.group);
+        }
+    }
+    groups.into_iter().map(|group| Ok(GroupData::of_tasks(group, &engine.recorded_group(group)?))).collect()
+}
+
+/// The worktree of the only requested task.
+fn worktree_of_only(engine: &Engine, wanted: &OverviewRequest) -> Result<Option<String>, AppError> {
+    let [only] = wanted.only.as_slice() else { return Ok(None) };
+    let worktree = engine.worktree_of(&engine.recorded_task(only)?)?;
+    Ok(worktree.map(|worktree| worktree.path.display().to_string()))
 }
 
 /// All listed tasks in one shape, in the order of the lists.
@@ -286,7 +313,7 @@ fn overview_query(
             location: Some(scope.location),
             environment: scope.environment.clone(),
         },
-        only: inputs.task_id.as_ref().map(|given| resolve_task(engine, given)).transpose()?,
+        only: inputs.task_id.as_ref().map_or(Ok(Vec::new()), |given| resolve_tasks(engine, given))?,
         under: context.process.current_dir.display().to_string(),
         running_after,
         queued_after,

@@ -14,9 +14,9 @@ use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Limits,
-    MARKER, Nesting, Providers, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
-    parse_task_marker,
+    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Isolation,
+    Limits, MARKER, Nesting, Notifications, NotifySettings, Providers, Reviewed, Settings, Submission,
+    TaskFiles, Variables, Verify, WaitOutcome, Webhook, WorktreeRequest, WorktreeState, parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -26,6 +26,8 @@ use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
 use crate::commands::local::agent_candidates::locate_agents;
+use crate::commands::local::attempts::resolve_tasks;
+use crate::commands::local::followers::add_followers;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::{running_agent, select_agent};
 use crate::output::data::task as task_data;
@@ -47,8 +49,25 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     Ok(Engine::new(state_dir, "/proc/self/exe")
         .with_max_concurrent(config.max_concurrent)
         .with_retention(retention_ms(config.retention), retention_ms(config.restore_point_retention))
+        .with_notifications(notifications(context))
         .with_connections(context.connections.clone().with_redactor(redactor))
         .with_providers(providers(context)))
+}
+
+/// The notifications of the tasks that this call submits; `None` if no channel is configured.
+pub fn notifications(context: &Context<'_>) -> Option<Notifications> {
+    let config = &context.config.settings;
+    let webhook = config.notify_webhook.as_ref().map(|url| Webhook {
+        url: url.reveal().to_owned(),
+        secret_file: config.notify_webhook_secret_file.clone(),
+    });
+    let settings = NotifySettings::new(
+        config.notify_command.clone(),
+        webhook,
+        config.notify_template.clone(),
+        &context.process.environment,
+    );
+    Some(Notifications { plan: config.notify_plan()?, settings })
 }
 
 /// The providers of cloud environments. Nothing is started or connected before it is needed.
@@ -67,7 +86,7 @@ fn providers(context: &Context<'_>) -> Providers {
 }
 
 /// A request to submit a task, from any command.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TaskRequest<'a> {
     pub submission: &'a inputs::SubmissionInputs,
     pub agent: &'a AgentInputs,
@@ -82,6 +101,10 @@ pub struct TaskRequest<'a> {
     pub program: Option<Agent>,
     /// How long the call waits for the task, if it does.
     pub call_budget: Option<Duration>,
+    /// The task whose changes it reviews.
+    pub reviews: Option<Reviewed>,
+    /// An ended task whose report is added to the prompt.
+    pub report_of: Option<TaskId>,
 }
 
 impl<'a> TaskRequest<'a> {
@@ -102,12 +125,26 @@ impl<'a> TaskRequest<'a> {
             input,
             program: None,
             call_budget: None,
+            reviews: None,
+            report_of: None,
         }
     }
 }
 
-/// Combines inputs, configuration and environment into a submission.
+/// Combines inputs, configuration and environment into a submission of a task and its followers.
 pub fn build_submission(
+    context: &Context<'_>,
+    engine: &Engine,
+    request: TaskRequest<'_>,
+) -> Result<Submission, AppError> {
+    let input = request.input.clone();
+    let mut submission = build_task(context, engine, request)?;
+    add_followers(context, engine, &mut submission, &input)?;
+    Ok(submission)
+}
+
+/// The submission of a task without followers.
+pub fn build_task(
     context: &Context<'_>,
     engine: &Engine,
     request: TaskRequest<'_>,
@@ -126,6 +163,7 @@ pub fn build_submission(
     let may_write = select(context.config)?.iter().any(|agent| may_write(agent, request.mode));
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
+    let isolation = isolation(engine, config, &request, (&working_dir, &variables(context)))?;
     let configured = select(config)?;
     if let (Some(thread), [agent, ..]) = (&request.thread, configured.as_slice()) {
         engine.check_thread(agent, &variables(context), thread)?;
@@ -137,10 +175,7 @@ pub fn build_submission(
         _ => locate_agents(context, engine, configured, &working_dir)?,
     };
     let AgentChoice { agent, passed_variables } = choices.remove(0);
-    let mut input = request.input;
-    if let Some(object) = input.as_object_mut() {
-        object.shift_remove("task");
-    }
+    let input = without_text(request.input);
     let labels = labels(config, &request.submission.labels);
     let settings = Settings {
         budgets: config.settings.budgets(task_caps(request.agent), &labels),
@@ -169,6 +204,49 @@ pub fn build_submission(
         allow_parallel_writes: request.agent.allow_parallel_writes,
         nesting: nesting(context, config),
         idempotency,
+        isolation,
+        reviews: request.reviews,
+        report_of: request.report_of,
+        followers: Vec::new(),
+    })
+}
+
+/// The input as it is stored: the text of the task has a place of its own.
+fn without_text(mut input: Value) -> Value {
+    if let Some(object) = input.as_object_mut() {
+        object.shift_remove("task");
+    }
+    input
+}
+
+/// Where the task works: one that continues or reviews another task in the worktree of that task, if it exists.
+fn isolation(
+    engine: &Engine,
+    config: &Config,
+    request: &TaskRequest<'_>,
+    (working_dir, variables): (&Path, &Variables),
+) -> Result<Isolation, AppError> {
+    let inputs = request.agent;
+    let earlier = match (&request.resume, &request.reviews) {
+        (Some(task), _) => Some(task.clone()),
+        (None, Some(Reviewed::Task(id))) => Some(engine.task(id)?),
+        (None, Some(Reviewed::Predecessor) | None) => None,
+    };
+    let worktree = earlier.map(|task| engine.worktree_of(&task)).transpose()?.flatten();
+    let present = worktree.filter(|worktree| worktree.state == WorktreeState::Present);
+    Ok(match (inputs.isolation, present) {
+        (Some(inputs::Isolation::None), _) | (None, None) => Isolation::None,
+        (_, Some(worktree)) => Isolation::Of(worktree.owner),
+        (Some(inputs::Isolation::Worktree), None) => {
+            engine.enforce_worktree_quota(config.settings.worktree_quota_bytes, variables)?;
+            let repository = config.settings.repository(working_dir);
+            Isolation::New(WorktreeRequest {
+                base: inputs.base.clone(),
+                carry_dirty: inputs.carry_dirty,
+                copy: repository.map(|settings| settings.worktree_copy.clone()).unwrap_or_default(),
+                setup: repository.and_then(|settings| settings.worktree_setup.clone()),
+            })
+        }
     })
 }
 
@@ -301,6 +379,7 @@ fn build_settings(
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
         verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),
         worker_contact: None,
+        worktree: None,
     }
 }
 
@@ -437,14 +516,18 @@ pub fn mark_read(engine: &Engine, id: &TaskId) -> Option<Warning> {
 /// The tasks that a call names: each as given, with its id or the reason why it has none.
 pub type Targets = Vec<(String, Result<TaskId, AppError>)>;
 
-/// Resolves all ids of a call. A task that is named twice counts once.
+/// Resolves all ids of a call, that of a group to those of its attempts. A task that is named twice counts once.
 pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
     let mut targets: Targets = Vec::new();
     for given in given {
-        let resolved = resolve_task(engine, given);
-        let target = resolved.as_ref().map_or(given.as_str(), TaskId::as_str).to_owned();
-        if !targets.iter().any(|(known, _)| *known == target) {
-            targets.push((target, resolved));
+        let found = match resolve_tasks(engine, given) {
+            Ok(ids) => ids.into_iter().map(|id| (id.to_string(), Ok(id))).collect(),
+            Err(error) => vec![(given.as_str().to_owned(), Err(error))],
+        };
+        for target in found {
+            if !targets.iter().any(|(known, _)| *known == target.0) {
+                targets.push(target);
+            }
         }
     }
     targets

@@ -3,7 +3,7 @@
 //! If the time limit passes first, the output has the state `working`; repeating the call continues the wait. The task's
 //! own failure is data, and an error only with `exit_status`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,12 +20,12 @@ use serde_json::json;
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
+use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::status::RECENT_MS;
 use crate::commands::local::tasks::{
-    Targets, engine, first_ended, mark_read, refresh, report_obstacles, resolve_targets, resolve_task,
-    task_result,
+    Targets, engine, first_ended, mark_read, refresh, report_obstacles, resolve_targets, task_result,
 };
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
@@ -34,7 +34,7 @@ use crate::output::data::batch::Batch;
 use crate::output::data::task::{
     EndedItem, RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
 };
-use crate::output::data::{task as task_data, warnings};
+use crate::output::data::{chain, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint, Warning};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
@@ -61,7 +61,7 @@ pub struct Wait {
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Output limit in bytes
+    /// Output limit
     #[serde(default)]
     #[schemars(
         with = "u32",
@@ -69,6 +69,10 @@ pub struct Wait {
         extend("default" = super::output_budget())
     )]
     pub max_output_bytes: Option<u32>,
+    /// Also wait for the tasks that follow in a chain
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub chain: bool,
     /// Return an error if the task did not complete (exit 80, 10 or 130)
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
@@ -119,17 +123,27 @@ const MAX_ENDED: u32 = 100;
 const MORE_ENDED: &str =
     "more tasks with these labels ended within 24 hours; only the last 100 are listed, status lists all";
 
-fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
+fn run(context: &Context<'_>, mut input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let (mut targets, mut has_more_ended) = (Targets::new(), false);
     match &input.task_id {
-        Some(given) => targets.push(resolve_task(&engine, given).map(|id| (id.to_string(), Ok(id)))?),
+        Some(given) => {
+            let ids = resolve_tasks(&engine, given)?;
+            targets.extend(ids.into_iter().map(|id| (id.to_string(), Ok(id))));
+        }
         None if input.labels.is_empty() => targets = resolve_targets(&engine, &input.task_ids),
         None => {
             let awaited = labelled_tasks(&engine, &input.labels, input.until)?;
             targets.extend(awaited.ids.into_iter().map(|id| (id.to_string(), Ok(id))));
             has_more_ended = awaited.has_more_ended;
         }
+    }
+    if input.chain {
+        add_followers(&engine, &mut targets)?;
+    }
+    // The answer is a list, also for one chain or one group.
+    if input.chain || targets.len() > 1 {
+        input.task_id = None;
     }
     let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
     let wait = ResolvedWait { input, targets, has_more_ended };
@@ -140,6 +154,18 @@ fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let requested = wait.input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
     Ok(Started::Waiting(TaskWait { ids, goal: wait.input.until, timeout }, AfterWait::Wait(wait)))
+}
+
+/// Adds the tasks that follow the given ones, once each.
+fn add_followers(engine: &Engine, targets: &mut Targets) -> Result<(), AppError> {
+    let given: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
+    let mut known: BTreeSet<TaskId> = given.iter().cloned().collect();
+    for id in given {
+        let followers = engine.rest_of_chain(&id)?.into_iter().map(|task| task.id);
+        let new: Vec<TaskId> = followers.filter(|id| known.insert(id.clone())).collect();
+        targets.extend(new.into_iter().map(|id| (id.to_string(), Ok(id))));
+    }
+    Ok(())
 }
 
 /// The tasks with these labels; an error if there are none. A wait for any of them prefers unread ones, so that repeated
@@ -204,6 +230,10 @@ fn single_output(
 
 /// The error for a task that did not complete, if the caller wants one.
 fn exit_status_error(input: &Wait, task: &Task, files: &TaskFiles) -> Option<AppError> {
+    // A chain takes one branch; the other one is no failure.
+    if input.chain && chain::is_branch_not_taken(task) {
+        return None;
+    }
     let error = task_error(task, files).filter(|_| input.exit_status)?;
     Some(match task.state {
         // One code for a failed task, whatever the cause.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::error::{ErrorCode, Problem};
 use crate::spec::{InputSchema, Property};
 
-const FORMS: &str =
+pub(super) const COMMAND_FORMS: &str =
     "Give one string, a command line for sh, or a list of strings, a program and its arguments.";
 
 /// The problems of all commands in the input.
@@ -17,12 +17,12 @@ pub(super) fn command_problems(inputs: &InputSchema, input: &Value) -> Vec<Probl
     let given = commands.filter_map(|property| Some((property, input.get(&property.name)?)));
     let problem = |(property, value): (&Property, &Value)| {
         let problem = Problem::new(ErrorCode::InvalidValue, &property.name, command_problem(value)?);
-        Some(problem.value(value.clone()).suggest(Some(FORMS)))
+        Some(problem.value(value.clone()).suggest(Some(COMMAND_FORMS)))
     };
     given.filter_map(problem).collect()
 }
 
-fn command_problem(value: &Value) -> Option<&'static str> {
+pub(super) fn command_problem(value: &Value) -> Option<&'static str> {
     let is_blank = |text: &str| text.trim().is_empty();
     let items = match value {
         Value::String(line) => return is_blank(line).then_some("must not be blank"),

@@ -5,6 +5,7 @@
 //! a call is confirmed or run only after its input is valid.
 
 mod command;
+mod followers;
 mod nul;
 mod paths;
 mod spelling;
@@ -111,6 +112,7 @@ pub fn validate(
     };
     add_new(nul::nul_problems(inputs, &input));
     add_new(command::command_problems(inputs, &input));
+    add_new(followers::follower_problems(inputs, &input));
     let max_mode = match (origin.surface, preflight_context) {
         (Surface::Server, Some(around)) => around.config.settings.max_mode,
         _ => Mode::DangerFullAccess,
@@ -126,15 +128,10 @@ pub fn validate(
     }
     add_new((spec.check)(&input));
     add_new((spec.confirmation)(&input, origin.surface).into_iter().collect());
-    add_new(unavailable_inputs(inputs, &input));
     add_new(preflight_context.map(|around| (spec.preflight)(&input, around)).unwrap_or_default());
     let problems = without_moot_confirmation(problems);
     if !problems.is_empty() {
         return Err(AppError::from_problems(problems));
-    }
-    if let Some(object) = input.as_object_mut() {
-        // Those that remain have their default value, which changes nothing.
-        object.retain(|name, _| inputs.get(name).is_none_or(|property| !property.unavailable));
     }
     Ok(ValidInput(input))
 }
@@ -233,20 +230,4 @@ fn with_example(spec: &CommandSpec, problems: Vec<Problem>) -> Vec<Problem> {
         _ => problem,
     };
     problems.into_iter().map(add).collect()
-}
-
-/// Unavailable inputs with another value than their default.
-fn unavailable_inputs(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
-    let given = inputs.properties.iter().filter(|property| {
-        let value = input.get(&property.name);
-        property.unavailable && value.is_some() && value != property.default()
-    });
-    let message = format!("is not available in version {PRODUCT_VERSION}");
-    given
-        .map(|property| {
-            Problem::new(ErrorCode::Unsupported, &property.name, &message)
-                .value(input[&property.name].clone())
-                .suggest(Some("Leave it out."))
-        })
-        .collect()
 }

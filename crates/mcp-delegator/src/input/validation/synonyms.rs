@@ -36,19 +36,17 @@ const SYNONYMS: [(&[&str], &[&str]); 13] = [
 
 /// The input that was probably intended.
 pub fn intended_input<'a>(name: &str, inputs: &'a InputSchema) -> Option<&'a str> {
-    // An unavailable input is not suggested: using it would fail as well.
-    let available =
-        || inputs.properties.iter().filter(|property| !property.unavailable).map(|p| p.name.as_str());
     let row = |(ours, theirs): &(&'static [&'static str], &[&str])| theirs.contains(&name).then_some(*ours);
     let mut synonyms = SYNONYMS.iter().filter_map(row).flatten();
-    let by_synonym = synonyms.find_map(|ours| available().find(|served| served == ours));
-    by_synonym.or_else(|| similar_names::nearest(name, available()))
+    let by_synonym = synonyms.find_map(|ours| inputs.names().find(|served| served == ours));
+    by_synonym.or_else(|| similar_names::nearest(name, inputs.names()))
 }
 
 /// The frequently used inputs, for a message about an unknown name.
 pub fn common_inputs(inputs: &InputSchema) -> String {
-    let available = || inputs.properties.iter().filter(|property| !property.unavailable);
-    let common = available().filter(|property| !property.advanced).map(|property| property.name.as_str());
-    let options = available().any(|property| property.advanced).then_some(OPTIONS);
+    let properties = &inputs.properties;
+    let common =
+        properties.iter().filter(|property| !property.advanced).map(|property| property.name.as_str());
+    let options = properties.iter().any(|property| property.advanced).then_some(OPTIONS);
     common.chain(options).chain([FORMAT]).collect::<Vec<_>>().join(", ")
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use delegator_domain::task::TaskId;
+use delegator_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask};
 
 use crate::commands;
 use crate::commands::blocking::{AfterWait, TaskWait};
+use crate::commands::local::attempts::group_of;
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::server::{Server, invalid_params, to_rpc_error};
@@ -52,9 +55,7 @@ impl Server {
                     "This server cannot cancel tasks: it does not serve the cancel tool.".to_owned(),
                 ));
             }
-            Handle::Run(id) => {
-                self.with_context(move |context| Ok(engine(context)?.request_cancel(&id, None)?)).await
-            }
+            Handle::Run(id) => self.with_context(move |context| cancel_run(&engine(context)?, &id)).await,
             handle @ Handle::Wait(_) => {
                 self.with_context(move |context| handles::cancel_wait(&engine(context)?, &handle)).await
             }
@@ -65,6 +66,16 @@ impl Server {
             other => other.map_err(|error| handle_error(text, &error)),
         }
     }
+}
+
+/// Cancels the task of a run, or all attempts of its group that have not ended.
+fn cancel_run(engine: &Engine, id: &TaskId) -> Result<(), AppError> {
+    let task = engine.task(id)?;
+    let Some(group) = group_of(&task) else { return Ok(engine.request_cancel(id, None)?) };
+    for attempt in engine.group(group)?.iter().filter(|task| !task.state.is_terminal()) {
+        engine.request_cancel(&attempt.id, None)?;
+    }
+    Ok(())
 }
 
 fn unknown(handle: &str) -> ErrorData {

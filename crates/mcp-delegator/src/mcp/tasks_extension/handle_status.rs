@@ -7,6 +7,7 @@ use rmcp::model::{DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus};
 use crate::commands;
 use crate::commands::blocking::AfterWait;
 use crate::commands::context::Context;
+use crate::commands::local::attempts::group_of;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::mcp::tasks_extension::handles::{Handle, WaitKind, is_wait_cancelled, stored_format};
@@ -26,7 +27,10 @@ pub fn handle_status(
         Handle::Run(id) => vec![id.clone()],
         Handle::Wait(wait) => wait.ids.clone(),
     };
-    let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
+    let mut tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
+    if let (Handle::Run(_), Some(group)) = (handle, tasks.first().and_then(group_of).cloned()) {
+        tasks = engine.group(&group)?;
+    }
     let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
     let latest = tasks.iter().map(|task| task.updated_at_ms).max().unwrap_or_default();
     let first = tasks.iter().map(|task| task.created_at_ms).min().unwrap_or_default();
@@ -39,7 +43,7 @@ pub fn handle_status(
     .with_poll_interval_ms(POLL_INTERVAL_MS);
     task_handle.ttl_ms = engine.retention_ms.and_then(|retention| u64::try_from(retention).ok());
     let is_cancelled = match handle {
-        Handle::Run(_) => tasks.iter().any(|task| task.state == State::Cancelled),
+        Handle::Run(_) => tasks.iter().all(|task| task.state == State::Cancelled),
         Handle::Wait(_) => is_wait_cancelled(&engine, handle)?,
     };
     if is_cancelled {

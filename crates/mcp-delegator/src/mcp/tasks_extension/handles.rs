@@ -55,6 +55,8 @@ pub struct ResponseOptions {
     include_output: bool,
     exit_status: bool,
     max_output_bytes: Option<u32>,
+    /// The tasks include the rest of their chains.
+    is_chain: bool,
     has_more_ended: bool,
 }
 
@@ -80,6 +82,9 @@ impl ResponseOptions {
         if self.exit_status {
             text += "+exit";
         }
+        if self.is_chain {
+            text += "+chain";
+        }
         if self.has_more_ended {
             text += "+more";
         }
@@ -97,12 +102,14 @@ impl ResponseOptions {
             include_output: false,
             exit_status: false,
             max_output_bytes: None,
+            is_chain: false,
             has_more_ended: false,
         };
         for part in parts {
             match part {
                 "output" => options.include_output = true,
                 "exit" => options.exit_status = true,
+                "chain" => options.is_chain = true,
                 "more" => options.has_more_ended = true,
                 bytes => options.max_output_bytes = Some(bytes.parse().ok()?),
             }
@@ -130,6 +137,7 @@ impl WaitHandle {
             include_output: input.include_output,
             exit_status: input.exit_status,
             max_output_bytes: input.max_output_bytes,
+            is_chain: input.chain,
             has_more_ended: *has_more_ended,
         };
         let unresolved = targets.iter().filter(|(_, id)| id.is_err());
@@ -154,7 +162,7 @@ impl WaitHandle {
     }
 
     fn input(&self) -> Wait {
-        let ResponseOptions { include_output, exit_status, max_output_bytes, .. } = self.options;
+        let ResponseOptions { include_output, exit_status, max_output_bytes, is_chain, .. } = self.options;
         let mut ids: Vec<TaskRef> = self.ids.iter().cloned().map(TaskRef::from).collect();
         Wait {
             task_id: if self.kind == WaitKind::One { ids.pop() } else { None },
@@ -164,6 +172,7 @@ impl WaitHandle {
             timeout_sec: None,
             include_output,
             max_output_bytes,
+            chain: is_chain,
             exit_status,
         }
     }

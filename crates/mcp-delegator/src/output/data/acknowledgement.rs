@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::data::agent_pauses::PauseData;
+use crate::output::data::chain::FollowerData;
 use crate::output::data::conversation::QuestionData;
+use crate::output::data::group::GroupData;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::RemoteData;
 use crate::output::data::status::WaitingFor;
@@ -31,6 +33,9 @@ pub struct ExecutionAck {
     /// The absolute directory in which the agent works; paths of files are relative to it.
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
+    /// The worktree in which an isolated task works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
     /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
@@ -55,6 +60,12 @@ pub struct ExecutionAck {
     /// Questions of the agent that wait for an answer, if the call ended before the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting_for_answer: Vec<QuestionData>,
+    /// The tasks that follow it, directly or not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<FollowerData>,
+    /// If it is the first of several attempts, or the one that is recommended: all of them.
+    #[serde(flatten)]
+    pub group: Option<GroupData>,
     /// The result of a task that was waited for.
     #[serde(flatten)]
     pub report: Option<TaskReport>,
@@ -69,6 +80,7 @@ impl ExecutionAck {
             capability,
             started_at: UtcTime::from_ms(task.created_at_ms),
             working_dir: task.working_dir.clone(),
+            worktree: None,
             sandbox: task.sandbox.map(SandboxKind::name),
             state: task.state.public_name(),
             remote: RemoteData::of(task, None),
@@ -77,6 +89,8 @@ impl ExecutionAck {
             progress: None,
             elapsed_seconds: None,
             waiting_for_answer: Vec::new(),
+            followers: Vec::new(),
+            group: None,
             report: None,
         }
     }

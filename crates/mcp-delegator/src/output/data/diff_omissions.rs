@@ -30,18 +30,28 @@ impl OmissionsData {
     }
 }
 
-/// Warns about everything that the diff of a task does not have.
+/// Warns about everything that the diff of a cloud task does not have.
 pub fn omission_warnings(omissions: &DiffOmissions) -> Vec<Warning> {
-    let left_out = (omissions.left_out_count > 0).then(|| left_out_message(omissions));
     let too_large = omissions.size_limit.map(too_large_message);
-    left_out.into_iter().chain(too_large).map(|message| Warning::new("W_CLOUD_003", message)).collect()
+    let messages = left_out_message(omissions).into_iter().chain(too_large);
+    messages.map(|message| Warning::new("W_CLOUD_003", message)).collect()
+}
+
+/// Warns that the diff of a worktree also has edits of its setup.
+pub fn setup_edits_warning(files: &[String]) -> Option<Warning> {
+    let message = format!("edits of the worktree's setup are among the changes of {}", files.join(", "));
+    (!files.is_empty()).then(|| Warning::new("W_WORKTREE_002", message))
 }
 
 pub fn too_large_message(limit: usize) -> String {
     format!("the diff is not stored: it is larger than {} MiB", limit >> 20)
 }
 
-fn left_out_message(omissions: &DiffOmissions) -> String {
+/// Names changes that are not in a diff; `None` if all are.
+pub fn left_out_message(omissions: &DiffOmissions) -> Option<String> {
+    if omissions.left_out_count == 0 {
+        return None;
+    }
     let shown: Vec<String> = omissions
         .left_out
         .iter()
@@ -53,7 +63,18 @@ fn left_out_message(omissions: &DiffOmissions) -> String {
         count => format!(" and {count} more, see left_out"),
     };
     let are = if omissions.left_out_count == 1 { "change is" } else { "changes are" };
-    format!("{} {are} not in the diff: {}{more}", omissions.left_out_count, shown.join(", "))
+    Some(format!("{} {are} not in the diff: {}{more}", omissions.left_out_count, shown.join(", ")))
+}
+
+/// Warns about uncommitted changes that are not in the worktree of a task.
+pub fn not_carried_warning(left_out: &[LeftOut]) -> Option<Warning> {
+    let shown: Vec<&str> = left_out.iter().take(NAMED_FILES).map(|file| file.path.as_str()).collect();
+    let more = match left_out.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let message = format!("not carried into the worktree: {}{more}", shown.join(", "));
+    (!left_out.is_empty()).then(|| Warning::new("W_WORKTREE_001", message))
 }
 
 fn reason(file: &LeftOut) -> String {
@@ -66,6 +87,10 @@ fn reason(file: &LeftOut) -> String {
         LeftOutReason::Unreadable => "unreadable".to_owned(),
         LeftOutReason::Repository => "a repository of its own".to_owned(),
         LeftOutReason::Ignored => "ignored by git".to_owned(),
+        LeftOutReason::NoContent if file.bytes >> 20 > 0 => {
+            format!("{} MiB, so its content is not stored", file.bytes >> 20)
+        }
+        LeftOutReason::NoContent => "its content is not stored".to_owned(),
     }
 }
 

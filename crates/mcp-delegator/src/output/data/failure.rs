@@ -45,8 +45,12 @@ pub struct ErrorSubject {
     pub nearest_thread_id: String,
     /// The state of the task.
     pub state: String,
+    /// The group of attempts that the call names.
+    pub group_id: String,
     /// Task ids that match an abbreviated one.
     pub candidates: Vec<String>,
+    /// The tasks whose worktrees take too much disk space, the oldest first.
+    pub worktrees: Vec<String>,
     pub agent: String,
     pub env_id: String,
     /// The provider that runs the task.

@@ -139,6 +139,10 @@ pub struct CancelledTask {
     pub previous_state: &'static str,
     /// Processes that could not be killed.
     pub survivors: Vec<i32>,
+    /// The tasks that followed it in a chain and were cancelled with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-optional" = true))]
+    pub cancelled_followers: Vec<String>,
     /// Signals that were sent to the agent, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signals: Option<Vec<String>>,

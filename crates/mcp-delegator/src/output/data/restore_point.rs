@@ -47,11 +47,22 @@ pub fn of_task(task: &Task, record: Option<&RestorePointRecord>) -> Option<TaskR
     let (first, others) = record.points.split_first()?;
     Some(TaskRestorePoints {
         point: PointData::of(record, first),
-        restore_command: (record.gone.len() < record.points.len()).then(|| {
+        restore_command: is_stored(record).then(|| {
             delegator_engine::restore_command(&task.id) + if has_no_end_state(task) { " --all" } else { "" }
         }),
         other_work_trees: others.iter().map(|point| PointData::of(record, point)).collect(),
     })
+}
+
+/// The command that shows what the task changed, if there is a diff of it.
+pub fn diff_command(task: &Task, record: Option<&RestorePointRecord>) -> Option<String> {
+    let is_comparable = record.is_some_and(is_stored) && !has_no_end_state(task);
+    (task.worktree.is_some() || is_comparable).then(|| format!("mcp-delegator diff {}", task.id))
+}
+
+/// Whether at least one of the restore points was not deleted.
+fn is_stored(record: &RestorePointRecord) -> bool {
+    record.gone.len() < record.points.len()
 }
 
 /// Without the state after the task, only the whole work tree can be restored.

@@ -10,7 +10,7 @@ const MIN_FILE_BYTES: usize = 500;
 const NOTE_BYTES: usize = 80;
 
 /// The diff in about this many bytes; `None` if all of it fits.
-pub(super) fn shorten(diff: &str, budget: usize) -> Option<String> {
+pub fn shorten(diff: &str, budget: usize) -> Option<String> {
     if diff.len() <= budget {
         return None;
     }

@@ -7,10 +7,12 @@ use delegator_engine::{CloudCounts, Snapshot};
 use delegator_registry::{BlockedBy, Task, TaskSummary, UnreadResults};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::output::data::agent_pauses::PauseData;
+use crate::output::data::chain::FollowsData;
 use crate::output::data::conversation::{Conversation, MessagesData};
+use crate::output::data::group::{GroupData, MemberData};
 use crate::output::data::progress::Progress;
 use crate::output::data::task::{RunTimes, seconds_since, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
@@ -34,6 +36,13 @@ pub struct StatusSnapshot {
     pub tasks: Vec<RunningTask>,
     pub queue: Vec<QueuedTask>,
     pub recently_completed: Vec<EndedTask>,
+    /// The groups of the listed tasks, each with all of its attempts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub groups: Vec<GroupData>,
+    /// The directory in which the task works, in the status of one isolated task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
     /// The tasks of the three lists, in this order and in one shape. Only on the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all_tasks: Option<Vec<ListedTask>>,
@@ -170,6 +179,9 @@ pub struct ListedTask {
     /// 0: the task is next.
     pub queue_position: Option<usize>,
     pub progress: Option<Progress>,
+    /// Set if it is one of several attempts.
+    #[serde(flatten)]
+    pub group: Option<MemberData>,
 }
 
 /// A running task in a list.
@@ -197,11 +209,17 @@ pub struct RunningTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
+    /// The task that it follows in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<FollowsData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 5))]
     pub last_lines: Option<Vec<String>>,
     #[serde(flatten)]
     pub conversation: Conversation,
+    /// Set if it is one of several attempts.
+    #[serde(flatten)]
+    pub group: Option<MemberData>,
 }
 
 /// A task in the queue.
@@ -235,6 +253,12 @@ pub struct QueuedTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
+    /// Set if it is one of several attempts.
+    #[serde(flatten)]
+    pub group: Option<MemberData>,
+    /// The task that it follows in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<FollowsData>,
 }
 
 /// The task that a queued task waits for, besides a free slot.
@@ -268,6 +292,12 @@ pub struct EndedTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
+    /// Set if it is one of several attempts.
+    #[serde(flatten)]
+    pub group: Option<MemberData>,
+    /// The task that it follows in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<FollowsData>,
 }
 
 impl RunningTask {
@@ -285,8 +315,10 @@ impl RunningTask {
             labels: short_labels(task.labels),
             environment: task.environment,
             sandbox: task.sandbox.map(SandboxKind::name),
+            follows: task.follows.as_ref().map(FollowsData::from),
             last_lines: None,
             conversation: Conversation::default(),
+            group: task.group.as_ref().map(Into::into),
         }
     }
 }
@@ -307,6 +339,7 @@ impl ListedTask {
             duration_seconds: None,
             queue_position: None,
             progress: None,
+            group: task.group.as_ref().map(Into::into),
         }
     }
 
@@ -359,6 +392,8 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             labels: short_labels(queued.task.labels),
             environment: queued.task.environment,
             sandbox: queued.task.sandbox.map(SandboxKind::name),
+            group: queued.task.group.as_ref().map(Into::into),
+            follows: queued.task.follows.as_ref().map(FollowsData::from),
         }
     }
 }
@@ -383,6 +418,8 @@ impl From<&Task> for EndedTask {
             labels: short_labels(task.labels.clone()),
             environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
             sandbox: task.sandbox.map(SandboxKind::name),
+            group: task.group.as_ref().map(Into::into),
+            follows: task.follows.as_ref().map(FollowsData::from),
         }
     }
 }

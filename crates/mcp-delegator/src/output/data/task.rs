@@ -8,16 +8,19 @@ use delegator_registry::{EndRecord, Task};
 use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::batch::BatchResult;
+use crate::output::data::chain::{self, FollowerData, FollowsData};
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::denied_write::DeniedWrite;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
 use crate::output::data::final_message::MessageTruncation;
+use crate::output::data::findings::{self, Finding};
+use crate::output::data::group::{GroupData, MemberData};
 use crate::output::data::output::AgentOutput;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::{DiffData, RemoteData};
@@ -25,6 +28,7 @@ use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::usage::dollars;
 use crate::output::data::verification::VerificationData;
+use crate::output::data::worktree::WorktreeData;
 use crate::output::data::{
     denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
 };
@@ -117,6 +121,16 @@ pub struct TaskResult {
     pub remote: Option<RemoteData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffData>,
+    /// The task that it follows in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<FollowsData>,
+    /// The tasks that directly follow it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub followers: Vec<FollowerData>,
+    /// Set if it is one of several attempts.
+    #[serde(flatten)]
+    pub group: Option<MemberData>,
     #[serde(flatten)]
     pub report: TaskReport,
     pub output: AgentOutput,
@@ -131,6 +145,15 @@ pub struct ResultSet {
     pub completed_ts: UtcTime,
     #[schemars(extend("x-optional" = true))]
     pub events: EventsPage,
+}
+
+/// The data of `results`: a task, or a group of attempts.
+#[derive(Debug, JsonSchema)]
+pub struct ResultsData {
+    #[serde(flatten)]
+    pub task: Option<ResultSet>,
+    #[serde(flatten)]
+    pub group: Option<GroupData>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -152,6 +175,10 @@ pub struct TaskReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = MAX_VIOLATIONS))]
     pub structured_output_violations: Vec<Violation>,
+    /// What a review found, if its final message can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    pub findings: Option<Vec<Finding>>,
     pub metadata: Metadata,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -161,6 +188,11 @@ pub struct TaskReport {
     pub artifacts_not_listed_count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitChanges>,
+    /// Shows what the task changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_command: Option<String>,
+    #[serde(flatten)]
+    pub worktree: Option<WorktreeData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_point: Option<TaskRestorePoints>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,6 +202,7 @@ pub struct TaskReport {
     pub denied_write: Option<DeniedWrite>,
     /// What became of the messages to the agent, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub messages: Option<MessagesData>,
 }
 
@@ -240,6 +273,9 @@ impl TaskResult {
                 &files.diff,
                 shown.as_ref().filter(|shown| shown.is_requested).map(|shown| shown.budget),
             ),
+            follows: task.follows.as_ref().map(FollowsData::from),
+            followers: chain::followers(&files.followers),
+            group: task.group.as_ref().map(Into::into),
             report: TaskReport::of(task, files, shown.as_ref(), max_mode, syntax),
             output: match shown {
                 Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
@@ -277,11 +313,14 @@ impl TaskReport {
                 .map(StructuredOutput::violations)
                 .unwrap_or_default(),
             structured_output: structured.map(|structured| structured.value),
+            findings: findings::of_task(task, record),
             metadata: Metadata::of(task, record, syntax, shown.is_some()),
             labels: task.labels.clone(),
             artifacts: evidence.map(files::artifacts),
             artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
             git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
+            worktree: files.worktree.as_ref().map(Into::into),
+            diff_command: restore_point::diff_command(task, files.restore_point.as_ref()),
             restore_point: restore_point::of_task(task, files.restore_point.as_ref()),
             verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
             denied_write: denied_write::of_task(task, record, max_mode, syntax),
@@ -384,6 +423,9 @@ pub struct UnfinishedTask {
     pub remote: Option<RemoteData>,
     #[serde(flatten)]
     pub conversation: Conversation,
+    /// Set if it is one of several attempts.
+    #[serde(flatten)]
+    pub group: Option<MemberData>,
 }
 
 /// An ended task in a list: its result, with the facts that the response to a call for one task has in `meta`.
@@ -478,6 +520,7 @@ impl UnfinishedTask {
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
             remote: RemoteData::of(task, None),
             conversation: Conversation::of(&files.open_questions, &files.messages),
+            group: task.group.as_ref().map(Into::into),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The usage table: tokens and time per task, label and day.
 
+use delegator_engine::WorktreeSize;
 use delegator_registry::{Cost, UsageTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output::documents::document::{Block, scalar};
+use crate::output::documents::document::{Block, rows, scalar};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Usage {
@@ -13,6 +14,39 @@ pub struct Usage {
     pub per_task: Vec<TaskUsage>,
     pub per_label: Vec<LabelUsage>,
     pub per_day: Vec<DayUsage>,
+    /// The disk space of the worktrees of isolated tasks.
+    pub worktrees: WorktreeUsage,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct WorktreeUsage {
+    pub count: usize,
+    pub total_bytes: u64,
+    /// The oldest first.
+    pub per_worktree: Vec<WorktreeBytes>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WorktreeBytes {
+    /// The task for which it was created.
+    pub task_id: String,
+    pub path: String,
+    pub size_bytes: u64,
+}
+
+impl WorktreeUsage {
+    pub fn of(sizes: &[WorktreeSize]) -> WorktreeUsage {
+        let entry = |size: &WorktreeSize| WorktreeBytes {
+            task_id: size.owner.to_string(),
+            path: size.path.clone(),
+            size_bytes: size.bytes,
+        };
+        WorktreeUsage {
+            count: sizes.len(),
+            total_bytes: sizes.iter().map(|size| size.bytes).sum(),
+            per_worktree: sizes.iter().map(entry).collect(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,8 +109,8 @@ impl From<&Cost> for UsageSums {
     }
 }
 
-impl From<UsageTable> for Usage {
-    fn from(table: UsageTable) -> Usage {
+impl Usage {
+    pub fn of(table: UsageTable, worktrees: &[WorktreeSize]) -> Usage {
         let per_task = table.tasks.into_iter().map(|task| TaskUsage {
             task_id: task.id.to_string(),
             sums: UsageSums { task_count: None, ..(&task.cost).into() },
@@ -90,6 +124,7 @@ impl From<UsageTable> for Usage {
             per_task: per_task.collect(),
             per_label: per_label.collect(),
             per_day: per_day.collect(),
+            worktrees: WorktreeUsage::of(worktrees),
         }
     }
 }
@@ -140,6 +175,15 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
             std::iter::once(scalar(&line[key])).chain(names.iter().map(|name| scalar(&line[*name]))).collect()
         };
         blocks.push(Block::Table { columns, rows: lines.iter().map(cells).collect() });
+    }
+    let worktrees = rows(&usage["worktrees"]["per_worktree"], &["task_id", "size_bytes", "path"]);
+    if !worktrees.is_empty() {
+        blocks.push(Block::Text(format!(
+            "Worktrees: {}, {} bytes",
+            scalar(&usage["worktrees"]["count"]),
+            scalar(&usage["worktrees"]["total_bytes"])
+        )));
+        blocks.push(Block::Table { columns: vec!["worktree of", "bytes", "directory"], rows: worktrees });
     }
     blocks
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::error::truncate_quote;
 use crate::output::data::diff_omissions::omission_warnings;
-use crate::output::data::{files, restore_point, structured_output, verification};
+use crate::output::data::{files, findings, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
 use crate::output::values::UtcTime;
 
@@ -23,6 +23,7 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
+    warnings.extend(findings::warning(task, record));
     let recorded = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
     warnings.extend(skipped_agents(task, record));
     warnings.extend(record.and_then(|record| record.salvage.as_ref()).map(salvage));
@@ -64,7 +65,7 @@ fn salvage(salvage: &Salvage) -> Warning {
                 .to_owned()
         }
         Salvage::Failed { reason } => format!(
-            "a time limit ended the work, and the agent could not be asked for a report: {}",
+            "a time limit ended the work, and the agent gave no report: {}",
             truncate_quote(reason)
         ),
     };

@@ -2,6 +2,7 @@
 
 mod agent_output;
 pub mod conversation;
+pub mod diff_text;
 pub mod document;
 pub mod error;
 pub mod github_guide;

@@ -111,9 +111,8 @@ fn input_row(property: &Property) -> String {
         [] => String::new(),
         choices => format!(": {}", choices.join(", ")),
     };
-    let mark = if property.unavailable { "**Not built in this version: refused.** " } else { "" };
     let text = spec::tool_schema::description_with_bounds(property);
-    format!("| `{}` | `--{}`{position} | {mark}{text}{choices} |\n", property.name, property.flag())
+    format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
 }
 
 /// `docs/configuration.md`.
@@ -134,8 +133,7 @@ pub fn configuration(catalog: Catalog) -> String {
          `working_dir` up to the root of its git work tree counts. Its values for calls apply to calls made in that tree.\n\
          While the file is invalid, no task starts in the tree (`CONFIG_INVALID`); all other commands work there and print\n\
          a warning (`W_CONFIG_004`).\n\n\
-         A setting marked as not built is reserved for a later version: it has no effect, and setting it is a warning\n\
-         (`W_CONFIG_005`). If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`.\n\
+         If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`.\n\
          These also show what is wrong: {}.\n\
          These work with the valid values and a warning (`W_CONFIG_006`): {}.\n\n{}",
         names(ConfigUse::Reported),

@@ -7,7 +7,7 @@ use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::agent_pauses::format_pause;
 use crate::output::data::progress::{described_counts, described_percent};
 use crate::output::data::status::{ENDED, QUEUED, RUNNING};
-use crate::output::data::{estimate, usage};
+use crate::output::data::{estimate, group, usage};
 use crate::output::documents::conversation;
 use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
 use crate::output::documents::task as task_document;
@@ -38,6 +38,13 @@ fn overview(data: &Value, first_step: Suggestion) -> Document {
     let tables = [running(data, common), queued(data, common), not_listed(data), ended(data, common)];
     document.blocks.extend(tables.into_iter().flatten());
     document.blocks.extend(common.map(task_document::directory_fact));
+    if let Some(worktree) = data.get("worktree") {
+        document = document.block(Block::Facts(vec![("worktree".to_owned(), scalar(worktree))]));
+    }
+    let groups: Vec<(String, String)> = items(data, "groups").map(group::states_fact).collect();
+    if !groups.is_empty() {
+        document = document.block(Block::Facts(groups));
+    }
     if let Some(unread) = data.get("unread") {
         document = document.block(Block::Facts(vec![("unread results".to_owned(), unread_ids(unread))]));
     }

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::{batch, denied_write, events, files, final_message, verification};
+use crate::output::data::{
+    batch, chain, denied_write, events, files, final_message, findings, group, verification,
+};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 use crate::output::documents::{agent_output, conversation};
 
@@ -30,10 +32,15 @@ pub fn accepted(data: &Value) -> Document {
     );
     facts.extend(sandbox_fact(data));
     facts.extend(progress_facts(data));
-    let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
+    let document = match data["group_id"].as_str() {
+        Some(group) => Document::titled(format!("Group {group} accepted")),
+        None => Document::titled(format!("Task {} accepted", text(data, "task_id"))),
+    };
     let document = conversation::append_questions(document.block(Block::Facts(facts)), data);
+    let document = chain::append_to(document, data);
     match data.get("metadata") {
-        Some(_) => result(data),
+        Some(_) => group::append_to(chain::append_to(result(data), data), data),
+        None if data["group_id"].is_string() => group::append_to(document, data),
         // Also for a task that has ended already: waiting for it returns its result.
         None => document.block(next_wait(data)),
     }
@@ -41,6 +48,9 @@ pub fn accepted(data: &Value) -> Document {
 
 /// The result of a task, or its progress.
 pub fn result(data: &Value) -> Document {
+    if data["group_id"].is_string() && data["task_id"].is_null() {
+        return group::describe(data);
+    }
     let document = match data["tasks"].as_array().map(Vec::as_slice) {
         None => single(data),
         Some([only]) => single(only),
@@ -76,6 +86,7 @@ fn append_result(document: Document, data: &Value) -> Document {
     let document = document.block(Block::Facts(result_facts(data)));
     let mut document = failure(document, &data["metadata"]["error_context"]);
     document = violations(document, data);
+    document = findings::append_to(document, data);
     document = verification::append_to(document, data);
     document = denied_write::append_to(document, data);
     if let Some(message) = data["metadata"]["error_context"]["agent_message"].as_str() {
@@ -86,6 +97,7 @@ fn append_result(document: Document, data: &Value) -> Document {
         document = append_message(document, "The agent's final message", message, data);
     }
     document = append_diff(conversation::append_messages(document, data), &data["diff"]);
+    document = chain::append_to(document, data);
     events::append_to(agent_output::append_to(document, data, stdout), data)
 }
 
@@ -147,6 +159,8 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
         ],
     );
     result.extend(sandbox_fact(data));
+    result.extend(chain::follows_fact(data));
+    result.extend(group::member_fact(data));
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
     {
@@ -170,7 +184,13 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
     ];
     result.extend(facts(data, &more));
     if files::may_have_changes(data) {
-        result.extend(facts(data, &[("revert", "/restore_point/restore_command")]));
+        let commands = [
+            ("changes", "/diff_command"),
+            ("worktree", "/worktree"),
+            ("apply", "/apply_command"),
+            ("revert", "/restore_point/restore_command"),
+        ];
+        result.extend(facts(data, &commands));
     }
     let exit_code = data["agent_exit_code"].as_i64().filter(|code| *code != 0);
     result.extend(exit_code.map(|code| ("exit code".to_owned(), code.to_string())));

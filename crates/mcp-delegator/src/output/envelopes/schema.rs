@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::output::data::acknowledgement::{AckFacts, ExecutionAck};
 use crate::output::data::registry::{RegistryFacts, RegistryInfo};
 use crate::output::data::status::{StatusFacts, StatusSnapshot};
-use crate::output::data::task::{ResultFacts, ResultSet, TaskResult, WaitData, WaitFacts};
+use crate::output::data::task::{ResultFacts, ResultSet, ResultsData, TaskResult, WaitData, WaitFacts};
 use crate::output::envelopes::standard::StandardEnvelope;
 use crate::output::envelopes::tool::{OMITTED_IF_EMPTY, ToolEnvelope};
 use crate::spec::{Category, output_schema};
@@ -38,7 +38,7 @@ pub fn tool(category: Category) -> Value {
         Category::ExecutionAck => output_schema::<ExecutionAck>(),
         Category::WaitResult => output_schema::<WaitData>(),
         Category::StatusSnapshot => output_schema::<StatusSnapshot>(),
-        Category::ResultSet => output_schema::<ResultSet>(),
+        Category::ResultSet => output_schema::<ResultsData>(),
         // Each command writes only its own part.
         Category::RegistryInfo => output_schema::<RegistryInfo>(),
     };
@@ -58,9 +58,13 @@ pub fn tool_with(category: Category, id: &str, data: Value) -> Value {
     properties["schema_id"]["const"] = category.schema_id().into();
     properties["tool_category"]["const"] = category.name().into();
     let facts = take_required(&mut properties["meta"]);
-    // The data of a wait has the keys of a result only if the wait was for one task that has ended.
+    // The data of a wait has the keys of a result only if the wait was for one task that has ended; results of a group are
+    // those of its attempts.
     let (keys, other_form) = match category {
         Category::WaitResult => (take_required(&mut output_schema::<TaskResult>().to_value()), Some("tasks")),
+        Category::ResultSet => {
+            (take_required(&mut output_schema::<ResultSet>().to_value()), Some("attempts"))
+        }
         _ => (json!([]), None),
     };
     schema["$defs"] = json!({"Data": tool_data(category, data)});

@@ -173,7 +173,10 @@ pub(crate) const SECTIONS: &[Section] = &[
             || {
                 for ack in [&COMPLETED.ack, &COMPLETED.later_ack, &COMPLETED.run, &COMPLETED.resume] {
                     text(ack, "/data/task_id");
-                    text(ack, "/data/thread_id");
+                    // A call that does not wait for the task has it only if the agent announces it in time.
+                    if ack["data"]["capability"] == "foreground" || ack["data"].get("thread_id").is_some() {
+                        text(ack, "/data/thread_id");
+                    }
                     boolean(ack, "/data/accepted");
                     one_of(ack, "/data/capability", &["background", "foreground"]);
                     time(ack, "/data/started_at");

@@ -1,0 +1,239 @@
+//! `apply`: take over the changes of a task from its worktree, or of a cloud task.
+
+use std::path::PathBuf;
+
+use delegator_domain::task::{GroupId, TaskId};
+use delegator_engine::{ApplyOptions, DiffApplication, Engine, Target, WorktreeBranch, WorktreeChanges};
+use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::commands::cloud::AttemptInput;
+use crate::commands::cloud::apply::{
+    APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote, describe,
+    given_directory,
+};
+use crate::commands::context::Context;
+use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
+use crate::commands::local::tasks::{ended, engine, variables};
+use crate::commands::{Command, prepare};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::{CommandSpec, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Apply {
+    #[serde(flatten)]
+    pub task: TaskIdInput,
+    /// Report what would change; change nothing
+    #[serde(default)]
+    pub check: bool,
+    /// Also commit the changes on the current branch; hooks are not run
+    #[serde(default)]
+    pub commit: bool,
+    /// Message of the commit (default: the summary of the task)
+    #[schemars(length(min = 1, max = 10_000))]
+    pub message: Option<String>,
+    /// Create this branch with the changes and the commits of the agent, and leave your work tree alone
+    #[schemars(length(min = 1, max = 250))]
+    pub branch: Option<String>,
+    /// Directory in the work tree to change (default: that of the task)
+    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
+    pub working_dir: Option<PathBuf>,
+    #[serde(flatten)]
+    pub attempt: AttemptInput,
+    /// Keep the worktree of the task; of a group, those of all attempts
+    #[serde(default)]
+    pub keep: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Merges three-way onto your present files: your own changes of other lines stay. If one file has a conflict, \
+              nothing is changed and all conflicts are named. Afterwards the worktree of the task is removed. The state \
+              before is saved, so that restore reverts it.",
+    shape: Shape::Action("diff_applied"),
+    other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY, BRANCH_CREATED],
+    network: true,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::NotReady,
+        ErrorCode::WrongState,
+        ErrorCode::Unsupported,
+        ErrorCode::LockHeld,
+        ErrorCode::InvalidValue,
+    ],
+    examples: &[
+        Example {
+            command: "mcp-delegator apply T-local-… --check",
+            shows: "what would change, and conflicts",
+        },
+        Example { command: "mcp-delegator apply T-local-…", shows: "the changes, in your work tree" },
+        Example { command: "mcp-delegator apply T-local-… --commit", shows: "the same, committed" },
+        Example {
+            command: "mcp-delegator apply G-local-…",
+            shows: "the recommended attempt of a group; the others are discarded",
+        },
+    ],
+    check,
+    ..CommandSpec::new::<Apply, AppliedDiff>(
+        &["apply"],
+        "Apply the changes of an isolated task to your work tree",
+    )
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn check(input: &Value) -> Vec<Problem> {
+    let is_set = |key: &str| !matches!(input.get(key), None | Some(Value::Null | Value::Bool(false)));
+    let together = |one: &'static str, other: &str| {
+        let message = format!("cannot be given together with {{input:{other}}}");
+        (is_set(one) && is_set(other)).then(|| Problem::new(ErrorCode::InvalidValue, one, message))
+    };
+    let alone = (is_set("message") && !is_set("commit") && !is_set("branch"))
+        .then(|| Problem::new(ErrorCode::InvalidValue, "message", "needs {input:commit} or {input:branch}"));
+    let pairs = [("branch", "commit"), ("branch", "check"), ("branch", "working_dir"), ("commit", "check")];
+    pairs.into_iter().filter_map(|(one, other)| together(one, other)).chain(alone).collect()
+}
+
+fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
+    let id = match engine.resolve_target(input.task.task_id.as_str())? {
+        Target::Task(id) => id,
+        Target::Group(group) => return apply_attempt(context, &engine, &group, &input),
+    };
+    let task = ended(engine.task(&id)?)?;
+    match (&task.worktree, &task.remote) {
+        (Some(owner), _) => {
+            let (data, warnings) = apply_isolated(context, &engine, (&task, owner), &input)?;
+            Ok(data.into_output(warnings))
+        }
+        (None, Some(_)) if input.commit || input.branch.is_some() => {
+            let message = "The changes of a cloud task can be applied, but not be committed by this command.";
+            Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()))
+        }
+        (None, Some(_)) => {
+            apply_remote(context, &engine, &task, (input.attempt.number(), input.working_dir, input.check))
+        }
+        (None, None) => {
+            let message = "The task worked in your own directory, so its changes are there already.";
+            Err(AppError::new(ErrorCode::Unsupported, message)
+                .context("task_id", task.id.as_str())
+                .suggest("Run a task with {input:isolation} worktree to decide afterwards."))
+        }
+    }
+}
+
+/// Applies an attempt of a group, and discards the others.
+fn apply_attempt(
+    context: &Context<'_>,
+    engine: &Engine,
+    group: &GroupId,
+    input: &Apply,
+) -> Result<CommandOutput, AppError> {
+    refuse_unfinished(engine, &engine.group(group)?)?;
+    let compared = compare(context, engine, group)?;
+    let attempt = chosen(group, &compared, input.attempt.attempt)?;
+    let task = &attempt.task;
+    let (data, mut warnings) = apply_isolated(context, engine, (task, &task.id), input)?;
+    let mut discarded = Vec::new();
+    for other in compared.attempts.iter().filter(|other| other.number != attempt.number) {
+        if input.check || input.keep {
+            break;
+        }
+        match discard_complete(context, engine, &other.task) {
+            Ok(true) => discarded.push(other.task.id.to_string()),
+            Ok(false) => {
+                warnings.push(not_discarded(&other.task.id, "its diff does not have all its changes"))
+            }
+            // The changes are applied, so this call has succeeded.
+            Err(error) => warnings.push(not_discarded(&other.task.id, &error.message)),
+        }
+    }
+    let reason = input.attempt.attempt.is_none().then(|| compared.recommendation.reason.clone());
+    let applied = AppliedAttempt {
+        group_id: group.to_string(),
+        attempt: attempt.number,
+        recommendation_reason: reason,
+        discarded_task_ids: discarded,
+    };
+    Ok(AppliedDiff { group: Some(applied), ..data }.into_output(warnings))
+}
+
+/// Discards the worktree of a task, unless that would lose changes that are not in its diff. Returns whether it did.
+fn discard_complete(context: &Context<'_>, engine: &Engine, task: &Task) -> Result<bool, AppError> {
+    let variables = variables(context);
+    let is_complete = engine.worktree_changes(&task.id, &variables)?.is_complete();
+    if is_complete {
+        engine.discard_worktree(&task.id, &variables)?;
+    }
+    Ok(is_complete)
+}
+
+fn not_discarded(task: &TaskId, reason: &str) -> Warning {
+    let message =
+        format!("the worktree of {task} is kept: {reason}; 'mcp-delegator discard {task}' removes it");
+    Warning::new("W_WORKTREE_004", message)
+}
+
+fn apply_isolated(
+    context: &Context<'_>,
+    engine: &Engine,
+    (task, owner): (&Task, &TaskId),
+    input: &Apply,
+) -> Result<(AppliedDiff, Vec<Warning>), AppError> {
+    let variables = variables(context);
+    let message = input.message.clone().unwrap_or_else(|| commit_message(task));
+    if let Some(branch) = &input.branch {
+        let created = engine.branch_worktree(owner, (branch, &message), input.keep, &variables)?;
+        return Ok(branch_output(owner, &created, input.keep));
+    }
+    let given = input.working_dir.clone().map(|given| given_directory(context, given)).transpose()?;
+    let options = ApplyOptions {
+        dry_run: input.check,
+        commit: input.commit.then_some(message.as_str()),
+        keep: input.keep,
+    };
+    let done = engine.apply_worktree(owner, options, (given.as_deref(), &variables))?;
+    let omissions = done.changes.omissions();
+    let data = AppliedDiff {
+        is_worktree_removed: (!input.check).then_some(done.is_removed),
+        ..AppliedDiff::of(owner, &done.applied, &omissions, input.check)
+    };
+    let is_retained = !input.check && !input.keep && !done.is_removed;
+    Ok((data, warnings(owner, &done.changes, is_retained)))
+}
+
+fn branch_output(owner: &TaskId, created: &WorktreeBranch, keep: bool) -> (AppliedDiff, Vec<Warning>) {
+    let omissions = created.changes.omissions();
+    let data = AppliedDiff {
+        summary: format!("Branch {} has the changes", created.branch),
+        commit: Some(created.commit.clone()),
+        branch: Some(created.branch.clone()),
+        is_worktree_removed: Some(created.is_removed),
+        ..AppliedDiff::of(owner, &DiffApplication::default(), &omissions, false)
+    };
+    (data, warnings(owner, &created.changes, !keep && !created.is_removed))
+}
+
+/// The title of the task, and its result below.
+fn commit_message(task: &Task) -> String {
+    let summary = task.ended.as_ref().and_then(|ended| ended.summary.as_deref()).unwrap_or_default();
+    format!("{}\n\n{summary}\n\nTask: {}\n", task.title, task.id)
+}
+
+/// What is not applied, or was applied although it is not the agent's, and a worktree that was kept because of it.
+fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec<Warning> {
+    let mut warnings = omission_warnings(&changes.omissions());
+    warnings.extend(setup_edits_warning(&changes.with_setup_edits));
+    if is_retained && !changes.is_complete() {
+        let message = format!(
+            "the worktree of {owner} is kept, because not everything in it was applied; 'mcp-delegator discard {owner}' removes it"
+        );
+        warnings.push(Warning::new("W_WORKTREE_003", message));
+    }
+    warnings
+}

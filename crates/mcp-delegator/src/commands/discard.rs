@@ -1,0 +1,141 @@
+//! `discard`: remove the worktree of a task with its changes.
+
+use delegator_domain::task::GroupId;
+use delegator_engine::{Engine, Target};
+use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::attempts::refuse_unfinished;
+use crate::commands::local::tasks::{ended, engine, variables};
+use crate::commands::{Command, prepare};
+use crate::error::{AppError, ErrorCode};
+use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
+use crate::output::documents::document::{Block, Document, rows, scalar, table};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::{CommandSpec, Danger, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Discard {
+    #[serde(flatten)]
+    pub task: TaskIdInput,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DiscardedWorktree {
+    pub task_id: String,
+    /// The removed directory.
+    pub worktree: String,
+    /// Whether there were changes in it.
+    pub has_changes: bool,
+    #[serde(flatten)]
+    pub omissions: OmissionsData,
+    /// The command that applies the stored diff of the removed worktree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply_command: Option<String>,
+}
+
+/// The worktrees of all attempts of a group.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DiscardedGroup {
+    pub group_id: String,
+    pub worktrees: Vec<DiscardedWorktree>,
+}
+
+/// The data of `discard`: of a task, or of a group.
+#[derive(Debug, JsonSchema)]
+pub struct DiscardData {
+    #[serde(flatten)]
+    pub task: Option<DiscardedWorktree>,
+    #[serde(flatten)]
+    pub group: Option<DiscardedGroup>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Removes directory and branch. The diff stays with the task: diff still shows it, and apply still applies it.",
+    shape: Shape::Action("worktree_discarded"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::NotReady,
+        ErrorCode::WrongState,
+        ErrorCode::Unsupported,
+        ErrorCode::LockHeld,
+    ],
+    examples: &[Example {
+        command: "mcp-delegator discard T-local-…",
+        shows: "the removed directory, and how to get the changes back",
+    }],
+    ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Discard) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
+    match engine.resolve_target(input.task.task_id.as_str())? {
+        Target::Task(id) => {
+            let task = ended(engine.task(&id)?)?;
+            let (data, warnings) = discard(context, &engine, &task)?;
+            Ok(CommandOutput { warnings, ..CommandOutput::done(data) })
+        }
+        Target::Group(group) => discard_group(context, &engine, &group),
+    }
+}
+
+fn discard_group(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
+    let attempts = engine.group(group)?;
+    refuse_unfinished(engine, &attempts)?;
+    let (mut worktrees, mut warnings) = (Vec::new(), Vec::new());
+    for attempt in &attempts {
+        let (worktree, found) = discard(context, engine, attempt)?;
+        worktrees.push(worktree);
+        warnings.extend(found);
+    }
+    let data = DiscardedGroup { group_id: group.to_string(), worktrees };
+    Ok(CommandOutput { warnings, ..CommandOutput::done(data) })
+}
+
+fn discard(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+) -> Result<(DiscardedWorktree, Vec<Warning>), AppError> {
+    let Some(worktree) = engine.worktree_of(task)? else {
+        let message = "The task has no worktree, so there is nothing to discard.";
+        return Err(AppError::new(ErrorCode::Unsupported, message)
+            .context("task_id", task.id.as_str())
+            .suggest("Revert what it changed in your own directory with 'mcp-delegator restore'."));
+    };
+    let changes = engine.discard_worktree(&worktree.owner, &variables(context))?;
+    let omissions = changes.omissions();
+    let has_changes = !changes.diff.is_empty() || !changes.is_complete();
+    let data = DiscardedWorktree {
+        task_id: worktree.owner.to_string(),
+        worktree: worktree.path.display().to_string(),
+        has_changes,
+        omissions: OmissionsData::of(&omissions),
+        apply_command: (!changes.diff.is_empty()).then(|| format!("mcp-delegator apply {}", worktree.owner)),
+    };
+    Ok((data, omission_warnings(&omissions)))
+}
+
+fn describe(data: &Value) -> Document {
+    if data["group_id"].is_string() {
+        let worktrees = rows(&data["worktrees"], &["task_id", "worktree", "has_changes"]);
+        let mut document =
+            Document::titled(format!("Removed the worktrees of {}", scalar(&data["group_id"])));
+        document.blocks.extend(table(&["task", "removed", "had changes"], worktrees));
+        return document;
+    }
+    let document = Document::titled(format!("Removed {}", scalar(&data["worktree"])));
+    match data["apply_command"].as_str() {
+        Some(command) => document.block(Block::Text(format!("Its diff is stored. Apply it: {command}"))),
+        None => document.block(Block::Text("There were no changes in it.".to_owned())),
+    }
+}

@@ -1,0 +1,87 @@
+//! Checks of notifications, if a channel is configured or one was not delivered: programs, the secret, and the last error.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+
+use delegator_domain::notification::Channel;
+use delegator_engine::{NOTIFY_SEND, find_program, read_webhook_secret};
+use delegator_registry::StoredNotification;
+
+use super::check::Check;
+use crate::commands::context::Context;
+use crate::commands::local::tasks::{engine, notifications};
+use crate::error::ErrorCode;
+use crate::output::documents::document::plural;
+use crate::spec::shell::shell_word;
+
+const NAME: &str = "notifications";
+const READABLE_BY_OTHERS: u32 = 0o004;
+/// More than these are not counted.
+const MAX_COUNTED: u32 = 1_000;
+
+pub fn checks(context: &Context<'_>) -> Vec<Check> {
+    let mut checks: Vec<Check> =
+        [program(context), secret(context), undelivered(context)].into_iter().flatten().collect();
+    if let Some(notifications) = notifications(context)
+        && checks.is_empty()
+    {
+        let names: Vec<&str> = notifications.plan.channels.iter().map(|channel| channel.name()).collect();
+        checks.push(Check::ok(NAME, format!("sent through: {}", names.join(", "))));
+    }
+    checks
+}
+
+/// A problem with the programs that the channels run.
+fn program(context: &Context<'_>) -> Option<Check> {
+    let path = context.process.environment.get(OsStr::new("PATH")).map(|path| path.as_os_str());
+    let settings = &context.config.settings;
+    let command = settings.notify_command.as_ref().and_then(|command| command.first());
+    if let Some(program) = command.filter(|program| find_program(program, path).is_none()) {
+        let message = format!("the program of notify.command was not found: {program}");
+        let advice = "Install it, or correct notify.command.".to_owned();
+        return Some(Check::problem(NAME, ErrorCode::DependencyMissing, message, Some(advice)));
+    }
+    (settings.notify_desktop && find_program(NOTIFY_SEND, path).is_none()).then(|| {
+        let message = format!("notify.desktop needs {NOTIFY_SEND}, which is not installed");
+        let advice = "Install it (package libnotify-bin or libnotify), or remove notify.desktop.".to_owned();
+        Check::problem(NAME, ErrorCode::DependencyMissing, message, Some(advice))
+    })
+}
+
+/// A problem with the file of the webhook secret.
+fn secret(context: &Context<'_>) -> Option<Check> {
+    let path = context.config.settings.notify_webhook_secret_file.as_deref()?;
+    if context.config.settings.notify_webhook.is_none() {
+        let message = "notify.webhook_secret_file has no effect without notify.webhook";
+        return Some(Check::warning(NAME, message, "Set notify.webhook, or remove it."));
+    }
+    if let Err(error) = read_webhook_secret(path) {
+        let advice = "Write the secret into the file, or correct notify.webhook_secret_file.".to_owned();
+        return Some(Check::problem(NAME, ErrorCode::ConfigInvalid, error.to_string(), Some(advice)));
+    }
+    let mode = path.metadata().ok()?.permissions().mode();
+    (mode & READABLE_BY_OTHERS != 0).then(|| {
+        let path = path.display().to_string();
+        let message =
+            format!("{path} contains the webhook secret and can be read by every user of this machine");
+        Check::warning(NAME, message, format!("Run: chmod go= {}", shell_word(&path)))
+    })
+}
+
+/// A warning about notifications that failed, or that failed at least once and are tried again.
+fn undelivered(context: &Context<'_>) -> Option<Check> {
+    // An error here is one of the state directory, too, which reports it.
+    let found = engine(context).ok()?.undelivered_notifications(MAX_COUNTED).ok()?;
+    let is_retried = |notification: &&StoredNotification| notification.last_error.is_some();
+    let retried: Vec<&StoredNotification> = found.pending.iter().filter(is_retried).collect();
+    let last = found.failed.first().or(retried.first().copied())?;
+    let counts = format!(
+        "{} given up, {} tried again",
+        plural(found.failed.len(), "notification"),
+        plural(retried.len(), "notification")
+    );
+    let channel: Channel = last.channel;
+    let reason = last.last_error.as_deref().unwrap_or_default();
+    let message = format!("{counts}; last error of {}: {reason}", channel.name());
+    Some(Check::warning(NAME, message, "Run: mcp-delegator notify --test"))
+}

@@ -1,0 +1,220 @@
+//! `notify`: the configured channels and the notifications that were not delivered; `--test` sends a test notification,
+//! `--retry` sends the others again.
+//!
+//! A test is one attempt per channel, made by this process, so that its result is shown at once.
+
+use delegator_domain::notification::Channel;
+use delegator_engine::{Engine, Notifications, UndeliveredNotifications};
+use delegator_registry::StoredNotification;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::local::tasks::{engine, notifications};
+use crate::commands::{Command, prepare};
+use crate::error::{AppError, ErrorCode};
+use crate::output::documents::document::{Block, Document, plural, rows};
+use crate::output::outcome::CommandOutput;
+use crate::output::values::UtcTime;
+use crate::spec::{CommandSpec, Example, Shape, Toolset};
+
+const RETRY_ADVICE: &str = "These keep the settings with which their tasks were submitted. After a correction, run: mcp-delegator notify --retry";
+/// Notifications of each kind that are listed.
+const MAX_LISTED: u32 = 20;
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Notify {
+    /// Send a test notification through every configured channel
+    #[serde(default)]
+    pub test: bool,
+    /// Send what was not delivered again now, with the current settings
+    #[serde(default)]
+    pub retry: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NotifyOutput {
+    /// Notifications that are sent again because of this call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retried_count: Option<usize>,
+    /// The configured channels.
+    pub channels: Vec<ChannelData>,
+    /// Notifications that are to be sent, the next one first.
+    pub pending_notifications: Vec<NotificationData>,
+    /// Notifications that were given up, the newest first.
+    pub failed_notifications: Vec<NotificationData>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChannelData {
+    /// `command`, `webhook` or `desktop`
+    pub channel: &'static str,
+    /// Whether the test notification was delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_delivered: Option<bool>,
+    /// Why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NotificationData {
+    /// What has ended: `task`, `group` or `chain`
+    pub subject: &'static str,
+    /// The id of the task or the group; of a chain, that of its first task.
+    pub subject_id: String,
+    /// `command`, `webhook` or `desktop`
+    pub channel: &'static str,
+    pub attempt_count: u32,
+    /// When it ended.
+    pub created_at: UtcTime,
+    /// When the next attempt may begin; not of failed ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<UtcTime>,
+    pub last_error: Option<String>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Shows the configured channels and the notifications that were not delivered. With --test, sends a test notification and fails if a channel fails. With --retry, sends what was not delivered again with the current settings: a pending notification otherwise keeps those of the time when its task was submitted.",
+    shape: Shape::Show("notifications"),
+    network: true,
+    toolset: Toolset::Hidden,
+    failures: &[ErrorCode::ConfigInvalid, ErrorCode::NetworkError, ErrorCode::DependencyMissing],
+    examples: &[
+        Example { command: "mcp-delegator notify", shows: "what could not be delivered, and why" },
+        Example { command: "mcp-delegator notify --test", shows: "whether each channel works" },
+        Example {
+            command: "mcp-delegator notify --retry",
+            shows: "delivery after a wrong URL was corrected",
+        },
+    ],
+    ..CommandSpec::new::<Notify, NotifyOutput>(
+        &["notify"],
+        "Show or retry undelivered notifications, or send a test notification",
+    )
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
+    let configured = notifications(context);
+    let retried_count = match (&configured, input.retry) {
+        (Some(configured), true) => Some(engine.retry_notifications(configured)?),
+        (None, true) => return Err(no_channel()),
+        (_, false) => None,
+    };
+    let UndeliveredNotifications { pending, failed } = engine.undelivered_notifications(MAX_LISTED)?;
+    let listed = |found: &[StoredNotification]| found.iter().map(NotificationData::of).collect();
+    let mut data = NotifyOutput {
+        retried_count,
+        channels: Vec::new(),
+        pending_notifications: listed(&pending),
+        failed_notifications: listed(&failed),
+    };
+    data.channels = match (&configured, input.test) {
+        (Some(configured), true) => send_tests(context, &engine, configured)?,
+        (Some(configured), false) => {
+            configured.plan.channels.iter().map(|channel| untested(*channel)).collect()
+        }
+        (None, true) => return Err(no_channel()),
+        (None, false) => Vec::new(),
+    };
+    Ok(match data.channels.iter().find(|channel| channel.is_delivered == Some(false)) {
+        Some(failed) => CommandOutput::failed(test_error(failed), data),
+        None => CommandOutput::done(data),
+    })
+}
+
+fn send_tests(
+    context: &Context<'_>,
+    engine: &Engine,
+    Notifications { plan, settings }: &Notifications,
+) -> Result<Vec<ChannelData>, AppError> {
+    let working_dir = context.process.current_dir.display().to_string();
+    let send = |channel: &Channel| {
+        let sent = engine.send_test_notification(*channel, settings, &working_dir)?;
+        let (is_delivered, error) = (Some(sent.is_ok()), sent.err().map(|error| error.to_string()));
+        Ok(ChannelData { is_delivered, error, ..untested(*channel) })
+    };
+    plan.channels.iter().map(send).collect()
+}
+
+fn untested(channel: Channel) -> ChannelData {
+    ChannelData { channel: channel.name(), is_delivered: None, error: None }
+}
+
+fn no_channel() -> AppError {
+    AppError::new(ErrorCode::ConfigInvalid, "No notification is configured.")
+        .suggest("Set notify.command, notify.webhook or notify.desktop in the configuration file.")
+}
+
+fn test_error(channel: &ChannelData) -> AppError {
+    let code = match channel.channel == Channel::Webhook.name() {
+        true => ErrorCode::NetworkError,
+        false => ErrorCode::DependencyMissing,
+    };
+    let reason = channel.error.as_deref().unwrap_or_default();
+    AppError::new(code, format!("The test notification through {} failed: {reason}.", channel.channel))
+        .suggest("Correct notify in the configuration file, then run the test again.")
+}
+
+impl NotificationData {
+    fn of(found: &StoredNotification) -> NotificationData {
+        let is_pending = found.state == delegator_domain::notification::DeliveryState::Pending;
+        NotificationData {
+            subject: found.subject.kind().name(),
+            subject_id: found.subject.id().to_owned(),
+            channel: found.channel.name(),
+            attempt_count: found.attempts,
+            created_at: UtcTime::from_ms(found.created_at_ms),
+            next_attempt_at: is_pending.then(|| UtcTime::from_ms(found.due_at_ms)),
+            last_error: found.last_error.clone(),
+        }
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let is_empty = |key: &str| data[key].as_array().is_none_or(Vec::is_empty);
+    if is_empty("channels") && is_empty("pending_notifications") && is_empty("failed_notifications") {
+        return Document::titled("No notification is configured".to_owned());
+    }
+    let channel = |channel: &Value| {
+        let result = match channel["is_delivered"].as_bool() {
+            None => "configured".to_owned(),
+            Some(true) => "test delivered".to_owned(),
+            Some(false) => format!("test failed: {}", channel["error"].as_str().unwrap_or_default()),
+        };
+        (channel["channel"].as_str().unwrap_or_default().to_owned(), result)
+    };
+    let channels = data["channels"].as_array().into_iter().flatten().map(channel).collect();
+    let mut document = Document::titled("Notifications".to_owned()).block(Block::Facts(channels));
+    for (key, title) in [("pending_notifications", "To be sent:"), ("failed_notifications", "Given up:")] {
+        if !is_empty(key) {
+            let columns = vec!["subject", "id", "channel", "attempts", "last error"];
+            let fields = ["subject", "subject_id", "channel", "attempt_count", "last_error"];
+            document = document
+                .block(Block::Text(title.to_owned()))
+                .block(Block::Table { columns, rows: rows(&data[key], &fields) });
+        }
+    }
+    match data["retried_count"].as_u64() {
+        Some(count) => {
+            let sent_again = format!(
+                "{} sent again.",
+                plural(usize::try_from(count).unwrap_or(usize::MAX), "notification")
+            );
+            document.block(Block::Text(sent_again))
+        }
+        None if has_error(data) => document.block(Block::Text(RETRY_ADVICE.to_owned())),
+        None => document,
+    }
+}
+
+/// Whether a listed notification has failed at least once.
+fn has_error(data: &Value) -> bool {
+    let lists = ["pending_notifications", "failed_notifications"].map(|key| data[key].as_array());
+    lists.into_iter().flatten().flatten().any(|found| !found["last_error"].is_null())
+}

@@ -1,0 +1,133 @@
+//! `review`: have an agent review the changes of another task.
+//!
+//! A review is a read-only task in the directory of the other task. Its prompt quotes the report and the changes of that
+//! task as data. It answers with findings: agents with an output schema get one, the others get the format in the prompt.
+
+use std::path::PathBuf;
+
+use delegator_domain::task::{Mode, TaskId};
+use delegator_engine::{AgentInput, Capabilities, Reviewed};
+use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::commands::context::Context;
+use crate::commands::inputs::{AgentInputs, AgentNames, MODEL, SubmissionInputs, TaskIdInput};
+use crate::commands::local::exec::accepted_output;
+use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
+use crate::commands::{Command, prepare};
+use crate::error::{AppError, ErrorCode};
+use crate::input::agent_selection::{running_agent, select_agent};
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
+use crate::output::data::findings;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{Category, CommandSpec, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Review {
+    #[serde(flatten)]
+    pub target: TaskIdInput,
+    /// Agent that reviews (default: the agent of the task)
+    #[schemars(length(min = 1, max = 64))]
+    pub agent: Option<String>,
+    /// Model (default: the agent's)
+    #[schemars(regex(pattern = MODEL))]
+    pub model: Option<String>,
+    /// What to look at in particular
+    #[schemars(length(min = 1, max = 100_000))]
+    pub instructions: Option<String>,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "The review is a read-only task of its own; results returns its findings.",
+    category: Category::ExecutionAck,
+    shape: Shape::Action("review_submitted"),
+    network: true,
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::NotReady, ErrorCode::DependencyMissing],
+    examples: &[Example {
+        command: "mcp-delegator review T-local-… --instructions 'look at error handling'",
+        shows: "the id of the review; results shows its findings",
+    }],
+    ..CommandSpec::new::<Review, ExecutionAck>(&["review"], "Review the changes of a finished task")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
+    prepare: Some(|input| prepare(input, run)),
+    ..Command::new(&SPEC)
+};
+
+fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
+    let task = ended(engine.task(&resolve_task(&engine, &input.target.task_id)?)?)?;
+    let mut agent = AgentInputs {
+        working_dir: Some(PathBuf::from(&task.working_dir)),
+        agent: Some(AgentNames::One(input.agent.unwrap_or_else(|| task.agent.clone()))),
+        model: input.model,
+        skip_git_repo_check: task.input.get("skip_git_repo_check") == Some(&Value::Bool(true)),
+        ..AgentInputs::default()
+    };
+    let submission = SubmissionInputs {
+        task: review_text(input.instructions.as_deref()),
+        labels: task.labels.clone(),
+        ..SubmissionInputs::default()
+    };
+    let mut record = json!(agent);
+    record["mode"] = Mode::ReadOnly.name().into();
+    record["review"] = true.into();
+    record[REVIEWS] = task.id.as_str().into();
+    add_output_schema(context, &mut agent, &mut record)?;
+    let request = TaskRequest {
+        reviews: Some(Reviewed::Task(task.id.clone())),
+        ..TaskRequest::new(&submission, &agent, Mode::ReadOnly, record)
+    };
+    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let output = accepted_output(&engine, submitted, Capability::Background)?;
+    Ok(output.fact(REVIEWS, task.id.as_str()))
+}
+
+/// The key of the reviewed task in the stored input.
+pub const REVIEWS: &str = "reviews";
+
+/// The task that a task reviewed.
+pub fn reviewed(task: &Task) -> Option<TaskId> {
+    let stored = task.input.get(REVIEWS).and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let is_review = task.input.get("review") == Some(&Value::Bool(true));
+    stored.or_else(|| task.follows.as_ref().filter(|_| is_review).map(|follows| follows.task.clone()))
+}
+
+/// The prompt of a review. The supervisor adds report and changes of the other task.
+pub fn review_text(instructions: Option<&str>) -> String {
+    let mut text = "Review the changes of another task, which are quoted below. Change nothing. Look for mistakes: wrong \
+        behaviour, missing cases, broken callers, security problems, missing tests. Read the files where the diff is not \
+        enough. Report only what you are sure of.\n\nAnswer with JSON only, in this form: {\"findings\": [{\"file\": \
+        \"path or null\", \"line\": 1, \"severity\": \"error, warning or note\", \"title\": \"one line\", \"detail\": \
+        \"why, and what to do\"}]}. Without findings: {\"findings\": []}."
+        .to_owned();
+    if let Some(instructions) = instructions {
+        text.push_str("\n\nIn particular: ");
+        text.push_str(instructions);
+    }
+    text
+}
+
+/// Adds the schema of findings, if all agents of the review support one.
+pub fn add_output_schema(
+    context: &Context<'_>,
+    agent: &mut AgentInputs,
+    input: &mut Value,
+) -> Result<(), AppError> {
+    let names = agent.agent.as_ref().map(AgentNames::names).unwrap_or_default();
+    for name in names {
+        let agent = select_agent(context.config, running_agent(name, agent.live))
+            .map_err(|problem| AppError::from_problems(vec![problem]))?;
+        if Capabilities::of(agent.kind()).unsupported_inputs.contains(&AgentInput::OutputSchema) {
+            return Ok(());
+        }
+    }
+    let schema = findings::message_schema();
+    input["output_schema"] = schema.clone();
+    agent.output_schema = schema.as_object().cloned();
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! The place of a task in a chain: the task that it follows, and those that follow it.
+
+use delegator_domain::task::{ChainOutcome, Follows, State};
+use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::output::data::task::state_names;
+use crate::output::documents::document::{Block, Document, scalar, table};
+
+/// The task that a task follows.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FollowsData {
+    pub task_id: String,
+    /// The outcome of that task after which this one starts.
+    #[schemars(extend("enum" = ChainOutcome::NAMES))]
+    pub on: &'static str,
+}
+
+impl From<&Follows> for FollowsData {
+    fn from(follows: &Follows) -> FollowsData {
+        FollowsData { task_id: follows.task.to_string(), on: follows.on.name() }
+    }
+}
+
+/// A task that follows another one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FollowerData {
+    pub task_id: String,
+    pub follows: FollowsData,
+    #[schemars(extend("enum" = state_names(|_| true)))]
+    pub state: &'static str,
+    pub title: String,
+}
+
+/// The followers among these tasks.
+pub fn followers(tasks: &[Task]) -> Vec<FollowerData> {
+    let follower = |task: &Task| {
+        Some(FollowerData {
+            task_id: task.id.to_string(),
+            follows: task.follows.as_ref()?.into(),
+            state: task.state.public_name(),
+            title: task.title.clone(),
+        })
+    };
+    tasks.iter().filter_map(follower).collect()
+}
+
+/// Whether a task never started, because its predecessor ended with another outcome.
+pub fn is_branch_not_taken(task: &Task) -> bool {
+    task.follows.is_some() && task.state == State::Cancelled && task.cancel.is_none() && task.starts == 0
+}
+
+/// `T-… (on success)`: the task that this one follows.
+pub fn follows_fact(data: &Value) -> Option<(String, String)> {
+    let follows = &data["follows"];
+    let task = follows["task_id"].as_str()?;
+    Some(("follows".to_owned(), format!("{task} (on {})", scalar(&follows["on"]))))
+}
+
+/// Adds the table of the followers.
+pub fn append_to(document: Document, data: &Value) -> Document {
+    let Some(followers) = data["followers"].as_array().filter(|followers| !followers.is_empty()) else {
+        return document;
+    };
+    let rows = followers.iter().map(|follower| {
+        let on =
+            format!("{} of {}", scalar(&follower["follows"]["on"]), scalar(&follower["follows"]["task_id"]));
+        vec![scalar(&follower["task_id"]), on, scalar(&follower["state"]), scalar(&follower["title"])]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let mut document = document.block(Block::Text("Followed by:".to_owned()));
+    document.blocks.extend(table(&["task", "after", "state", "title"], rows));
+    document
+}

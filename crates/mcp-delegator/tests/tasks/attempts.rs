@@ -1,0 +1,187 @@
+//! Several attempts at one task: submitted together, compared, one applied and the others removed.
+
+use std::path::{Path, PathBuf};
+
+use delegator_testkit::program::read_text;
+use delegator_testkit::stage::Stage;
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+
+const GIT: &str = "/usr/bin/git";
+
+/// A stage whose project is a repository with a commit, and with a plain agent for each of these scripts.
+fn stage_with_agents(scripts: &[(&str, &str)]) -> Stage {
+    let stage =
+        Stage::with_shell_agent(PROGRAM, "exit 99").variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let mut config = String::new();
+    for (name, script) in scripts {
+        let program = stage.write_program(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+        config += &format!("[agents.{name}]\nprotocol = \"plain\"\ncommand = [\"{}\"]\n", program.display());
+    }
+    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
+    stage.world.write("project/answer.txt", "unknown\n");
+    let commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "start"];
+    for args in [&["init", "--quiet"][..], &["add", "answer.txt"], &commit] {
+        git(&stage, args);
+    }
+    stage
+}
+
+fn git(stage: &Stage, args: &[&str]) -> String {
+    let run = stage.world.run_as(Path::new(GIT), args);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    run.stdout
+}
+
+/// Starts a group; returns its id and those of its attempts.
+fn exec_group(stage: &Stage, args: &[&str]) -> (String, Vec<String>) {
+    let accepted =
+        stage.run_json(&[&["local", "exec", "find it", "--mode", "workspace-write"], args].concat());
+    let data = &accepted["data"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let attempts = data["attempts"].as_array().unwrap();
+    (text(&data["group_id"]), attempts.iter().map(|attempt| text(&attempt["task_id"])).collect())
+}
+
+/// Everything beside the state directory that belongs to worktrees.
+fn left_on_disk(stage: &Stage) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(stage.world.home().join("state-worktrees")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn the_only_verified_attempt_is_recommended_and_applied_and_the_others_are_gone() {
+    let stage = stage_with_agents(&[
+        ("wrong", "echo wrong > answer.txt"),
+        ("right", "echo right > answer.txt; echo more > more.txt"),
+        ("failing", "echo half > answer.txt; exit 3"),
+    ]);
+    stage.world.write("project/carried.txt", "not committed\n");
+    let agents = ["--agents", "wrong", "--agents", "right", "--agents", "failing"];
+    let verify = ["--verify", "grep -q right answer.txt && test -e carried.txt"];
+    let args =
+        [&["--attempts", "3", "--carry-dirty", "--idempotency-key", "k"], &agents[..], &verify].concat();
+    let (group, ids) = exec_group(&stage, &args);
+    assert_eq!(exec_group(&stage, &args), (group.clone(), ids.clone()), "the key covers the group");
+
+    let waited = stage.run_json(&["local", "wait", &group]);
+    let states: Vec<&Value> =
+        waited["data"]["tasks"].as_array().unwrap().iter().map(|task| &task["state"]).collect();
+    assert_eq!(states, ["completed", "completed", "failed"], "{waited}");
+    let status = stage.run_json(&["local", "status", &group]);
+    assert_eq!(status["data"]["groups"][0]["group_id"], group.as_str(), "{status}");
+    assert_eq!(status["data"]["recently_completed"].as_array().unwrap().len(), 3, "{status}");
+
+    let results = stage.run_json(&["local", "results", &group]);
+    let data = &results["data"];
+    assert_eq!(data["recommended_attempt"], 2, "{results}");
+    assert_eq!(data["recommendation_reason"], "only attempt 2 passed verify");
+    let column = |key: &str| -> Vec<Value> {
+        data["attempts"].as_array().unwrap().iter().map(|attempt| attempt[key].clone()).collect()
+    };
+    assert_eq!(column("agent"), ["wrong", "right", "failing"]);
+    assert_eq!(column("verification"), ["verify_failed", "verified", "not_run"]);
+    assert_eq!(column("file_count"), [1, 2, 1]);
+    assert_eq!(column("lines_added"), [1, 2, 1]);
+    let shown = stage.world.run(["local", "results", &group, "--format", "markdown"]).stdout;
+    assert!(shown.contains("Recommended: attempt 2"), "{shown}");
+
+    let applied = stage.run_json(&["apply", &group]);
+    assert_eq!(applied["data"]["task_id"], ids[1].as_str(), "{applied}");
+    assert_eq!(applied["data"]["discarded_task_ids"], json!([ids[0], ids[2]]), "{applied}");
+    assert_eq!(read_text(&stage.world.project().join("answer.txt")), "right\n");
+    assert_eq!(read_text(&stage.world.project().join("more.txt")), "more\n");
+    assert_eq!(git(&stage, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&stage, &["branch", "--list", "delegator/*"]), "");
+    assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
+    let diff = stage.world.run(["diff", &group, "--attempt", "1"]).stdout;
+    assert!(diff.contains("+wrong"), "the diff of a discarded attempt is stored: {diff}");
+}
+
+#[test]
+fn a_group_is_cancelled_as_one_and_not_applied_while_an_attempt_runs() {
+    let stage = stage_with_agents(&[("slow", "exec sleep 600")]);
+    let (group, ids) = exec_group(&stage, &["--attempts", "2", "--agents", "slow"]);
+    let early = stage.world.run(["apply", &group]);
+    assert_ne!(early.exit, Some(0), "{early:?}");
+    assert!(early.stdout.contains("has not ended") && early.stdout.contains(&ids[0]), "{early:?}");
+    let one = stage.world.run(["logs", &group]);
+    assert!(one.stdout.contains("INVALID_ID") && one.stdout.contains(&ids[1]), "{one:?}");
+
+    let cancelled = stage.run_json(&["cancel", &group]);
+    assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");
+    let results = stage.run_json(&["local", "results", &group]);
+    assert_eq!(results["data"]["recommended_attempt"], Value::Null, "{results}");
+    assert_eq!(results["data"]["recommendation_reason"], "no attempt completed");
+    let none = stage.world.run(["apply", &group]);
+    assert!(none.stdout.contains("WRONG_STATE") && none.stdout.contains("no attempt completed"), "{none:?}");
+    let discarded = stage.run_json(&["discard", &group]);
+    assert_eq!(discarded["data"]["worktrees"].as_array().unwrap().len(), 2, "{discarded}");
+    assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
+
+    // Attempts that never started have no worktree, but the changes that they were to start from.
+    stage.run_json(&["queue", "pause"]);
+    stage.world.write("project/carried.txt", "not committed\n");
+    let (group, _) = exec_group(&stage, &["--attempts", "2", "--agents", "slow", "--carry-dirty"]);
+    assert_eq!(left_on_disk(&stage).len(), 2);
+    stage.run_json(&["local", "cancel", &group]);
+    stage.run_json(&["discard", &group]);
+    assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn an_attempt_is_committed_and_another_one_becomes_a_branch() {
+    let stage = stage_with_agents(&[("one", "echo 1 > answer.txt"), ("two", "echo 2 > answer.txt")]);
+    let wrong = stage.world.run(["exec", "x", "--attempts", "3", "--agents", "one,tow,too"]).json();
+    let problems = wrong["meta"]["error_context"]["problems"].as_array().unwrap_or_else(|| panic!("{wrong}"));
+    let named: Vec<[&Value; 2]> = problems.iter().map(|found| [&found["field"], &found["value"]]).collect();
+    assert_eq!(json!(named), json!([["agents.1", "tow"], ["agents.2", "too"]]), "{wrong}");
+
+    let find = ["run", "find it", "--mode", "workspace-write", "--attempts", "3", "--agents", "one,two"];
+    let run = stage.run_json(&find);
+    let group = run["data"]["group_id"].as_str().unwrap_or_else(|| panic!("{run}"));
+    assert_eq!(run["data"]["recommended_attempt"], 1, "{run}");
+    let first = run["data"]["attempts"][0]["task_id"].as_str().unwrap();
+    let status = stage.run_json(&["status", first]);
+    assert!(status["data"]["worktree"].as_str().unwrap().ends_with(first), "{status}");
+
+    git(&stage, &["config", "user.name", "a"]);
+    git(&stage, &["config", "user.email", "a@b"]);
+    let applied = stage.run_json(&["apply", group, "--commit", "--message", "take one", "--keep"]);
+    assert_eq!(applied["data"]["discarded_task_ids"], json!([]), "{applied}");
+    assert_eq!(git(&stage, &["show", "--format=%s", "--stat=40", "HEAD"]).lines().next(), Some("take one"));
+    assert_eq!(git(&stage, &["show", "HEAD:answer.txt"]), "1\n");
+    assert_eq!(left_on_disk(&stage).len(), 3);
+    let branched = stage.run_json(&["apply", group, "--attempt", "2", "--branch", "second"]);
+    assert_eq!(branched["data"]["discarded_task_ids"].as_array().map(Vec::len), Some(2), "{branched}");
+    assert_eq!(git(&stage, &["show", "second:answer.txt"]), "2\n");
+    assert_eq!(read_text(&stage.world.project().join("answer.txt")), "1\n");
+    assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn each_attempt_has_followers_that_work_in_its_worktree() {
+    let stage = stage_with_agents(&[
+        ("one", "echo 1 > answer.txt"),
+        ("two", "echo 2 > answer.txt"),
+        ("reader", "cat > ../prompt-$(cat answer.txt); echo read >> answer.txt"),
+        ("slow", "exec sleep 600"),
+    ]);
+    let follower = json!({"task": "read it", "agent": "reader"}).to_string();
+    let args = ["--attempts", "2", "--agents", "one,two", "--on-success", &follower];
+    let (group, ids) = exec_group(&stage, &args);
+    let waited = stage.run_json(&["wait", &group, "--chain"]);
+    assert_eq!(waited["data"]["tasks"].as_array().map(Vec::len), Some(4), "{waited}");
+    let applied = stage.run_json(&["apply", &group, "--attempt", "2"]);
+    assert_eq!(applied["data"]["task_id"], ids[1].as_str(), "{applied}");
+    assert_eq!(read_text(&stage.world.project().join("answer.txt")), "2\nread\n");
+    assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
+
+    // The attempts have ended; only what follows them is cancelled.
+    let follower = json!({"task": "wait", "agent": "slow"}).to_string();
+    let (group, ids) = exec_group(&stage, &["--attempts", "2", "--agents", "one", "--on-success", &follower]);
+    ids.iter().for_each(|id| drop(stage.wait(id)));
+    let cancelled = stage.run_json(&["cancel", &group]);
+    assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");
+}
