@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
-use delegator_engine::{Agent, Ending, Engine, Limits, Nesting, OverviewRequest, Settings, Submission};
+use delegator_engine::{
+    Agent, Ending, Engine, Isolation, Limits, Nesting, OverviewRequest, Settings, Submission,
+};
 use delegator_registry::{
     Finish, Idempotency, ImportedSession, Leftover, NewTask, OpenOptions, Registry, RegistryError, StateDir,
     Task,
@@ -55,7 +57,11 @@ impl EngineClient {
             input: serde_json::json!({}),
             allow_parallel_writes: true,
             nesting: Nesting { parent: None, max_depth: 0, max_children: 0 },
+            isolation: Isolation::None,
             idempotency: key.map(|key| Idempotency::new(key, text)),
+            reviews: None,
+            report_of: None,
+            followers: Vec::new(),
         })?;
         Ok((submitted.task.id, submitted.queue_position))
     }

@@ -23,7 +23,7 @@ fn every_crate_takes_the_workspace_lints() {
 #[test]
 fn crates_depend_in_one_direction() {
     // Each crate with the crates it may use. A new crate must be added here.
-    let allowed: [(&str, &[&str]); 13] = [
+    let allowed: [(&str, &[&str]); 14] = [
         ("delegator-domain", &[]),
         ("delegator-config", &["delegator-domain"]),
         ("delegator-transcript", &["delegator-domain"]),
@@ -31,6 +31,7 @@ fn crates_depend_in_one_direction() {
         ("delegator-git", &[]),
         ("delegator-codex-cloud", &["delegator-domain"]),
         ("delegator-fleet", &["delegator-domain"]),
+        ("delegator-notify", &["delegator-domain"]),
         ("delegator-supervisor", &["delegator-domain", "delegator-transcript"]),
         (
             "delegator-engine",
@@ -39,6 +40,7 @@ fn crates_depend_in_one_direction() {
                 "delegator-domain",
                 "delegator-fleet",
                 "delegator-git",
+                "delegator-notify",
                 "delegator-registry",
                 "delegator-supervisor",
                 "delegator-transcript",
@@ -123,29 +125,78 @@ fn modules_of_mcp_delegator_depend_in_one_direction() {
     );
 }
 
+const ENGINE_LAYERS: &[&[&str]] = &[
+    &["conversation_error", "isolation_error", "provider_error"],
+    &["error"],
+    &["format_version"],
+    &["snapshot_file"],
+    &["system_port"],
+    &["connection_pool"],
+    &["submit"],
+    &["upkeep"],
+    &["supervise"],
+    &["remote"],
+    &["results"],
+    &["wait"],
+    &["worker"],
+    &["real_system"],
+    &["simulation"],
+    &["model_test"],
+];
+
 #[test]
 fn modules_of_the_engine_depend_in_one_direction() {
-    assert_layers(
-        "delegator-engine",
-        &[
-            &["conversation_error", "provider_error"],
-            &["error"],
-            &["format_version"],
-            &["snapshot_file"],
-            &["system_port"],
-            &["connection_pool"],
-            &["submit"],
-            &["upkeep"],
-            &["supervise"],
-            &["remote"],
-            &["results"],
-            &["wait"],
-            &["worker"],
-            &["real_system"],
-            &["simulation"],
-            &["model_test"],
-        ],
-    );
+    assert_layers("delegator-engine", ENGINE_LAYERS);
+}
+
+/// The lines of the production code of a file, each with whether it is in an `impl Engine`.
+fn lines_with_engine(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    let mut is_inside = false;
+    without_tests(text).lines().map(move |line| {
+        is_inside = line.starts_with("impl Engine {") || (is_inside && line != "}");
+        (is_inside, line)
+    })
+}
+
+/// The names that follow a text in a line.
+fn names_after<'a>(line: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    line.split(before).skip(1).map(|rest| {
+        rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default()
+    })
+}
+
+/// All modules extend `Engine`, so a path of a module does not show every use of it.
+#[test]
+fn modules_of_the_engine_call_no_method_of_a_module_above() {
+    let source = workspace().join("crates/delegator-engine/src");
+    let layer_of = |module: &str| ENGINE_LAYERS.iter().position(|layer| layer.contains(&module));
+    let files: Vec<_> = rust_files()
+        .into_iter()
+        .filter_map(|(path, text)| Some((top_module(path.strip_prefix(&source).ok()?), path, text)))
+        .filter(|(module, path, _)| layer_of(module).is_some() && !path.ends_with("tests.rs"))
+        .collect();
+    let mut defined_in: BTreeMap<&str, usize> = BTreeMap::new();
+    for (module, _, text) in &files {
+        for (is_inside, line) in lines_with_engine(text) {
+            let is_definition = is_inside && line.starts_with("    ") && !line.starts_with("     ");
+            if is_definition && let Some(name) = names_after(line, "fn ").next() {
+                defined_in.insert(name, layer_of(module).unwrap());
+            }
+        }
+    }
+    let mut checked = 0;
+    for (module, path, text) in &files {
+        let own = layer_of(module).unwrap();
+        for (is_inside, line) in lines_with_engine(text) {
+            let of_self = names_after(line, "self.").filter(|_| is_inside);
+            for name in of_self.chain(names_after(line, "engine.")) {
+                let Some(layer) = defined_in.get(name) else { continue };
+                checked += 1;
+                assert!(*layer <= own, "{}: {module} must not call {name}", path.display());
+            }
+        }
+    }
+    assert!(checked > 100, "only {checked} calls were checked");
 }
 
 #[test]

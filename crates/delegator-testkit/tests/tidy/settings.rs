@@ -1,4 +1,4 @@
-//! Every setting without the mark `unbuilt` is read by code that acts on it: otherwise setting it would have no effect.
+//! Every setting is read by code that acts on it: otherwise setting it would have no effect.
 
 use delegator_testkit::generated::workspace;
 
@@ -41,7 +41,7 @@ fn every_built_setting_is_read() {
         for field in fields {
             let reads = receivers.iter().map(|receiver| format!("{receiver}.{field}"));
             let found = reads.into_iter().any(|read| code.iter().any(|text| is_read(text, &read)));
-            assert!(found, "no code reads `{field}` of {structure}: mark its key `unbuilt`, or delete it");
+            assert!(found, "no code reads `{field}` of {structure}: delete it");
         }
     }
 }
