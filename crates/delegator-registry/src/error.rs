@@ -57,7 +57,7 @@ pub enum RegistryError {
         file.display(), program.as_ref().map(|version| format!(" ({version})")).unwrap_or_default()
     )]
     NeedsNewerWriter { file: PathBuf, required: i64, supported: i64, program: Option<String> },
-    #[error("{} was locked by other processes for 5 s. Try again", file.display())]
+    #[error("{} was locked by other processes for at least 5 s. Try again", file.display())]
     Busy { file: PathBuf },
     #[error(
         "not enough disk space for {}: {available} bytes are free, {needed} are needed. Free some space and try again",

@@ -4,8 +4,9 @@
 //! change between reading and writing. Connections are cheap; each thread and each process opens its own.
 
 use delegator_domain::redact::Redactor;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction};
 
+use crate::database::begin_write::{begin_write, data_version};
 use crate::database::open::{self, FileMark};
 use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
 use crate::redact_before_store::Sink;
@@ -77,9 +78,8 @@ impl Registry {
 
     /// For waiting: compare marks, and read tables only if they differ.
     pub fn change_mark(&self) -> Result<ChangeMark, RegistryError> {
-        let others = self.db.pragma_query_value(None, "data_version", |row| row.get(0));
         Ok(ChangeMark {
-            others: others.map_err(|error| self.map_error(error))?,
+            others: data_version(&self.db).map_err(|error| self.map_error(error))?,
             ours: self.db.total_changes(),
         })
     }
@@ -134,7 +134,7 @@ fn write<T>(
     db: &mut Connection,
     operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = begin_write(db)?;
     let value = operation(&transaction)?;
     transaction.commit().map(|()| value)
 }
