@@ -202,6 +202,7 @@ fn run_and_record(
             Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         };
         begin_observation(&prepared, ports);
+        crash_point(CrashPoint::BaselineTaken);
         let Prepared { spec, limits, verify, .. } = prepared;
         let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
         let mut result = ports.engine.system.run_agent(spec, ports);
@@ -256,6 +257,7 @@ struct FinishedRun {
 fn record(run: FinishedRun, ports: &TaskPorts) -> Finish {
     let FinishedRun { result, limits, verify, skipped, salvage, redactor, workdir } = run;
     ports.observe_changes(&result);
+    crash_point(CrashPoint::ChangesObserved);
     let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
         CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
     });

@@ -82,11 +82,11 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeResponse => Scenario::Submit,
         At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Scenario::Submit,
         At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Scenario::Supervise,
-        At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Scenario::Supervise,
+        At::BaselineTaken | At::AgentSpawned | At::StdinDelivered => Scenario::Supervise,
+        At::LaunchRemoved => Scenario::Supervise,
         At::ThreadNoted | At::SnapshotWritten => Scenario::Supervise,
-        At::AgentReaped | At::AgentSwept | At::ReportWritten | At::EndCommitted => {
-            Scenario::FinishWithQueuedTask
-        }
+        At::AgentReaped | At::AgentSwept | At::ChangesObserved => Scenario::FinishWithQueuedTask,
+        At::ReportWritten | At::EndCommitted => Scenario::FinishWithQueuedTask,
         At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Scenario::FinishWithQueuedTask,
         At::RetentionTurnTaken | At::RetentionClockNoted => Scenario::FinishWithQueuedTask,
         At::NotificationBegun | At::NotificationSettled => Scenario::Notify,
