@@ -3,10 +3,10 @@
 //! Children are born into the cgroup and leave it neither by a new session nor by clearing their environment; so even
 //! after a supervisor was killed, the cgroup still holds every process of the task.
 //!
-//! Moving a process makes the kernel wait for a grace period, ten milliseconds and more on an idle machine; only the
-//! first of several moves in a row is that slow. The agent does not wait for it: a thread moves it after its start,
-//! together with everything it has started since, until a walk over all our descendants finds nothing outside. Until
-//! then, and where there is no cgroup, the child subreaper covers them.
+//! Moving a process makes the kernel wait for a grace period, ten milliseconds and more on an idle machine and hundreds on
+//! a busy one, and delays all forks meanwhile. So an agent that ends within [`ADOPTION_DELAY`] is never moved, and no agent
+//! waits for it: a thread moves it, together with everything it has started since, until a walk over all our descendants
+//! finds nothing outside. Until then, and where there is no cgroup, the child subreaper covers them.
 //!
 //! The cgroup lies below the supervisor's own, as delegation requires; but a supervisor started by an agent first
 //! leaves the agent's cgroup, because its task ends independently. Any step may be refused (no cgroup v2, missing
@@ -16,7 +16,9 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use rustix::fs::{Access, access};
@@ -30,6 +32,8 @@ const MEMBERS: &str = "cgroup.procs";
 const MAX_SEARCHED_DIRS: usize = 10_000;
 /// Maximum number of walks over a tree that grows faster than it is moved.
 const MAX_WALKS: usize = 100;
+/// How long an agent runs before it is moved.
+const ADOPTION_DELAY: Duration = Duration::from_millis(100);
 /// A walk needs little stack.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -92,12 +96,14 @@ impl Cgroup {
         None
     }
 
-    /// Moves everything that descends from `root` into the cgroup, on a thread of its own. `None` if the thread cannot
-    /// be started; then the cgroup stays empty.
-    pub(crate) fn adopt_descendants(&self, root: i32) -> Option<JoinHandle<()>> {
+    /// Moves everything that descends from `root` into the cgroup after [`ADOPTION_DELAY`], on a thread of its own. `None`
+    /// if the thread cannot be started; then the cgroup stays empty.
+    pub(crate) fn adopt_descendants(&self, root: i32) -> Option<Adoption> {
         let path = self.path.clone();
-        let thread = std::thread::Builder::new().name("cgroup".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(move || adopt_descendants(&path, root)).ok()
+        let (running, ended) = channel();
+        let builder = std::thread::Builder::new().name("cgroup".to_owned()).stack_size(STACK_BYTES);
+        let thread = builder.spawn(move || adopt_after_delay(&path, root, &ended)).ok()?;
+        Some(Adoption { running, thread })
     }
 
     /// All members, including those of nested cgroups, which belong to tasks started by this one.
@@ -116,6 +122,22 @@ impl Cgroup {
     }
 }
 
+/// The thread that moves the processes of a run into its cgroup.
+#[derive(Debug)]
+pub(crate) struct Adoption {
+    /// Dropped when the run has ended.
+    running: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Adoption {
+    /// Ends the adoption; the cgroup does not change after that. Waits only if processes are just being moved.
+    pub(crate) fn end(self) {
+        drop(self.running);
+        let _ = self.thread.join();
+    }
+}
+
 impl Drop for Cgroup {
     fn drop(&mut self) {
         for pid in self.members() {
@@ -126,6 +148,12 @@ impl Drop for Cgroup {
             // If this fails, a later sweep may succeed.
             let _ = std::fs::remove_dir(dir);
         });
+    }
+}
+
+fn adopt_after_delay(group: &Path, root: i32, ended: &Receiver<()>) {
+    if ended.recv_timeout(ADOPTION_DELAY) == Err(RecvTimeoutError::Timeout) {
+        adopt_descendants(group, root);
     }
 }
 

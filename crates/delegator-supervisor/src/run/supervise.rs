@@ -10,7 +10,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdout};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -23,6 +22,7 @@ use super::limits::{ActivitySampler, ActivitySource, LimitTimers};
 use super::output::{EventReader, StderrReader};
 use super::ports::{Percent, Ports, RunResult, RunSpec};
 use crate::conversation::Control;
+use crate::process::cgroup::Adoption;
 use crate::process::niceness::NicenessGuard;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
@@ -87,8 +87,8 @@ struct Run<'a> {
     me: i32,
     agent: ProcessStat,
     agent_pidfd: OwnedFd,
-    /// The thread that moves our descendants into the cgroup.
-    adopt_thread: Option<JoinHandle<()>>,
+    /// Moves our descendants into the cgroup.
+    adoption: Option<Adoption>,
     exit: Option<ExitStatus>,
     started: Instant,
     ended_at: Option<Duration>,
@@ -158,10 +158,8 @@ impl<'a> Run<'a> {
             self.cause = self.cause.take().filter(|cause| matches!(cause, Cause::Internal { .. }));
         }
         self.drain();
-        if let Some(thread) = self.adopt_thread.take() {
-            // Finished long ago, unless the agent was very quick. The cgroup must not change during the sweep.
-            let _ = thread.join();
-        }
+        // The cgroup must not change during the sweep.
+        self.adoption.take().into_iter().for_each(Adoption::end);
         let mut exit = None;
         let scope = Scope { mark: Some(&self.spec.task), group: self.spec.group.as_ref(), ..self.tree() };
         let agent = self.agent.pid;

@@ -54,11 +54,11 @@ impl<'a> Run<'a> {
             Err(error) => return Err((Box::new(spec), error)),
         };
         let me = getpid().as_raw_nonzero().get();
-        let adopt_thread = spec.group.as_ref().and_then(|group| group.adopt_descendants(me));
+        let adoption = spec.group.as_ref().and_then(|group| group.adopt_descendants(me));
         let (stdout, stderr) = open_readers(&role, child.stdout, child.stderr, &spec, ports);
         Ok(Run {
             me,
-            adopt_thread,
+            adoption,
             limit_timers: LimitTimers::new(spec.limits),
             sampler: ActivitySampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
             ports,
