@@ -118,9 +118,10 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
     let mut scan_marks = true;
     let mut unmarked = HashSet::new();
     let survivors = loop {
-        let no_children = scope.root.is_none() || reap(on_end);
-        // Searching for markers outside the tree is expensive and rarely finds anything: only first and last.
-        let with_marks = scope.root.is_none() || scan_marks || empty_rounds > 0;
+        // Orphans of a task become children of its supervisor: without children, none of its processes is left.
+        let no_children = scope.root.is_some() && reap(on_end);
+        // Reading the markers of all processes is expensive and rarely finds anything: only first and last.
+        let with_marks = scope.root.is_none() || (!no_children && (scan_marks || empty_rounds > 0));
         if scope.root.is_none() {
             // Only the marker identifies these processes, and a process just before its exec shows none: check all
             // again.
@@ -136,7 +137,7 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
         report.exempt = scan.exempt;
         if members.is_empty() {
             empty_rounds += 1;
-            if empty_rounds > 1 || (no_children && scan_marks) {
+            if no_children || empty_rounds > 1 || (scope.root.is_none() && scan_marks) {
                 break members;
             }
             scan_marks = true;
