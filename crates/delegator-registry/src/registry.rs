@@ -102,6 +102,16 @@ impl Registry {
         write(&mut self.db, operation).map_err(|error| self.map_error(error))
     }
 
+    /// Runs a writing transaction that a power cut may undo: it does not wait for the disk.
+    pub(crate) fn write_unsynced<T>(
+        &mut self,
+        operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        let set_synchronous = |db: &Connection, level: &str| db.pragma_update(None, "synchronous", level);
+        let written = set_synchronous(&self.db, "NORMAL").and_then(|()| write(&mut self.db, operation));
+        set_synchronous(&self.db, "FULL").and(written).map_err(|error| self.map_error(error))
+    }
+
     /// Runs a transaction that must not fail on a full disk, such as an end. Releases reserved space slice by slice.
     pub(crate) fn write_with_reserve<T>(
         &mut self,

@@ -64,7 +64,8 @@ impl Registry {
         if !self.read(|db| db.query_row(unread, [id.as_str()], |row| row.get(0)))? {
             return Ok(false);
         }
-        self.write(|db| {
+        // Not synced: the caller waits for its response, and after a power cut the task is only listed as unread.
+        self.write_unsynced(|db| {
             let sql = "UPDATE tasks SET read_at_ms = ?1 \
                        WHERE id = ?2 AND ended_order IS NOT NULL AND read_at_ms IS NULL";
             Ok(db.execute(sql, (now_ms, id.as_str()))? == 1)
