@@ -41,7 +41,7 @@ mod worker;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
+use delegator_registry::{IntegrityCheck, OpenOptions, Registry, RegistryError, StateDir};
 
 use connection_pool::PooledConnection;
 use real_system::RealSystem;
@@ -210,7 +210,16 @@ impl Engine {
 
     /// Opens the registry if it exists. Queries use this, so that they create nothing on a fresh machine.
     fn find_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
-        let dir = StateDir::find(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        self.find_registry_with(&OpenOptions::default())
+    }
+
+    /// Opens the registry for a supervisor. The process that started it has just opened the file and checked it.
+    fn find_checked_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
+        self.find_registry_with(&OpenOptions { check: IntegrityCheck::Header, ..OpenOptions::default() })
+    }
+
+    fn find_registry_with(&self, options: &OpenOptions) -> Result<Option<PooledConnection>, EngineError> {
+        let dir = StateDir::find(&self.state_dir, options).map_err(RegistryError::from)?;
         let Some(dir) = dir else { return Ok(None) };
         let found = match self.connections.take(&dir) {
             Some(pooled) => Some(pooled),
