@@ -1,6 +1,6 @@
 //! The supervisor process: adopt the task lock, begin, run the agent, record, end the task, start the next ones.
 //!
-//! From the adoption of the lock until exit no other process can supervise or rescue the task. A crash at any point leaves
+//! From the adoption of the lock until the end is recorded no other process can supervise or rescue the task. A crash at any point leaves
 //! a state that a rescue can finish; `crash_point` marks every durable step for the tests. Once the row is `working`, an
 //! error never escapes before the end of the task is recorded.
 
@@ -13,7 +13,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, Verification};
 use delegator_registry::{
-    Attempt, BeginOutcome, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
+    Attempt, BeginOutcome, Cas, Claim, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
 use delegator_supervisor::agent::{LaunchRequest, dialect_of};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
@@ -71,10 +71,11 @@ pub(crate) fn supervise_task(
     nonce: &Nonce,
     Inherited { lock, signals }: Inherited,
 ) -> Result<(), EngineError> {
-    let mut registry = engine.open_registry()?;
+    // Without a registry the task does not exist any more.
+    let Some(mut registry) = engine.find_checked_registry()? else { return Ok(()) };
     let dir = registry.dir().task(id);
     // Without the lock, another process supervises or rescues the task.
-    let LockAttempt::Locked(_lock) = dir.adopt_lock(lock)? else { return Ok(()) };
+    let LockAttempt::Locked(lock) = dir.adopt_lock(lock)? else { return Ok(()) };
     crash_point(CrashPoint::LockAdopted);
     let own_identity = own_identity()?;
     let socket = wake_socket::listen(&dir, &signals).ok();
@@ -121,12 +122,15 @@ pub(crate) fn supervise_task(
     let mut registry = ports.into_registry();
     crash_point(CrashPoint::ReportWritten);
     remove_temporary_dir(&dir);
-    let finished = finish(engine, &mut registry, id, &attempt, &outcome);
-    crash_point(CrashPoint::SuccessorsStarted);
+    let recorded = record_end(engine, &mut registry, id, &attempt, &outcome);
     remove_wake_socket(&dir);
     crash_point(CrashPoint::SocketRemoved);
-    finished?;
-    // The end is recorded, so nothing waits for the upkeep that follows.
+    let claimed = recorded?;
+    // The end is recorded, and nothing else needs the lock: waits end now, not after the upkeep that follows.
+    drop(lock);
+    dir.announce_change();
+    engine.start_all(&mut registry, claimed)?;
+    crash_point(CrashPoint::SuccessorsStarted);
     record_worktree_size(&mut registry, worktree.as_ref())?;
     engine.start_delivery_if_due(&registry)?;
     engine.start_pruning_if_due(&mut registry)?;
@@ -150,7 +154,8 @@ fn end_before_work(
     match begun {
         BeginOutcome::CancelRequested(request) => {
             let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
-            finish(engine, registry, id, &Attempt::starting(nonce.clone()), &end)
+            let claimed = record_end(engine, registry, id, &Attempt::starting(nonce.clone()), &end)?;
+            engine.start_all(registry, claimed)
         }
         BeginOutcome::Working | BeginOutcome::Lost(_) => Ok(()),
     }
@@ -440,21 +445,22 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
     }
 }
 
-fn finish(
+/// Records the end; returns the queued tasks that were claimed with it and must be started.
+fn record_end(
     engine: &Engine,
     registry: &mut Registry,
     id: &TaskId,
     attempt: &Attempt,
     outcome: &Finish,
-) -> Result<(), EngineError> {
+) -> Result<Vec<Claim>, EngineError> {
     let ended = retry_while_busy(|| {
         engine.with_promotion(|promotion| {
             Ok(registry.finish(id, attempt, outcome, promotion, engine.now_ms())?)
         })
     })?;
-    match ended {
-        Cas::Applied(claimed) => engine.start_all(registry, claimed),
+    Ok(match ended {
+        Cas::Applied(claimed) => claimed,
         // Another process recorded the end first; its record stands.
-        Cas::Lost(_) => Ok(()),
-    }
+        Cas::Lost(_) => Vec::new(),
+    })
 }

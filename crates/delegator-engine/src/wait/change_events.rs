@@ -1,16 +1,17 @@
 //! Wakes a waiting thread when a supervisor has announced a change of its task.
 //!
-//! A supervisor announces that its task has begun and that the agent has named its thread by updating the times of the
-//! task's directory, after the change is committed. Without inotify, or on a file system that does not report such an
-//! update, the waiting thread notices the change a moment later, because it also compares the change mark of the registry.
+//! A supervisor announces that its task has begun, that the agent has named its thread and that the task has ended by
+//! updating the times of the task's directory, after the change is committed. Without inotify, or on a file system that
+//! does not report such an update, the waiting thread notices the change a moment later: it also compares the change mark
+//! of the registry, and watches the supervisor process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use delegator_domain::task::TaskId;
 use delegator_registry::TaskDir;
-use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init, remove_watch};
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 
 /// Enough for several events; each has at most a header, because only directories themselves are watched.
 const BUFFER_BYTES: usize = 512;
@@ -43,11 +44,18 @@ impl ChangeEvents {
         }
     }
 
-    /// Removes the events that ended a sleep. What has changed is in the registry.
-    pub(super) fn clear(&self) {
+    /// The watched tasks with a change that was announced since the last call.
+    pub(super) fn take_changed(&self) -> HashSet<&TaskId> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
         let mut events = Reader::new(&self.inotify, &mut buffer);
-        while events.next().is_ok() {}
+        let mut changed = HashSet::new();
+        let mut has_missed_some = false;
+        while let Ok(event) = events.next() {
+            changed.insert(event.wd());
+            has_missed_some |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+        }
+        let watched = self.watched.iter();
+        watched.filter(|(_, watch)| has_missed_some || changed.contains(*watch)).map(|(id, _)| id).collect()
     }
 }
 

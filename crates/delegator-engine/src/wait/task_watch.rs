@@ -1,9 +1,9 @@
 //! Notices changes of any number of tasks in one thread.
 //!
-//! A working task is watched through the pidfd of its supervisor (verified by its start time): it becomes readable when the
-//! supervisor exits, which is after the end was recorded. A task that has not begun is watched through its directory
-//! ([`ChangeEvents`]); in addition the change mark of the registry is compared every 50 ms, which reads no table. The order
-//! is fixed, so that no change is missed: take the mark, watch the directory, read the rows, open the pidfds, sleep.
+//! Its supervisor announces what changes ([`ChangeEvents`]). A working task is watched through the pidfd of its supervisor,
+//! too (verified by its start time): it becomes readable when the supervisor exits or is killed. For a task that has not
+//! begun, the change mark of the registry is compared every 50 ms in addition, which reads no table. The order is fixed, so
+//! that no change is missed: take the mark, watch the directory, read the rows, open the pidfds, sleep.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -89,7 +89,7 @@ impl TaskWatch {
 
     /// Reads the tasks that may have changed.
     pub(crate) fn refresh(&mut self) -> Result<(), EngineError> {
-        self.events.iter().for_each(ChangeEvents::clear);
+        let announced = self.events.as_ref().map(ChangeEvents::take_changed).unwrap_or_default();
         let mark = self.registry.change_mark()?;
         let changed = mark != self.mark;
         self.mark = mark;
@@ -97,6 +97,7 @@ impl TaskWatch {
         for (id, watched) in &mut self.watched {
             let is_due = match &watched.supervision {
                 _ if watched.task.state.is_terminal() => false,
+                _ if announced.contains(id) => true,
                 Supervision::Alive(handle) => handle.wait_until(Instant::now()).map_err(watch_error)?,
                 Supervision::NoSupervisor => changed,
                 Supervision::Missing => true,
@@ -129,7 +130,7 @@ impl TaskWatch {
             .iter()
             .map(|handle| handle.as_fd())
             .chain(waker)
-            .chain(self.events.as_ref().filter(|_| must_poll).map(AsFd::as_fd))
+            .chain(self.events.as_ref().map(AsFd::as_fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         loop {
