@@ -2,13 +2,15 @@
 //!
 //! Running a program to get its version costs more than the rest of a submission, so the version is cached in
 //! `agents.json` in the state directory, by program and arguments, until size or modification time of one of their files
-//! change. A cache that cannot be read or written never fails a submission.
+//! change. A cache that cannot be read or written never fails a submission. The first submission of a user validates its
+//! agent before the state directory exists; so this process also remembers what it has probed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use delegator_domain::agents::ConfiguredAgent;
@@ -21,6 +23,9 @@ use crate::Engine;
 use crate::error::EngineError;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What this process has probed, by cache key.
+static PROBED: Mutex<BTreeMap<String, CachedVersion>> = Mutex::new(BTreeMap::new());
 
 /// The version of one program with its arguments, valid while its files are unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,11 +69,15 @@ impl Engine {
 
     /// The version that the program of an agent reports.
     pub fn agent_version(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
-        let files = file_stamps(agent);
+        let (key, files) = (cache_key(agent), file_stamps(agent));
+        if let Some(probed) = PROBED.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
+            && probed.files == files
+        {
+            return Some(probed.version);
+        }
         // A state directory of another owner is neither read nor written.
         let is_our_dir = matches!(StateDir::find(&self.state_dir, &OpenOptions::default()), Ok(Some(_)));
         let store = is_our_dir.then(|| self.state_dir.join("agents.json"));
-        let key = cache_key(agent);
         let mut known: BTreeMap<String, CachedVersion> = store
             .as_ref()
             .and_then(|store| std::fs::read(store).ok())
@@ -81,7 +90,9 @@ impl Engine {
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let variables = allowed_variables(agent.kind(), variables, &[]);
         let version = agent.probe_version(&variables, PROBE_TIMEOUT)?;
-        known.insert(key, CachedVersion { files, version });
+        let probed = CachedVersion { files, version };
+        PROBED.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), probed.clone());
+        known.insert(key, probed);
         // Without the cache the next submission probes again.
         let _ = store.map(|store| save_cache(&store, &known));
         Some(version)
@@ -122,6 +133,35 @@ mod tests {
 
     use super::*;
 
+    /// An agent that is a shell script.
+    fn configured(protocol: AgentProtocol, script: &str) -> ConfiguredAgent {
+        ConfiguredAgent {
+            name: "x".into(),
+            protocol,
+            program: "/bin/sh".into(),
+            args: vec![script.into()],
+            variables: Vec::new(),
+            unsandboxed: true,
+            state_dirs: Vec::new(),
+            linger: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_program_is_probed_once_even_before_the_state_directory_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::new(folder.path().join("state"), "/bin/false");
+        let (script, probes) = (folder.path().join("agent"), folder.path().join("probes"));
+        std::fs::write(&script, format!("echo x >> {}; echo codex-cli 0.150.2", probes.display())).unwrap();
+        let configured = configured(AgentProtocol::CodexExec, &script.display().to_string());
+        for _ in ["validation", "submission"] {
+            let agent = engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap();
+            assert_eq!(agent.version, Some((0, 150, 2)));
+        }
+        assert_eq!(std::fs::read_to_string(probes).unwrap(), "x\n");
+        assert!(!folder.path().join("state").exists());
+    }
+
     #[test]
     fn the_version_is_that_of_program_and_arguments() {
         let folder = tempfile::tempdir().unwrap();
@@ -133,16 +173,7 @@ mod tests {
             path.display().to_string()
         };
         let version = |protocol, script: &str| {
-            let configured = ConfiguredAgent {
-                name: "x".into(),
-                protocol,
-                program: "/bin/sh".into(),
-                args: vec![script.into()],
-                variables: Vec::new(),
-                unsandboxed: true,
-                state_dirs: Vec::new(),
-                linger: Duration::ZERO,
-            };
+            let configured = configured(protocol, script);
             engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap().version
         };
         let old = script("old", "echo codex-cli 0.150.2");
