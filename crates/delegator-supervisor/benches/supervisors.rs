@@ -86,6 +86,7 @@ fn run_one(script: &str) {
             max_processes: 4096,
             sweep_exempt: Vec::new(),
             niceness: 0,
+            own_niceness: 0,
             sweep: SweepLimits::default(),
             group: None,
             redactor: Redactor::builder()

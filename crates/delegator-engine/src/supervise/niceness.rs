@@ -11,6 +11,13 @@ const MAX_NICENESS: u8 = 19;
 /// ordinary process.
 const AGENTS_PER_PROCESSOR: usize = 8;
 
+/// The niceness of a supervisor. Normally it has none, so that it records the end of its task at once on a busy machine. If
+/// more tasks run than the processors carry, it gets that of its agent: then the events of all agents together would take
+/// the processor from the rest.
+pub(crate) fn supervisor_niceness(agent_niceness: u8, running_tasks: usize, processors: usize) -> u8 {
+    if running_tasks > AGENTS_PER_PROCESSOR.saturating_mul(processors) { agent_niceness } else { 0 }
+}
+
 /// A configured 0 stays 0: the user wants no niceness at all.
 pub(crate) fn adjusted_niceness(configured: u8, max_concurrent: usize, processors: usize) -> u8 {
     let capacity = AGENTS_PER_PROCESSOR.saturating_mul(processors);
@@ -28,7 +35,14 @@ pub(crate) fn processors() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::adjusted_niceness;
+    use super::{adjusted_niceness, supervisor_niceness};
+
+    #[test]
+    fn a_supervisor_has_normal_priority_unless_there_are_too_many() {
+        assert_eq!(supervisor_niceness(10, 16, 2), 0);
+        assert_eq!(supervisor_niceness(12, 17, 2), 12);
+        assert_eq!(supervisor_niceness(0, 500, 2), 0);
+    }
 
     #[test]
     fn niceness_rises_when_there_are_more_agents_than_the_processors_carry() {

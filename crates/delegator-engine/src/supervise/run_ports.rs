@@ -23,6 +23,7 @@ use delegator_supervisor::run::{
 };
 
 use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
+use super::niceness::{processors, supervisor_niceness};
 use super::received_signals::EndSignals;
 use super::supervisor_log::SupervisorLog;
 use super::user_dialogue::{Supervised, UserDialogue, settle_message};
@@ -131,6 +132,12 @@ impl TaskPorts {
         let pauses = self.registry.borrow().agent_pauses(self.engine.now_ms()).ok()?;
         let pause = pauses.into_iter().find(|pause| pause.agent == agent)?;
         Some(format!("it is paused: {}", pause.reason))
+    }
+
+    /// The niceness of this supervisor.
+    pub(crate) fn own_niceness(&self, agent_niceness: u8) -> u8 {
+        let running = self.registry.borrow().active().map_or(0, |tasks| tasks.len());
+        supervisor_niceness(agent_niceness, running, processors())
     }
 
     fn drain_socket(&self) {

@@ -209,6 +209,7 @@ fn run_and_record(
         begin_observation(&prepared, ports);
         crash_point(CrashPoint::BaselineTaken);
         let Prepared { spec, limits, verify, .. } = prepared;
+        let spec = RunSpec { own_niceness: ports.own_niceness(spec.niceness), ..spec };
         let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
         let mut result = ports.engine.system.run_agent(spec, ports);
         if let Some(reason) = reason_to_fall_back(&result)
@@ -365,6 +366,7 @@ pub(super) fn prepare(
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),
         niceness,
+        own_niceness: 0,
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),

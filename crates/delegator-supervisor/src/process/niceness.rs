@@ -1,8 +1,12 @@
-//! Raises the niceness of a run, so that interactive work and status queries get the processor first.
+//! Raises the niceness of an agent, so that interactive work and status queries get the processor first.
 //!
-//! It only matters when the processor is contended. Where the kernel groups processes by session (autogroup), the
-//! group's niceness decides between sessions and the process's own only within one; so both are set. Children of the
-//! supervisor inherit both. Errors are ignored: they never fail a run.
+//! It only matters when the processor is contended. An ordinary user cannot lower a niceness again, so the supervisor does
+//! not raise its own to pass it on: a supervisor with the niceness of its agent needed hundreds of milliseconds on a busy
+//! machine to record the end of a task. The agent inherits its niceness from the thread that starts it.
+//!
+//! Where the kernel groups processes by session (autogroup), the group's niceness decides between sessions and the
+//! process's own only within one. Supervisor and agent share a session, so the group has the niceness only while the agent
+//! runs, from its first second on. Errors are ignored: they never fail a run.
 
 use std::fs;
 use std::io;
@@ -11,37 +15,72 @@ use rustix::process::{getpid, getpriority_process, setpriority_process};
 
 use super::stat::read_stat;
 
-/// The niceness of a session, and whether its autogroup has it yet.
-#[derive(Debug)]
-pub(crate) struct NicenessGuard {
-    niceness: i32,
-    autogroup_is_set: bool,
+/// Starting a process needs little stack.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Calls `start` on a thread with at least this niceness, which a process started there inherits.
+pub(crate) fn with_niceness<T: Send>(niceness: u8, mut start: impl FnMut() -> T + Send) -> T {
+    let started = (niceness > 0).then(|| {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || {
+                raise_niceness(niceness);
+                start()
+            });
+            // Without a thread the process starts with our niceness.
+            let thread = thread.ok()?;
+            Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    });
+    started.flatten().unwrap_or_else(start)
 }
 
-impl NicenessGuard {
-    /// Sets it for this process, and for its session if this process leads one. Never lowers a niceness that the parent
-    /// set.
-    pub(crate) fn apply(niceness: u8) -> NicenessGuard {
-        let niceness = i32::from(niceness);
-        let own = getpriority_process(None).unwrap_or(0);
-        if own < niceness {
-            // Raising one's own niceness cannot fail; if it did, the task would still run.
-            let _ = setpriority_process(None, niceness);
-        }
-        let me = getpid().as_raw_nonzero().get();
-        let is_session_leader = read_stat(me).is_some_and(|stat| stat.session == me);
-        let mut guard = NicenessGuard { niceness, autogroup_is_set: niceness == 0 || !is_session_leader };
-        guard.retry_autogroup();
-        guard
+/// Raises the niceness of the calling thread and what it starts. Never lowers one that the parent set.
+pub(crate) fn raise_niceness(niceness: u8) {
+    let niceness = i32::from(niceness);
+    if getpriority_process(None).unwrap_or(0) < niceness {
+        // Raising one's own niceness cannot fail; if it did, the task would still run.
+        let _ = setpriority_process(None, niceness);
+    }
+}
+
+/// The niceness of our session's autogroup.
+#[derive(Debug)]
+pub(crate) struct AutogroupNiceness {
+    niceness: u8,
+    is_set: bool,
+}
+
+impl AutogroupNiceness {
+    pub(crate) fn new(niceness: u8) -> AutogroupNiceness {
+        AutogroupNiceness { niceness, is_set: false }
     }
 
-    /// The kernel limits autogroup changes to a few per second for all sessions of a user, so this is retried.
-    pub(crate) fn retry_autogroup(&mut self) {
-        if self.autogroup_is_set {
+    /// Sets it if this process leads its session. The kernel limits changes to a few per second for all sessions of a user,
+    /// so this is called again and again.
+    pub(crate) fn set(&mut self) {
+        if self.is_set || self.niceness == 0 {
             return;
         }
-        let is_rate_limited = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        let written = fs::write("/proc/self/autogroup", self.niceness.to_string());
-        self.autogroup_is_set = !written.is_err_and(|error| is_rate_limited(&error));
+        let me = getpid().as_raw_nonzero().get();
+        if read_stat(me).is_none_or(|stat| stat.session != me) {
+            self.niceness = 0;
+            return;
+        }
+        self.is_set = !is_rate_limited(&write_autogroup(self.niceness));
     }
+
+    /// Normal priority for what follows. If that fails, it only takes longer.
+    pub(crate) fn reset(&mut self) {
+        if self.is_set {
+            let _ = write_autogroup(0);
+        }
+    }
+}
+
+fn write_autogroup(niceness: u8) -> io::Result<()> {
+    fs::write("/proc/self/autogroup", niceness.to_string())
+}
+
+fn is_rate_limited(written: &io::Result<()>) -> bool {
+    written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }

@@ -49,6 +49,8 @@ pub struct RunSpec {
     pub sweep_exempt: Vec<String>,
     /// Niceness of the agent; 0 leaves it unchanged.
     pub niceness: u8,
+    /// Niceness of the supervisor; 0 leaves it unchanged.
+    pub own_niceness: u8,
     pub sweep: SweepLimits,
     /// The cgroup of the agent and its descendants, where one could be created. Removed after the run.
     pub group: Option<Cgroup>,

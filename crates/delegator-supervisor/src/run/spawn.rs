@@ -16,6 +16,7 @@ use rustix::process::umask;
 
 use super::poll_fds::wait_readable;
 use super::ports::{Ports, RunSpec};
+use crate::process::niceness::with_niceness;
 
 /// A program file that is just being written is busy only for a moment.
 pub(crate) const MAX_BUSY_RETRIES: u32 = 20;
@@ -83,7 +84,7 @@ fn with_args(program: &Path, args: &[OsString]) -> Command {
 
 fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     for _ in 0..MAX_BUSY_RETRIES {
-        match spawn_with_umask(&mut command, spec.umask) {
+        match spawn_with_umask(&mut command, spec) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 let deadline = Instant::now() + BUSY_PAUSE;
                 // No event reports that a file was closed. A wake-up may end the pause early.
@@ -95,12 +96,12 @@ fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<
             outcome => return outcome,
         }
     }
-    spawn_with_umask(&mut command, spec.umask)
+    spawn_with_umask(&mut command, spec)
 }
 
-fn spawn_with_umask(command: &mut Command, mask: u32) -> io::Result<Child> {
-    umask(Mode::from_raw_mode(mask & 0o777));
-    let child = command.spawn();
+fn spawn_with_umask(command: &mut Command, spec: &RunSpec) -> io::Result<Child> {
+    umask(Mode::from_raw_mode(spec.umask & 0o777));
+    let child = with_niceness(spec.niceness, || command.spawn());
     umask(Mode::from_raw_mode(OUR_UMASK));
     child
 }

@@ -23,7 +23,7 @@ use super::output::{EventReader, StderrReader};
 use super::ports::{Percent, Ports, RunResult, RunSpec};
 use crate::conversation::Control;
 use crate::process::cgroup::Adoption;
-use crate::process::niceness::NicenessGuard;
+use crate::process::niceness::{AutogroupNiceness, raise_niceness};
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
 use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport};
@@ -56,10 +56,9 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> RunResult {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         return finish::not_started(&spec, &format!("cannot become a child subreaper: {error}"));
     }
-    let niceness = NicenessGuard::apply(spec.niceness);
+    raise_niceness(spec.own_niceness);
     match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
-            run.niceness = Some(niceness);
             let outcome = run.run_to_end();
             // To be continued by a verification.
             let final_snapshot = run.spec.verify.is_some().then(|| run.current_snapshot()).flatten();
@@ -113,8 +112,7 @@ struct Run<'a> {
     is_drained: bool,
     last_tick: Duration,
     last_upkeep: Duration,
-    /// `None` for a verification, which inherits it.
-    niceness: Option<NicenessGuard>,
+    autogroup_niceness: AutogroupNiceness,
     last_count: Duration,
     usage: TreeUsage,
     machine_tasks_at_count: u64,
@@ -152,6 +150,7 @@ impl<'a> Run<'a> {
             self.cause.get_or_insert(Cause::Internal { message: error.to_string() });
         }
         crash_point(CrashPoint::AgentReaped);
+        self.autogroup_niceness.reset();
         self.ended_at = Some(self.now());
         if self.exit.is_some() && !self.is_forced {
             // The agent exited before our first step reached it: its own end counts.
@@ -210,9 +209,7 @@ impl<'a> Run<'a> {
             self.pass_on_answers();
             self.count_if_needed(now);
             self.enforce_budgets(now);
-            if let Some(niceness) = &mut self.niceness {
-                niceness.retry_autogroup();
-            }
+            self.autogroup_niceness.set();
         }
         if now >= self.last_upkeep + UPKEEP_INTERVAL {
             self.last_upkeep = now;

@@ -91,6 +91,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         max_processes: case.max_processes,
         sweep_exempt: case.exempt,
         niceness: case.niceness,
+        own_niceness: 0,
         sweep: SweepLimits::default(),
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),

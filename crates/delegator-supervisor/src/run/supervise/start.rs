@@ -19,6 +19,7 @@ use super::talk::Talk;
 use super::{Role, Run, machine_tasks};
 use crate::conversation::ConversationPlan;
 use crate::process::identity::open_pidfd;
+use crate::process::niceness::AutogroupNiceness;
 use crate::process::tree::TreeUsage;
 use crate::process::{ProcessStat, read_stat};
 
@@ -83,7 +84,7 @@ impl<'a> Run<'a> {
             is_drained: false,
             last_tick: Duration::ZERO,
             last_upkeep: Duration::ZERO,
-            niceness: None,
+            autogroup_niceness: AutogroupNiceness::new(spec.niceness),
             last_count: Duration::ZERO,
             usage: TreeUsage { processes: 1, ticks: 0 },
             machine_tasks_at_count: machine_tasks(),
