@@ -10,10 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::capture::{Capture, Limits, Purpose, capture};
+use crate::capture::{CapturedFiles, LazyTrees, Limits, Purpose, capture_files};
 use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk};
-use crate::repository::{Head, Repository, find_repository};
+use crate::opened::{ConfigurationStamps, Opened, open};
+use crate::repository::{Head, Repository};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::run::Git;
 use crate::scratch::Scratch;
@@ -26,9 +27,12 @@ const MAX_UNREAD: usize = 10_000;
 #[derive(Debug)]
 pub struct Baseline {
     pub(crate) scratch: Scratch,
-    pub(crate) captured: Capture,
+    pub(crate) captured: CapturedFiles,
+    pub(crate) trees: LazyTrees,
     pub(crate) index: Option<Stamp>,
     pub(crate) head: Head,
+    /// Stamps of the configuration that made the layout of the repository valid; `None` if git found the repository.
+    pub(crate) configuration: Option<ConfigurationStamps>,
     /// Device and inode of the repository, to detect that another one took its place.
     pub(crate) identity: Option<(u64, u64)>,
     /// The restore point of the same state; `None` if there is none, or if it holds an earlier state.
@@ -57,36 +61,35 @@ impl Baseline {
         temp_dir: &Path,
         limits: Limits,
     ) -> Result<Option<Baseline>, GitError> {
-        let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
-        let head = repository.head(git)?;
-        let scratch = Scratch::create(git, &repository, temp_dir)?;
-        let index = Stamp::at(&repository.index());
-        let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
-        Baseline::from_capture(scratch, captured, head, index).map(Some)
+        let Some(opened) = open(git, dir)? else { return Ok(None) };
+        let scratch = Scratch::with_settings(git, &opened.repository, &opened.settings, temp_dir)?;
+        let index = Stamp::at(&opened.repository.index());
+        let captured = capture_files(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
+        Baseline::new(scratch, captured, opened, index).map(Some)
     }
 
-    pub(crate) fn from_capture(
+    pub(crate) fn new(
         scratch: Scratch,
-        captured: Capture,
-        head: Head,
+        (captured, trees): (CapturedFiles, LazyTrees),
+        opened: Opened,
         index: Option<Stamp>,
     ) -> Result<Baseline, GitError> {
         if captured.unread.len() > MAX_UNREAD {
             return Err(GitError::TooManyLeftOut { count: captured.unread.len() });
         }
         let identity = identity_of(&scratch.repository.common_dir);
-        Ok(Baseline { scratch, captured, index, head, identity, point: None })
+        let Opened { head, configuration, .. } = opened;
+        Ok(Baseline { scratch, captured, trees, index, head, configuration, identity, point: None })
     }
 
-    /// Remembers the restore point, if it holds this state: an earlier attempt may have created it.
+    /// Remembers the restore point of the same state.
     pub(crate) fn with_point(self, point: &RestorePoint) -> Baseline {
-        let is_same = point.tree == self.captured.tree && point.index_tree == self.captured.index_tree;
-        let point = is_same.then(|| PointOfBaseline {
+        let point = PointOfBaseline {
             reference: point.reference.clone(),
             commit: point.commit.clone(),
             index: point.index,
-        });
-        Baseline { point, ..self }
+        };
+        Baseline { point: Some(point), ..self }
     }
 
     pub fn repository(&self) -> &Repository {

@@ -5,17 +5,20 @@
 //! its size differs from the size of its object, and its bytes on disk are added instead.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::add_to_index::Gatherer;
 use crate::error::GitError;
+use crate::examine::{Differences, Examination, Snapshot, examine};
 use crate::ignored::Ignored;
-use crate::listing::{Change, RepoPath, join_records, on_disk, parse_raw_diff, records, single_line};
+use crate::index_file::IndexFile;
+use crate::listing::{RepoPath, join_records, single_line};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::tracked::{TrackedFiles, is_checked_out};
+use crate::tracked::{TrackedFiles, has_attributes, is_checked_out};
 
 /// Limits for copying files that git does not track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +77,12 @@ pub(crate) struct Capture {
     pub(crate) tree: String,
     /// The id of the tree of the index; `None` if the index has conflicts, which a tree cannot represent.
     pub(crate) index_tree: Option<String>,
+    pub(crate) files: CapturedFiles,
+}
+
+/// What a capture found besides the content of the files.
+#[derive(Debug)]
+pub(crate) struct CapturedFiles {
     pub(crate) modified: usize,
     pub(crate) untracked: usize,
     pub(crate) left_out: Vec<LeftOut>,
@@ -87,60 +96,17 @@ pub(crate) struct Capture {
     pub(crate) absent_submodules: Vec<RepoPath>,
     /// Ignored files and directories that were not examined.
     pub(crate) not_examined: Vec<LeftOut>,
+    /// Proves later that nothing changed.
+    pub(crate) snapshot: Option<Snapshot>,
 }
 
 /// Our copy of the index, in which the tree of the work tree is built.
 pub(crate) const WORK_INDEX: &str = "index";
+/// The copy as it was before files were added.
+const INDEX_BEFORE: &str = "before";
 /// Compares an index with the work tree, ignoring submodules.
 pub(crate) const RAW_DIFF_ARGS: [&str; 6] =
     ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
-/// How the work tree differs from an index.
-#[derive(Debug)]
-pub(crate) struct Differences {
-    pub(crate) changed: Vec<Change>,
-    /// In the index, but in a directory without search permission.
-    pub(crate) unreachable: Vec<RepoPath>,
-    /// Neither in the index nor ignored; the path of a repository ends in a slash.
-    pub(crate) untracked: BTreeSet<RepoPath>,
-}
-
-/// Whether permission to stat the path is denied. git reports such a file as deleted.
-fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
-    let found = std::fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
-    found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-}
-
-impl Differences {
-    pub(crate) fn of(scratch: &Scratch) -> Result<Differences, GitError> {
-        let list_untracked =
-            || scratch.run(WORK_INDEX, ["ls-files", "-z", "--others", "--exclude-standard"], b"");
-        let (raw, untracked) = std::thread::scope(|scope| {
-            let untracked = scope.spawn(list_untracked);
-            (scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b""), join_thread(untracked))
-        });
-        let (mut changed, untracked) = (parse_raw_diff(&raw?)?, untracked?);
-        changed.retain(|change| !change.is_submodule);
-        let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
-            .into_iter()
-            .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
-        let unreachable = unreachable.into_iter().map(|change| change.path).collect();
-        Ok(Differences { changed, unreachable, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
-    }
-
-    pub(crate) fn deleted(&self) -> impl Iterator<Item = &RepoPath> {
-        self.changed.iter().filter(|change| change.is_deleted).map(|change| &change.path)
-    }
-
-    pub(crate) fn existing(&self) -> impl Iterator<Item = &RepoPath> {
-        self.changed.iter().filter(|change| !change.is_deleted).map(|change| &change.path)
-    }
-}
-
-/// Returns the thread's result or resumes its panic.
-fn join_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
 /// Captures index and work tree. Files in `needed` are added whatever their size, ignored or not, if they are on disk.
 pub(crate) fn capture(
     scratch: &Scratch,
@@ -148,31 +114,33 @@ pub(crate) fn capture(
     needed: &BTreeSet<RepoPath>,
     purpose: Purpose,
 ) -> Result<Capture, GitError> {
+    let (files, trees) = capture_files(scratch, limits, needed, purpose)?;
+    let index_tree = trees.index_tree(scratch)?.clone();
+    Ok(Capture { tree: trees.tree(scratch)?.clone(), index_tree, files })
+}
+
+/// Like [`capture`], but the trees may be written later.
+pub(crate) fn capture_files(
+    scratch: &Scratch,
+    limits: Limits,
+    needed: &BTreeSet<RepoPath>,
+    purpose: Purpose,
+) -> Result<(CapturedFiles, LazyTrees), GitError> {
     scratch.copy_index(WORK_INDEX)?;
     let tracked = TrackedFiles::read(scratch, WORK_INDEX)?;
-    let index_tree = write_index_tree(scratch, WORK_INDEX)?;
+    let mut trees = LazyTrees::of_index(scratch, &tracked.index, purpose)?;
     tracked.unhide(scratch, WORK_INDEX)?;
-    // Both walk the work tree in a git process of their own.
-    let (differences, ignored) = std::thread::scope(|scope| {
-        // A restore only writes paths of the restore point, and `needed` already contains these.
-        let is_listed = purpose != Purpose::Restore;
-        let ignored = is_listed.then(|| scope.spawn(|| Ignored::list(scratch)));
-        let differences = Differences::of(scratch);
-        (differences, ignored.map_or_else(|| Ok(Ignored::default()), join_thread))
-    });
-    let (differences, ignored) = (differences?, ignored?);
-    let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(scratch)?);
+    // A restore only writes paths of the restore point, and `needed` already contains these.
+    let lists_ignored = purpose != Purpose::Restore;
+    let Examination { differences, ignored, snapshot } = examine(scratch, &tracked.index, lists_ignored)?;
+    let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(&tracked.index));
     let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
     remove_from_index(scratch, differences.deleted())?;
     let mut gatherer = Gatherer::new(scratch, limits, needed);
-    gather_changes(
-        &mut gatherer,
-        &Findings { tracked: &tracked, differences: &differences, ignored: &ignored, converted },
-        needed,
-        purpose,
-    )?;
+    let findings = Findings { tracked: &tracked, differences: &differences, ignored: &ignored, converted };
+    gather_changes(&mut gatherer, &findings, needed, purpose)?;
     let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
-        tracked.submodules.into_iter().partition(|path| is_checked_out(scratch, path));
+        tracked.submodules.iter().cloned().partition(|path| is_checked_out(scratch, path));
     let mut repositories: Vec<RepoPath> = checked_out.iter().map(with_trailing_slash).collect();
     repositories.extend(ignored.repositories);
     for path in &repositories {
@@ -181,13 +149,8 @@ pub(crate) fn capture(
     repositories.extend(differences.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
     let mut gathered = gatherer.finish()?;
     gathered.left_out.extend(ignored.not_examined.iter().cloned());
-    let tree = match (&index_tree, gathered.count == 0 && differences.changed.is_empty()) {
-        (Some(tree), true) => tree.clone(),
-        _ => write_work_tree(scratch)?,
-    };
-    Ok(Capture {
-        tree,
-        index_tree,
+    trees.matches_index = gathered.count == 0 && differences.changed.is_empty();
+    let files = CapturedFiles {
         modified: differences.changed.len(),
         untracked: differences.untracked.len(),
         left_out: gathered.left_out,
@@ -196,7 +159,60 @@ pub(crate) fn capture(
         repositories,
         absent_submodules,
         not_examined: ignored.not_examined,
-    })
+        snapshot,
+    };
+    Ok((files, trees))
+}
+
+/// The trees of an index and of a work tree, written when they are needed. Most comparisons need neither.
+#[derive(Debug, Default)]
+pub(crate) struct LazyTrees {
+    tree: OnceLock<String>,
+    index_tree: OnceLock<Option<String>>,
+    /// Whether the work tree has exactly the files of the index.
+    matches_index: bool,
+}
+
+impl LazyTrees {
+    pub(crate) fn known(tree: String, index_tree: Option<String>) -> LazyTrees {
+        LazyTrees { tree: tree.into(), index_tree: index_tree.into(), matches_index: false }
+    }
+
+    /// The tree of our copy of the index, which nothing has changed yet.
+    fn of_index(scratch: &Scratch, index: &IndexFile, purpose: Purpose) -> Result<LazyTrees, GitError> {
+        let trees = LazyTrees::default();
+        let index_tree = match (index.cached_tree(), purpose) {
+            (Some(tree), _) => Some(tree),
+            (None, Purpose::Save | Purpose::Restore) => write_index_tree(scratch, WORK_INDEX)?,
+            (None, Purpose::Compare) => {
+                // git replaces the other name when it changes the index.
+                let (from, to) = (scratch.path(WORK_INDEX), scratch.path(INDEX_BEFORE));
+                std::fs::hard_link(&from, &to).map_err(GitError::io("link", from))?;
+                return Ok(trees);
+            }
+        };
+        Ok(LazyTrees { index_tree: index_tree.into(), ..trees })
+    }
+
+    /// The tree of the index; `None` if it has conflicts.
+    pub(crate) fn index_tree(&self, scratch: &Scratch) -> Result<&Option<String>, GitError> {
+        if self.index_tree.get().is_none() {
+            let _ = self.index_tree.set(write_index_tree(scratch, INDEX_BEFORE)?);
+        }
+        self.index_tree.get().ok_or(GitError::UnexpectedOutput { command: "write-tree" })
+    }
+
+    /// The tree of the work tree. The first call must come before our index changes.
+    pub(crate) fn tree(&self, scratch: &Scratch) -> Result<&String, GitError> {
+        if self.tree.get().is_none() {
+            let tree = match self.index_tree(scratch)? {
+                Some(tree) if self.matches_index => tree.clone(),
+                _ => write_work_tree(scratch)?,
+            };
+            let _ = self.tree.set(tree);
+        }
+        self.tree.get().ok_or(GitError::UnexpectedOutput { command: "write-tree" })
+    }
 }
 
 /// What capturing found in the work tree, apart from unchanged index entries.
@@ -260,12 +276,6 @@ pub(crate) fn remove_from_index<'a>(
 /// Writes the captured files as a tree.
 pub(crate) fn write_work_tree(scratch: &Scratch) -> Result<String, GitError> {
     Ok(single_line(&scratch.run(WORK_INDEX, ["write-tree", "--missing-ok"], b"")?))
-}
-
-/// Whether the repository has attribute files, which may convert files.
-fn has_attributes(scratch: &Scratch) -> Result<bool, GitError> {
-    let listed = scratch.run(WORK_INDEX, ["ls-files", "-z", "--", ":(top,glob)**/.gitattributes"], b"")?;
-    Ok(!listed.is_empty())
 }
 
 /// Writes an index as a tree; `None` if it has conflicts.

@@ -14,12 +14,13 @@ use std::collections::BTreeSet;
 use crate::add_to_index::{GatherResult, Gatherer};
 use crate::baseline::{Baseline, identity_of};
 use crate::capture::{
-    Differences, LeftOut, Limits, WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree,
-    write_work_tree,
+    LeftOut, Limits, WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree, write_work_tree,
 };
 use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
 use crate::error::GitError;
+use crate::examine::{Differences, examine};
 use crate::listing::{RepoPath, on_disk, single_line};
+use crate::opened::Opened;
 use crate::repository::{Head, find_repository};
 use crate::stamp::Stamp;
 use crate::tracked::{TrackedFiles, is_checked_out};
@@ -77,29 +78,12 @@ impl Baseline {
     /// older commits were only fetched or checked out. May be called once, because changed files are added to the
     /// baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
-        let mut appeared = Vec::new();
-        if self.captured.is_sparse {
-            // Files outside the sparse checkout may have been written meanwhile.
-            let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
-            appeared = tracked.skipped_on_disk();
-            tracked.unhide(&self.scratch, WORK_INDEX)?;
-        }
-        let differences = Differences::of(&self.scratch)?;
-        let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
-            let files = self.changes_by_name(&differences);
-            Compared { files, names_only: Some("too many files changed".to_owned()), ..Compared::default() }
-        } else {
-            self.compare_content(&differences, limits)?
+        let is_unchanged =
+            self.captured.snapshot.as_ref().is_some_and(|before| before.is_current(&self.scratch));
+        let compared = match is_unchanged && !self.has_unread_changes() {
+            true => Compared { new_versions: Some(Vec::new()), ..Compared::default() },
+            false => self.compare_files(limits)?,
         };
-        if let Some(versions) = &mut compared.new_versions {
-            let known: BTreeSet<RepoPath> = versions.iter().map(|known| known.path.clone()).collect();
-            let appeared = appeared.into_iter().filter(|(path, _)| !known.contains(path));
-            versions.extend(appeared.map(|(path, version)| NewVersion {
-                path,
-                version: Some(version),
-                existed: false,
-            }));
-        }
         let head_after = self.current_head();
         Ok(Comparison {
             files: compared.files,
@@ -115,9 +99,48 @@ impl Baseline {
         })
     }
 
+    fn compare_files(&self, limits: Limits) -> Result<Compared, GitError> {
+        let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
+        let mut appeared = Vec::new();
+        if self.captured.is_sparse {
+            // Files outside the sparse checkout may have been written meanwhile.
+            appeared = tracked.skipped_on_disk();
+            tracked.unhide(&self.scratch, WORK_INDEX)?;
+        }
+        let differences = examine(&self.scratch, &tracked.index, false)?.differences;
+        let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
+            let files = self.changes_by_name(&differences);
+            Compared { files, names_only: Some("too many files changed".to_owned()), ..Compared::default() }
+        } else {
+            self.compare_content(&differences, limits)?
+        };
+        if let Some(versions) = &mut compared.new_versions {
+            let known: BTreeSet<RepoPath> = versions.iter().map(|known| known.path.clone()).collect();
+            let appeared = appeared.into_iter().filter(|(path, _)| !known.contains(path));
+            versions.extend(appeared.map(|(path, version)| NewVersion {
+                path,
+                version: Some(version),
+                existed: false,
+            }));
+        }
+        Ok(compared)
+    }
+
+    /// Whether a file that was not read for the baseline has another stamp now.
+    fn has_unread_changes(&self) -> bool {
+        let files = self.captured.unread.keys().filter(|path| !path.ends_with(b"/"));
+        files.into_iter().any(|path| !self.is_stamp_unchanged(path))
+    }
+
     fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Compared, GitError> {
+        // Before the index changes, from which the tree is written.
+        let before = (!differences.is_empty()).then(|| self.trees.tree(&self.scratch));
         let gathered = self.gather_changes(differences, limits)?;
-        let mut compared = match self.compare_trees(differences, &gathered) {
+        let compared_trees = match before {
+            Some(before) => before.and_then(|before| self.compare_trees(before, differences, &gathered)),
+            None => Ok((Vec::new(), Vec::new())),
+        };
+        let mut compared = match compared_trees {
             Ok((files, versions)) => Compared { files, new_versions: Some(versions), ..Compared::default() },
             Err(error) => Compared {
                 files: self.changes_by_name(differences),
@@ -163,6 +186,7 @@ impl Baseline {
 
     fn compare_trees(
         &self,
+        before: &str,
         differences: &Differences,
         gathered: &GatherResult,
     ) -> Result<(Vec<FileChange>, Vec<NewVersion>), GitError> {
@@ -170,7 +194,7 @@ impl Baseline {
             return Ok((Vec::new(), Vec::new()));
         }
         let tree = write_work_tree(&self.scratch)?;
-        if tree == self.captured.tree {
+        if tree == before {
             return Ok((Vec::new(), Vec::new()));
         }
         let args = [
@@ -184,7 +208,7 @@ impl Baseline {
             "--no-ext-diff",
             "--no-textconv",
         ];
-        let args = args.into_iter().chain([self.captured.tree.as_str(), tree.as_str()]);
+        let args = args.into_iter().chain([before, tree.as_str()]);
         let output = self.scratch.run("none", args, b"")?;
         let (mut files, versions) = (parse_file_changes(&output)?, parse_new_versions(&output)?);
         // The file existed but was not read for the baseline; now it is small enough.
@@ -226,6 +250,11 @@ impl Baseline {
 
     fn current_head(&self) -> Option<Head> {
         let before = &self.scratch.repository;
+        let configuration =
+            self.configuration.as_ref().filter(|_| identity_of(&before.common_dir) == self.identity);
+        if let Some(head) = configuration.and_then(|known| Opened::head_again(before, known)) {
+            return Some(head);
+        }
         let now = find_repository(&self.scratch.git, &before.top_level).ok().flatten()?;
         let is_same = now.top_level == before.top_level
             && now.common_dir == before.common_dir
@@ -238,7 +267,7 @@ impl Baseline {
             return Ok(false);
         }
         self.scratch.copy_index("after")?;
-        Ok(write_index_tree(&self.scratch, "after")? != self.captured.index_tree)
+        Ok(write_index_tree(&self.scratch, "after")? != *self.trees.index_tree(&self.scratch)?)
     }
 
     fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits, GitError> {

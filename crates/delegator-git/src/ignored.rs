@@ -82,14 +82,14 @@ impl Ignored {
 }
 
 /// Whether the path is below a tool directory or, if it ends in a slash, is one.
-fn is_in_tool_directory(path: &[u8]) -> bool {
+pub(crate) fn is_in_tool_directory(path: &[u8]) -> bool {
     let mut parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     // The last part is the file name, or empty after the slash of a directory.
     parts.pop();
     parts.iter().any(|part| is_tool_directory(part))
 }
 
-fn is_tool_directory(name: &[u8]) -> bool {
+pub(crate) fn is_tool_directory(name: &[u8]) -> bool {
     TOOL_DIRECTORIES.iter().any(|known| known.as_bytes() == name)
 }
 

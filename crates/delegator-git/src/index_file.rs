@@ -22,14 +22,30 @@ pub(crate) struct Entry {
     pub(crate) intent_to_add: bool,
 }
 
+/// The metadata of a file when it was added to the index. Each number has its low 32 bits only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CachedStat {
+    /// Seconds and nanoseconds.
+    pub(crate) changed: (u32, u32),
+    pub(crate) modified: (u32, u32),
+    pub(crate) inode: u32,
+    pub(crate) owner: (u32, u32),
+    pub(crate) size: u32,
+}
+
 const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR_FILE: u32 = 0o100_000;
+const SYMLINK: u32 = 0o120_000;
 const FORMAT: u32 = 0o170_000;
 
 impl Entry {
     pub(crate) fn id(&self) -> String {
         hex(&self.id)
+    }
+
+    pub(crate) fn binary_id(&self) -> &[u8] {
+        &self.id
     }
 
     pub(crate) fn version(&self) -> FileVersion {
@@ -50,6 +66,14 @@ impl Entry {
         self.mode == GITLINK
     }
 
+    pub(crate) fn is_symlink(&self) -> bool {
+        self.mode & FORMAT == SYMLINK
+    }
+
+    pub(crate) fn is_executable(&self) -> bool {
+        self.mode & 0o100 != 0
+    }
+
     pub(crate) fn is_file(&self) -> bool {
         self.mode & FORMAT == REGULAR_FILE
     }
@@ -67,9 +91,14 @@ pub(crate) struct IndexFile {
     /// The file's modification time: seconds and nanoseconds.
     pub(crate) modified: Option<(u64, u32)>,
     pub(crate) entries: Vec<Entry>,
-    /// Trees named by the cache extension.
+    /// The cached metadata of each entry.
+    pub(crate) stats: Vec<CachedStat>,
+    /// Trees named by the cache extension, that of the whole index first if `is_cache_complete`.
     trees: Vec<Vec<u8>>,
+    is_cache_complete: bool,
     is_split: bool,
+    /// Whether it has an extension without which git does not understand the entries.
+    has_required_extension: bool,
 }
 
 impl IndexFile {
@@ -98,8 +127,7 @@ impl IndexFile {
     pub(crate) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Result<IndexFile, GitError> {
         let mut reader = Reader { bytes: &bytes, at: 0, id_bytes };
         let parsed = reader.index().ok_or(GitError::UnexpectedOutput { command: "index" })?;
-        let (entries, trees, is_split) = parsed;
-        Ok(IndexFile { bytes: Some(bytes), modified: None, entries, trees, is_split })
+        Ok(IndexFile { bytes: Some(bytes), ..parsed })
     }
 
     /// An index with exactly the files of a tree.
@@ -126,6 +154,16 @@ impl IndexFile {
         self.is_split || self.entries.iter().any(Entry::is_directory)
     }
 
+    /// Whether every entry is an ordinary file, link or submodule that git compares with the work tree.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        !self.has_required_extension && !self.is_abridged() && !self.is_special()
+    }
+
+    /// The tree of the whole index, if git has written it before and no entry changed since.
+    pub(crate) fn cached_tree(&self) -> Option<String> {
+        self.trees.first().filter(|_| self.is_cache_complete).map(|id| hex(id))
+    }
+
     /// Whether a tree cannot represent all entries.
     pub(crate) fn is_special(&self) -> bool {
         self.entries.iter().any(Entry::is_special)
@@ -143,8 +181,6 @@ impl IndexFile {
         entries.map(Entry::id).chain(self.trees.iter().map(|id| hex(id))).collect()
     }
 }
-
-type Parsed = (Vec<Entry>, Vec<Vec<u8>>, bool);
 
 fn parse_hex(id: &str) -> Option<Vec<u8>> {
     (0..id.len()).step_by(2).map(|at| u8::from_str_radix(id.get(at..at + 2)?, 16).ok()).collect()
@@ -186,38 +222,45 @@ impl<'a> Reader<'a> {
         Some(&rest[..length])
     }
 
-    fn index(&mut self) -> Option<Parsed> {
+    fn index(&mut self) -> Option<IndexFile> {
         let is_index = self.take(4)? == b"DIRC";
         let version = self.number()?;
         if !is_index || !(2..=4).contains(&version) {
             return None;
         }
         let count = self.number()?;
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut file = IndexFile::default();
         for _ in 0..count {
-            let before = entries.last().map_or(&[][..], |entry| &entry.path);
-            entries.push(self.entry(version, before)?);
+            let before = file.entries.last().map_or(&[][..], |entry| &entry.path);
+            let (entry, stat) = self.entry(version, before)?;
+            file.entries.push(entry);
+            file.stats.push(stat);
         }
-        let (mut trees, mut is_split) = (Vec::new(), false);
         // The checksum follows the extensions.
         while self.at + self.id_bytes < self.bytes.len() {
             let name = self.take(4)?;
             let length = usize::try_from(self.number()?).ok()?;
             let bytes = self.take(length)?;
             match name {
-                b"TREE" => trees = Reader { bytes, at: 0, ..*self }.trees()?,
-                b"link" => is_split = true,
+                b"TREE" => {
+                    (file.trees, file.is_cache_complete) = Reader { bytes, at: 0, ..*self }.trees()?;
+                }
+                b"link" => file.is_split = true,
                 _ => {}
             }
+            file.has_required_extension |= name.first().is_some_and(u8::is_ascii_lowercase);
         }
-        Some((entries, trees, is_split))
+        Some(file)
     }
 
-    fn entry(&mut self, version: u32, before: &[u8]) -> Option<Entry> {
+    fn entry(&mut self, version: u32, before: &[u8]) -> Option<(Entry, CachedStat)> {
         let began = self.at;
-        self.take(24)?;
+        let changed = (self.number()?, self.number()?);
+        let modified = (self.number()?, self.number()?);
+        let (_device, inode) = (self.number()?, self.number()?);
         let mode = self.number()?;
-        self.take(12)?;
+        let owner = (self.number()?, self.number()?);
+        let size = self.number()?;
         let id = self.id()?;
         let flags = self.short()?;
         let extended = if flags & 0x4000 != 0 { self.short()? } else { 0 };
@@ -232,7 +275,7 @@ impl<'a> Reader<'a> {
             self.take(length.next_multiple_of(8) - length)?;
             path
         };
-        Some(Entry {
+        let entry = Entry {
             path,
             mode,
             id,
@@ -240,7 +283,8 @@ impl<'a> Reader<'a> {
             assume_unchanged: flags & 0x8000 != 0,
             skip_worktree: extended & 0x4000 != 0,
             intent_to_add: extended & 0x2000 != 0,
-        })
+        };
+        Some((entry, CachedStat { changed, modified, inode, owner, size }))
     }
 
     /// The variable-length number of pack file offsets.
@@ -254,18 +298,20 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// `path NUL entries SP subtrees LF [id]`; a negative count marks an invalid entry.
-    fn trees(&mut self) -> Option<Vec<Vec<u8>>> {
-        let mut found = Vec::new();
+    /// `path NUL entries SP subtrees LF [id]`; a negative count marks an invalid entry. Returns the ids, and whether all
+    /// entries are valid.
+    fn trees(&mut self) -> Option<(Vec<Vec<u8>>, bool)> {
+        let (mut found, mut is_complete) = (Vec::new(), true);
         while self.at < self.bytes.len() {
             self.until(0)?;
             let is_known = !self.until(b' ')?.starts_with(b"-");
             self.until(b'\n')?;
+            is_complete &= is_known;
             if is_known {
                 found.push(self.id()?);
             }
         }
-        Some(found)
+        Some((found, is_complete))
     }
 }
 

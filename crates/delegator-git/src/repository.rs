@@ -3,15 +3,15 @@
 //! These are the only operations on the repository itself; all others use [`crate::scratch`]. Nothing here may run a
 //! git command that executes what the repository configures.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
-use crate::listing::{records, single_line};
+use crate::listing::single_line;
 use crate::run::{Call, Git};
+use crate::settings::{Settings, read_settings};
 
 /// A work tree and the repository behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,10 +65,6 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
     Ok(Some(found))
 }
 
-/// Settings that decide which files git finds and how it compares them. None of them names a command.
-const SETTINGS: &str = "^core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
-                        checkstat|autocrlf|eol|attributesfile)$";
-
 impl Repository {
     pub(crate) fn call<'a, S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call<'a> {
         Call::in_git_dir(&self.git_dir, args)
@@ -103,24 +99,8 @@ impl Repository {
         Ok(Some(path).filter(|path| !path.is_empty()))
     }
 
-    /// The effective values of [`SETTINGS`], including the user's own configuration.
-    pub(crate) fn settings(&self, git: &Git) -> Result<Vec<(String, OsString)>, GitError> {
-        let call = self.call(["config", "-z", "--type=path", "--get-regexp", SETTINGS]);
-        let output =
-            git.run_optional(&self.top_level, &Call { reads_user_config: true, ..call })?.unwrap_or_default();
-        let mut found: Vec<(String, OsString)> = Vec::new();
-        for record in records(&output) {
-            let (key, value) = match record.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (&record[..at], &record[at + 1..]),
-                None => (record, b"true".as_slice()),
-            };
-            let key = String::from_utf8_lossy(key).to_lowercase();
-            // The last value wins.
-            found.retain(|(known, _)| *known != key);
-            found.push((key, OsStr::from_bytes(value).to_owned()));
-        }
-        // The list includes our own command-line overrides, which git reads last.
-        found.retain(|(key, value)| key != "core.attributesfile" || value != "/dev/null");
-        Ok(found)
+    /// The effective settings, including those of the user's own configuration.
+    pub(crate) fn settings(&self, git: &Git) -> Result<Settings, GitError> {
+        Ok(read_settings(git, &self.top_level, &self.git_dir)?.settings)
     }
 }

@@ -19,10 +19,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::Baseline;
-use crate::capture::{LeftOut, Limits, Purpose, capture};
+use crate::capture::{Capture, LazyTrees, LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::single_line;
+use crate::opened::open;
 use crate::repository::{Repository, find_repository};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
@@ -112,20 +113,25 @@ pub fn create_restore_point(
     reference: &str,
     limits: Limits,
 ) -> Result<Option<CreatedPoint>, GitError> {
-    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
-    let head = repository.head(git)?;
-    let scratch = Scratch::create(git, &repository, temp_dir)?;
-    let stamp = Stamp::at(&repository.index());
+    let Some(opened) = open(git, dir)? else { return Ok(None) };
+    let scratch = Scratch::with_settings(git, &opened.repository, &opened.settings, temp_dir)?;
+    let stamp = Stamp::at(&opened.repository.index());
     let index = IndexFile::read(&scratch)?;
     let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
     let directories = directories_of(&scratch, &captured.tree)?;
     let mut state = State::of(&scratch, captured, index, &directories, limits.time);
-    let point = match read_point(git, &repository, scratch.store(), reference)? {
+    let point = match read_point(git, &opened.repository, scratch.store(), reference)? {
         Some(point) => point,
-        None => record(&scratch, &mut state, head.clone(), reference)?,
+        None => record(&scratch, &mut state, opened.head.clone(), reference)?,
     };
-    let baseline = Baseline::from_capture(scratch, state.captured, head, stamp);
-    let baseline = baseline.map(|baseline| baseline.with_point(&point));
+    let Capture { tree, index_tree, files } = state.captured;
+    // An earlier attempt may have created the point, of another state.
+    let is_same_state = point.tree == tree && point.index_tree == index_tree;
+    let baseline = Baseline::new(scratch, (files, LazyTrees::known(tree, index_tree)), opened, stamp);
+    let baseline = baseline.map(|baseline| match is_same_state {
+        true => baseline.with_point(&point),
+        false => baseline,
+    });
     Ok(Some(CreatedPoint { point, baseline }))
 }
 

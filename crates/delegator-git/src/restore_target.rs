@@ -168,7 +168,7 @@ impl Untouchable {
         let removable = now.keys().filter(|path| !before.contains_key(*path));
         let mut ignored_before = ignored_before(scratch, before, removable.map(Vec::as_slice))?;
         ignored_before.retain(|path| !saved.written.contains(path));
-        let left_out_now = present.captured.left_out.iter().map(|entry| entry.path.clone());
+        let left_out_now = present.captured.files.left_out.iter().map(|entry| entry.path.clone());
         Ok(Untouchable {
             left_out_before: point.left_out.iter().map(|entry| entry.path.clone()).collect(),
             left_out_now: left_out_now.collect(),

@@ -160,6 +160,11 @@ impl Git {
         Git { deadline: Instant::now() + limit, limit, ..self.clone() }
     }
 
+    /// A variable that locates the user's configuration.
+    pub(crate) fn user_variable(&self, name: &str) -> Option<&OsStr> {
+        self.user_config_env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+
     /// How long calls may still take; an error if they are cancelled or late.
     pub(crate) fn remaining(&self) -> io::Result<Duration> {
         if self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
@@ -174,27 +179,13 @@ impl Git {
 
     /// Runs git in `dir` and returns its standard output; any exit code but 0 is an error.
     pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
-        let mut command = self.command(dir, call);
-        let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
-        let exchange = communicate(&mut child, call, self);
-        if exchange.is_err() {
-            kill_group(&mut child);
-        }
-        let status = child.wait().map_err(|source| GitError::Spawn { source })?;
-        let (output, stderr) = exchange.map_err(|source| match source.kind() {
-            io::ErrorKind::TimedOut => GitError::TimedOut { command: call.name(), limit: self.limit },
-            io::ErrorKind::Interrupted => GitError::Cancelled { command: call.name() },
-            io::ErrorKind::FileTooLarge => {
-                GitError::TooMuchOutput { command: call.name(), limit: MAX_OUTPUT + call.extra_output }
-            }
-            _ => GitError::Spawn { source },
-        })?;
-        if status.success() {
-            return Ok(output);
-        }
-        let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
-        let stderr = if stderr.is_empty() { status.to_string() } else { stderr };
-        Err(GitError::Failed { command: call.name(), exit: status.code(), stderr })
+        self.start(dir, call)?.output(self, call)
+    }
+
+    /// Starts git in `dir`. The caller may work until it needs the output.
+    pub(crate) fn start(&self, dir: &Path, call: &Call<'_>) -> Result<RunningGit, GitError> {
+        let child = self.command(dir, call).spawn().map_err(|source| GitError::Spawn { source })?;
+        Ok(RunningGit { child })
     }
 
     /// Like [`Git::run`], but exit code 1 means "no result".
@@ -242,6 +233,46 @@ impl Git {
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+}
+
+/// A git process whose output was not read yet. Dropping it kills the process group.
+#[derive(Debug)]
+pub(crate) struct RunningGit {
+    child: Child,
+}
+
+impl RunningGit {
+    /// Waits for the end and returns the standard output. `git` and `call` are those of [`Git::start`].
+    pub(crate) fn output(mut self, git: &Git, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
+        let exchange = communicate(&mut self.child, call, git);
+        if exchange.is_err() {
+            kill_group(&mut self.child);
+        }
+        let status = self.child.wait().map_err(|source| GitError::Spawn { source })?;
+        let (output, stderr) = exchange.map_err(|source| match source.kind() {
+            io::ErrorKind::TimedOut => GitError::TimedOut { command: call.name(), limit: git.limit },
+            io::ErrorKind::Interrupted => GitError::Cancelled { command: call.name() },
+            io::ErrorKind::FileTooLarge => {
+                GitError::TooMuchOutput { command: call.name(), limit: MAX_OUTPUT + call.extra_output }
+            }
+            _ => GitError::Spawn { source },
+        })?;
+        if status.success() {
+            return Ok(output);
+        }
+        let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
+        let stderr = if stderr.is_empty() { status.to_string() } else { stderr };
+        Err(GitError::Failed { command: call.name(), exit: status.code(), stderr })
+    }
+}
+
+impl Drop for RunningGit {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            kill_group(&mut self.child);
+            let _ = self.child.wait();
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::error::GitError;
 use crate::listing::{RepoPath, join_records, records};
 use crate::repository::Repository;
 use crate::run::{Call, Git};
+use crate::settings::Settings;
 use crate::store::{Store, git_config};
 
 /// An encoding cannot be disabled, only unset.
@@ -35,35 +36,57 @@ pub(crate) struct Scratch {
     pub(crate) converts: bool,
     /// Whether the executable bit of files on disk is meaningful.
     pub(crate) uses_executable_bits: bool,
+    /// Whether git compares files with all cached metadata and exact names.
+    pub(crate) has_exact_metadata: bool,
+    /// Where the user's own ignore file is, if it exists.
+    pub(crate) user_excludes: Vec<PathBuf>,
 }
 
 impl Scratch {
     /// Creates the directory below `temp_dir`.
     pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
+        let settings = repository.settings(git)?;
+        Scratch::with_settings(git, repository, &settings, temp_dir)
+    }
+
+    /// Like [`Scratch::create`], with settings that were read before.
+    pub(crate) fn with_settings(
+        git: &Git,
+        repository: &Repository,
+        settings: &Settings,
+        temp_dir: &Path,
+    ) -> Result<Scratch, GitError> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
         let dir = dir.map_err(GitError::io("create a directory in", temp_dir))?;
         populate(dir.path(), repository).map_err(GitError::io("populate", dir.path()))?;
-        let settings = repository.settings(git)?;
-        let converts = settings.iter().any(|(key, value)| match key.as_str() {
-            "core.autocrlf" => value != "false",
-            "core.attributesfile" => true,
-            _ => false,
-        });
-        let uses_executable_bits =
-            !settings.iter().any(|(key, value)| key == "core.filemode" && is_false(value));
-        let converts = converts || repository.common_dir.join("info/attributes").exists();
+        let converts = settings.get("core.autocrlf").is_some_and(|value| value != "false")
+            || settings.get("core.attributesfile").is_some()
+            || repository.common_dir.join("info/attributes").exists();
+        let uses_executable_bits = !settings.get("core.filemode").is_some_and(is_false);
         let mut options = Vec::new();
-        for (key, value) in settings {
+        for (key, value) in settings.iter() {
             if matches!(key.as_str(), "core.autocrlf" | "core.eol" | "core.attributesfile") {
                 continue;
             }
-            let mut setting = OsString::from(key + "=");
+            let mut setting = OsString::from(format!("{key}="));
             setting.push(value);
             options.extend(["-c".into(), setting]);
         }
         let store = Store::of(&repository.common_dir);
         let (git, repository) = (git.clone(), repository.clone());
-        Ok(Scratch { git, repository, dir, store, options, converts, uses_executable_bits })
+        let user_excludes = user_excludes(&git, &repository.top_level, settings);
+        let has_exact_metadata = settings.has_exact_metadata();
+        Ok(Scratch {
+            git,
+            repository,
+            dir,
+            store,
+            options,
+            converts,
+            uses_executable_bits,
+            has_exact_metadata,
+            user_excludes,
+        })
     }
 
     /// The repository's store of restore points, which may not exist yet.
@@ -192,6 +215,16 @@ impl Scratch {
             copied => copied.map_err(GitError::io("copy", index)),
         }
     }
+}
+
+/// The file that `core.excludesFile` names; without it, the places where git searches by default.
+fn user_excludes(git: &Git, top_level: &Path, settings: &Settings) -> Vec<PathBuf> {
+    if let Some(file) = settings.get("core.excludesfile") {
+        return vec![top_level.join(file)];
+    }
+    let config = git.user_variable("XDG_CONFIG_HOME").map(|dir| Path::new(dir).join("git/ignore"));
+    let home = git.user_variable("HOME").map(|dir| Path::new(dir).join(".config/git/ignore"));
+    config.into_iter().chain(home).collect()
 }
 
 /// Whether git reads the value of a setting as false.

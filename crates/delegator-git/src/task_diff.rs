@@ -86,7 +86,8 @@ pub fn diff_until_now(
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
     let (present, now) = capture_present(&scratch, &needed)?;
-    let unread: BTreeSet<&str> = present.captured.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let unread: BTreeSet<&str> =
+        present.captured.files.left_out.iter().map(|entry| entry.path.as_str()).collect();
     let known: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
     let is_compared = |path: &&RepoPath| {
         let versions = [before.get(*path), now.get(*path)];
@@ -96,7 +97,8 @@ pub fn diff_until_now(
     let all: BTreeSet<&RepoPath> = before.keys().chain(now.keys()).collect();
     let changed = all.into_iter().filter(is_compared);
     let changes = changed.map(|path| (path.clone(), (before.get(path).cloned(), now.get(path).cloned())));
-    let new_left_out = present.captured.left_out.iter().filter(|entry| !known.contains(entry.path.as_str()));
+    let new_left_out =
+        present.captured.files.left_out.iter().filter(|entry| !known.contains(entry.path.as_str()));
     let left_out = new_left_out.map(|entry| no_content(entry.path.as_bytes(), entry.bytes)).collect();
     Ok(compare(&scratch, point, changes.collect(), paths, left_out)?)
 }

@@ -15,8 +15,8 @@ use crate::state::FileVersion;
 
 #[derive(Debug, Default)]
 pub(crate) struct TrackedFiles {
-    /// Sorted by path.
-    entries: Vec<Entry>,
+    /// Its entries are sorted by path.
+    pub(crate) index: IndexFile,
     assumed_unchanged: Vec<RepoPath>,
     /// Marked skip-worktree, but on disk.
     skipped_on_disk: Vec<RepoPath>,
@@ -28,8 +28,8 @@ pub(crate) struct TrackedFiles {
 impl TrackedFiles {
     /// `index` names one of our copies.
     pub(crate) fn read(scratch: &Scratch, index: &str) -> Result<TrackedFiles, GitError> {
-        let mut tracked = TrackedFiles { entries: entries(scratch, index)?, ..TrackedFiles::default() };
-        for entry in &tracked.entries {
+        let mut tracked = TrackedFiles { index: read_complete(scratch, index)?, ..TrackedFiles::default() };
+        for entry in &tracked.index.entries {
             if entry.skip_worktree && !is_on_disk(scratch, &entry.path) {
                 tracked.sparse.insert(entry.path.clone());
             } else if entry.is_submodule() {
@@ -45,13 +45,13 @@ impl TrackedFiles {
     }
 
     pub(crate) fn contains(&self, path: &RepoPath) -> bool {
-        self.entries.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
+        self.index.entries.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
     }
 
     /// Files marked skip-worktree that are on disk, as the index has them.
     pub(crate) fn skipped_on_disk(&self) -> Vec<(RepoPath, FileVersion)> {
         let skipped: BTreeSet<&RepoPath> = self.skipped_on_disk.iter().collect();
-        let entries = self.entries.iter().filter(|entry| skipped.contains(&entry.path));
+        let entries = self.index.entries.iter().filter(|entry| skipped.contains(&entry.path));
         entries.map(|entry| (entry.path.clone(), entry.version())).collect()
     }
 
@@ -73,7 +73,7 @@ impl TrackedFiles {
     pub(crate) fn converted(&self, scratch: &Scratch, index: &str) -> Result<Vec<RepoPath>, GitError> {
         let is_expected_file =
             |entry: &&Entry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
-        let files: Vec<&Entry> = self.entries.iter().filter(is_expected_file).collect();
+        let files: Vec<&Entry> = self.index.entries.iter().filter(is_expected_file).collect();
         let ids: String = files.iter().map(|entry| entry.id() + "\n").collect();
         let args = ["cat-file", "--buffer", "--batch-check=%(objectsize)"];
         let sizes = scratch.run(index, args, ids.as_bytes())?;
@@ -88,8 +88,14 @@ impl TrackedFiles {
     }
 }
 
-/// The entries of an index. A split or sparse index is first rewritten as one complete file.
-fn entries(scratch: &Scratch, index: &str) -> Result<Vec<Entry>, GitError> {
+/// Whether the index has attribute files, which may convert files.
+pub(crate) fn has_attributes(index: &IndexFile) -> bool {
+    let name = b".gitattributes".as_slice();
+    index.entries.iter().any(|entry| entry.path.rsplit(|byte| *byte == b'/').next() == Some(name))
+}
+
+/// Reads one of our copies. A split or sparse index is first rewritten as one complete file.
+fn read_complete(scratch: &Scratch, index: &str) -> Result<IndexFile, GitError> {
     let path = scratch.path(index);
     let read = || -> Result<IndexFile, GitError> {
         let bytes = fs::read(&path).map_err(GitError::io("read", &path))?;
@@ -100,7 +106,7 @@ fn entries(scratch: &Scratch, index: &str) -> Result<Vec<Entry>, GitError> {
         scratch.run(index, ["update-index", "--no-split-index", "--force-write-index"], b"")?;
         file = read()?;
     }
-    Ok(file.entries)
+    Ok(file)
 }
 
 /// Whether a submodule is checked out, that is, has a `.git` of its own.

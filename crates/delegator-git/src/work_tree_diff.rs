@@ -128,12 +128,13 @@ pub(crate) fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Resul
     let scratch = Scratch::create(git, repository, temp_dir)?;
     // Like a restore: all tracked files, small untracked ones, no ignored ones.
     let captured = capture(&scratch, LIMITS, &BTreeSet::new(), Purpose::Restore)?;
-    let mut unread = captured.unread;
+    let mut unread = captured.files.unread;
     for (path, stamp) in unread.iter_mut().filter(|(path, _)| path.ends_with(b"/")) {
         *stamp = Stamp::of_directory(&on_disk(&repository.top_level, path));
     }
     let listing = TreeListing { files: tree_files(&scratch, &captured.tree)?, unread };
-    let reasons = captured.left_out.into_iter().map(|left_out| (left_out.path.clone(), left_out)).collect();
+    let reasons =
+        captured.files.left_out.into_iter().map(|left_out| (left_out.path.clone(), left_out)).collect();
     Ok(Listed { scratch, listing, reasons })
 }
 

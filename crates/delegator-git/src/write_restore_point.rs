@@ -32,8 +32,8 @@ pub(crate) fn record(
 ) -> Result<RestorePoint, GitError> {
     let (repository, store) = (&scratch.repository, scratch.store());
     let captured = &mut state.captured;
-    if captured.left_out.len() > MAX_LEFT_OUT {
-        return Err(GitError::TooManyLeftOut { count: captured.left_out.len() });
+    if captured.files.left_out.len() > MAX_LEFT_OUT {
+        return Err(GitError::TooManyLeftOut { count: captured.files.left_out.len() });
     }
     if store.read(reference).is_some() {
         return Err(GitError::NameTaken { reference: reference.to_owned() });
@@ -47,9 +47,9 @@ pub(crate) fn record(
         index_tree: captured.index_tree.clone(),
         head: head.commit,
         branch: head.branch,
-        modified: captured.modified,
-        untracked: captured.untracked,
-        left_out: std::mem::take(&mut captured.left_out),
+        modified: captured.files.modified,
+        untracked: captured.files.untracked,
+        left_out: std::mem::take(&mut captured.files.left_out),
         top_level: repository.top_level.clone(),
         repository: repository.common_dir.clone(),
         store: store.path().to_owned(),

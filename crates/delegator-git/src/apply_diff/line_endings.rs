@@ -4,7 +4,6 @@
 //! so no filter runs. Errors mean LF, the content of the diff.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 
 use crate::listing::{RepoPath, join_records};
 use crate::run::Call;
@@ -16,8 +15,7 @@ pub(crate) fn checked_out_with_crlf(scratch: &Scratch, paths: &[&RepoPath]) -> B
         return BTreeSet::new();
     }
     let (git, repository) = (&scratch.git, &scratch.repository);
-    let settings: BTreeMap<String, OsString> =
-        repository.settings(git).unwrap_or_default().into_iter().collect();
+    let settings = repository.settings(git).unwrap_or_default();
     let setting =
         |key: &str| settings.get(key).map(|value| value.to_string_lossy().to_lowercase()).unwrap_or_default();
     let (autocrlf, eol) = (setting("core.autocrlf"), setting("core.eol"));

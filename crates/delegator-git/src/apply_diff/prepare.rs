@@ -125,7 +125,7 @@ fn without_unreadable<'a>(
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<&'a Section> {
     let left_out: BTreeSet<&str> =
-        present.captured.left_out.iter().map(|entry| entry.path.as_str()).collect();
+        present.captured.files.left_out.iter().map(|entry| entry.path.as_str()).collect();
     let unreadable = |section: &Section| {
         let paths = section.source().into_iter().chain(section.target());
         paths.into_iter().find(|path| left_out.contains(display_path(path).as_str())).cloned()

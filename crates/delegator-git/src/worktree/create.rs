@@ -37,7 +37,7 @@ impl TaskWorktree {
         let scratch = Scratch::create(git, &self.source.repository(), temp_dir)?;
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Restore)?;
         self.start_store().save(&scratch, Start::Carried, &self.source.commit, &captured.tree)?;
-        Ok(captured.left_out)
+        Ok(captured.files.left_out)
     }
 
     /// Creates the worktree. On an error it may be there in part; [`TaskWorktree::remove`] removes it.

@@ -1,7 +1,7 @@
 //! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files; and to show and apply the
-//! diff of a task that changed 500 of them.
+//! diff of a task that changed 500 of them. Before that, git processes, time and CPU in a small repository.
 //!
-//! Run with `cargo bench -p delegator-git`. Prints tables; nothing here passes or fails. The references are plain
+//! Run with `cargo bench -p delegator-git`, or `cargo bench -p delegator-git -- small` for the small repository only. Prints tables; nothing here passes or fails. The references are plain
 //! `git status`, `git diff` and `git apply` in the same tree and the same round. The tree is below `TMPDIR`, warm, its index is fresh and its objects
 //! are packed, as after a clone.
 
@@ -11,6 +11,8 @@
     clippy::disallowed_methods,
     reason = "a benchmark prints, creates its repository with git, and stops on errors"
 )]
+
+mod small;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +30,10 @@ const ROUNDS: usize = 5;
 const REFERENCE: &str = "refs/mcp-delegator/bench";
 
 fn main() {
+    small::run();
+    if std::env::args().any(|argument| argument == "small") {
+        return;
+    }
     let root = tempfile::tempdir().unwrap();
     let tree = root.path().canonicalize().unwrap().join("tree");
     let temp_dir = root.path().join("temp");

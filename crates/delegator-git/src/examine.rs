@@ -1,0 +1,249 @@
+//! Finds how a work tree differs from an index of ours, and which files git ignores.
+//!
+//! In a small work tree this process compares metadata itself, by git's rules, and asks git only which of the files outside
+//! the index are ignored. Whatever these rules leave open is left to git, which reads the work tree itself.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
+use crate::error::GitError;
+use crate::ignored::{Ignored, is_in_tool_directory};
+use crate::index_file::{CachedStat, Entry, IndexFile};
+use crate::listing::{Change, RepoPath, on_disk, parse_raw_diff, records};
+use crate::scan::{IndexPaths, Scan, ScannedFile, ScannedKind, content};
+use crate::scratch::Scratch;
+use crate::stamp::Stamp;
+
+/// Limit for the content of files whose cached metadata git does not trust.
+const MAX_HASHED_BYTES: u64 = 1 << 20;
+
+/// How the work tree differs from an index.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    pub(crate) changed: Vec<Change>,
+    /// In the index, but in a directory without search permission.
+    pub(crate) unreachable: Vec<RepoPath>,
+    /// Neither in the index nor ignored; the path of a repository ends in a slash.
+    pub(crate) untracked: BTreeSet<RepoPath>,
+}
+
+impl Differences {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.untracked.is_empty()
+    }
+
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = &RepoPath> {
+        self.changed.iter().filter(|change| change.is_deleted).map(|change| &change.path)
+    }
+
+    pub(crate) fn existing(&self) -> impl Iterator<Item = &RepoPath> {
+        self.changed.iter().filter(|change| !change.is_deleted).map(|change| &change.path)
+    }
+}
+
+/// What is in a work tree, compared with an index.
+#[derive(Debug)]
+pub(crate) struct Examination {
+    pub(crate) differences: Differences,
+    pub(crate) ignored: Ignored,
+    /// Proves later that nothing changed; `None` if git had to read the work tree.
+    pub(crate) snapshot: Option<Snapshot>,
+}
+
+/// A scan of a work tree, and what else decides which files git lists.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    scan: Scan,
+    index: Vec<Entry>,
+    user_excludes: Vec<Option<Stamp>>,
+}
+
+impl Snapshot {
+    /// Whether a comparison would find no change in the work tree.
+    pub(crate) fn is_current(&self, scratch: &Scratch) -> bool {
+        let index = IndexPaths(&self.index);
+        self.user_excludes == user_excludes(scratch)
+            && self.scan.is_current(&scratch.git, &scratch.repository.top_level, index)
+    }
+}
+
+fn user_excludes(scratch: &Scratch) -> Vec<Option<Stamp>> {
+    scratch.user_excludes.iter().map(|file| Stamp::at(file)).collect()
+}
+
+/// Compares the work tree with our index, whose flags that hide files are cleared already; `index` has its entries.
+pub(crate) fn examine(
+    scratch: &Scratch,
+    index: &IndexFile,
+    lists_ignored: bool,
+) -> Result<Examination, GitError> {
+    let user_excludes = user_excludes(scratch);
+    let is_exact = scratch.has_exact_metadata && index.is_ordinary();
+    let paths = IndexPaths(&index.entries);
+    let scan = match is_exact {
+        true => Scan::take(&scratch.git, &scratch.repository.top_level, paths),
+        false => None,
+    };
+    let changed = scan.as_ref().and_then(|scan| changed_entries(scratch, index, scan));
+    let listing = match &scan {
+        Some(scan) => list_extra(scratch, paths, scan)?,
+        None => None,
+    };
+    let is_listed = listing.is_some();
+    let (changed, (untracked, ignored)) = with_git(scratch, changed, listing, lists_ignored)?;
+    let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
+        .into_iter()
+        .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
+    let unreachable = unreachable.into_iter().map(|change| change.path).collect();
+    let snapshot =
+        scan.filter(|_| is_listed).map(|scan| Snapshot { scan, index: index.entries.clone(), user_excludes });
+    Ok(Examination { differences: Differences { changed, unreachable, untracked }, ignored, snapshot })
+}
+
+/// Untracked files and ignored files.
+type Listing = (BTreeSet<RepoPath>, Ignored);
+
+/// Runs git for what is not known yet, at the same time.
+fn with_git(
+    scratch: &Scratch,
+    changed: Option<Vec<Change>>,
+    listing: Option<Listing>,
+    lists_ignored: bool,
+) -> Result<(Vec<Change>, Listing), GitError> {
+    let is_listed = listing.is_some();
+    let list_untracked =
+        || scratch.run(WORK_INDEX, ["ls-files", "-z", "--others", "--exclude-standard"], b"");
+    let (changed, untracked, ignored) = std::thread::scope(|scope| {
+        let untracked = (!is_listed).then(|| scope.spawn(list_untracked));
+        let ignored = (!is_listed && lists_ignored).then(|| scope.spawn(|| Ignored::list(scratch)));
+        let changed = changed.map_or_else(|| changed_by_git(scratch), Ok);
+        (changed, untracked.map(join_thread), ignored.map(join_thread))
+    });
+    let listing = match listing {
+        Some(listing) => listing,
+        None => {
+            let untracked = untracked.transpose()?.unwrap_or_default();
+            (records(&untracked).map(<[u8]>::to_vec).collect(), ignored.transpose()?.unwrap_or_default())
+        }
+    };
+    Ok((changed?, listing))
+}
+
+/// Returns the thread's result or resumes its panic.
+fn join_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn changed_by_git(scratch: &Scratch) -> Result<Vec<Change>, GitError> {
+    let mut changed = parse_raw_diff(&scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
+    changed.retain(|change| !change.is_submodule);
+    Ok(changed)
+}
+
+/// Whether permission to stat the path is denied. git reports such a file as deleted.
+fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
+    let found = fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+/// Asks git which of the files outside the index are ignored. `None` if git must list them, because a directory that
+/// was not read is not ignored.
+fn list_extra(scratch: &Scratch, index: IndexPaths<'_>, scan: &Scan) -> Result<Option<Listing>, GitError> {
+    let extra: Vec<(&RepoPath, ScannedKind)> = scan.extra(index).collect();
+    let names: Vec<&[u8]> = extra.iter().map(|(path, _)| path.as_slice()).collect();
+    let ignored_names = match names.is_empty() {
+        true => BTreeSet::new(),
+        false => scratch.ignored_in("none", &scratch.repository.top_level, &names)?,
+    };
+    let (mut untracked, mut ignored) = (BTreeSet::new(), Ignored::default());
+    for (path, kind) in extra {
+        match (ignored_names.contains(path), kind) {
+            (false, ScannedKind::ToolDirectory) => return Ok(None),
+            (true, ScannedKind::ToolDirectory) => {}
+            (false, _) => drop(untracked.insert(path.clone())),
+            (true, _) if is_in_tool_directory(path) => {}
+            (true, _) => drop(ignored.files.insert(path.clone())),
+        }
+    }
+    Ok(Some((untracked, ignored)))
+}
+
+/// The entries that differ from the work tree by git's rules. `None` if only git can decide.
+fn changed_entries(scratch: &Scratch, index: &IndexFile, scan: &Scan) -> Option<Vec<Change>> {
+    let written = fs::metadata(scratch.path(WORK_INDEX)).ok()?.mtime();
+    let mut changed = Vec::new();
+    let mut bytes_left = MAX_HASHED_BYTES;
+    let entries = index.entries.iter().zip(&index.stats).filter(|(entry, _)| !entry.is_submodule());
+    for (entry, stat) in entries {
+        let change = |is_deleted| Change { is_submodule: false, is_deleted, path: entry.path.clone() };
+        let Some(found) = scan.files.get(&entry.path) else {
+            changed.push(change(true));
+            continue;
+        };
+        let is_equal = match compare_metadata(entry, stat, found) {
+            Comparison::Differs => false,
+            Comparison::Unknown => return None,
+            // git does not trust an entry that is not older than the index.
+            Comparison::Equal if i64::from(stat.modified.0) < written => true,
+            Comparison::Equal => {
+                bytes_left = bytes_left.checked_sub(found.stamp.size)?;
+                let content = content(&scratch.repository.top_level, &entry.path, found)?;
+                blob_id(&content, entry.binary_id().len()) == entry.binary_id()
+            }
+        };
+        if !is_equal {
+            changed.push(change(false));
+        }
+    }
+    Some(changed)
+}
+
+enum Comparison {
+    Equal,
+    Differs,
+    Unknown,
+}
+
+/// Compares like git with its default settings. git may be built to ignore nanoseconds, so a difference of only these is
+/// unknown.
+fn compare_metadata(entry: &Entry, cached: &CachedStat, found: &ScannedFile) -> Comparison {
+    let stamp = &found.stamp;
+    let is_same_kind = match found.kind {
+        ScannedKind::File => entry.is_file() && entry.is_executable() == (stamp.mode & 0o100 != 0),
+        ScannedKind::Symlink => entry.is_symlink(),
+        _ => return Comparison::Unknown,
+    };
+    let (changed, modified) = (low_bits(stamp.changed), low_bits(stamp.modified));
+    let is_same_file = is_same_kind
+        && (changed.0, modified.0) == (cached.changed.0, cached.modified.0)
+        && (stamp.inode as u32, stamp.owner) == (cached.inode, cached.owner)
+        && stamp.size as u32 == cached.size;
+    match is_same_file {
+        false => Comparison::Differs,
+        // git sets the size of an entry that it does not trust to zero, and compares other sizes by their low bits.
+        true if stamp.size == 0 && blob_id(b"", entry.binary_id().len()) != entry.binary_id() => {
+            Comparison::Unknown
+        }
+        true if stamp.size > u64::from(u32::MAX) => Comparison::Unknown,
+        true if (changed.1, modified.1) == (cached.changed.1, cached.modified.1) => Comparison::Equal,
+        true => Comparison::Unknown,
+    }
+}
+
+fn low_bits((seconds, nanoseconds): (i64, i64)) -> (u32, u32) {
+    (seconds as u32, nanoseconds as u32)
+}
+
+/// The object id of a blob, of the given length.
+fn blob_id(content: &[u8], id_bytes: usize) -> Vec<u8> {
+    let header = format!("blob {}\0", content.len());
+    match id_bytes {
+        32 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
+        _ => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
+    }
+}
