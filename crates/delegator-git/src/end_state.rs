@@ -25,7 +25,7 @@ use crate::restore_plan::{PreparedRestore, SURVEY_TIME};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, known_directories, take_survey, tree_files};
+use crate::state::{FileVersion, directories_of, known_directories, take_survey, tree_files};
 use crate::store::end_name;
 use crate::write_restore_point::pack_into;
 
@@ -130,10 +130,7 @@ impl Baseline {
     ) -> Result<bool, GitError> {
         let (Some(point), Some(versions)) = (&self.point, &compared.new_versions) else { return Ok(false) };
         let scratch = &self.scratch;
-        let work_index = scratch.path(WORK_INDEX);
-        let bytes = fs::read(&work_index).map_err(GitError::io("read", &work_index))?;
-        let files = IndexFile::parse(bytes, scratch.id_bytes())?;
-        let known = known_directories(files.entries.iter().map(|entry| (&entry.path, entry.is_submodule())));
+        let known = directories_of(&IndexFile::read_copy(scratch, WORK_INDEX)?);
         let survey = take_survey(scratch, &known, time);
         let record = EndRecord {
             versions,

@@ -7,13 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use sha1::{Digest, Sha1};
-use sha2::Sha256;
-
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::error::GitError;
 use crate::ignored::{Ignored, is_in_tool_directory};
-use crate::index_file::{CachedStat, Entry, IndexFile};
+use crate::index_file::{CachedStat, Entry, IndexFile, blob_id};
 use crate::listing::{Change, RepoPath, on_disk, parse_raw_diff, records};
 use crate::scan::{IndexPaths, Scan, ScannedFile, ScannedKind, content};
 use crate::scratch::Scratch;
@@ -96,6 +93,7 @@ pub(crate) fn examine(
     };
     let is_listed = listing.is_some();
     let (changed, (untracked, ignored)) = with_git(scratch, changed, listing, lists_ignored)?;
+    let ignored = if lists_ignored { ignored } else { Ignored::default() };
     let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
         .into_iter()
         .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
@@ -237,13 +235,4 @@ fn compare_metadata(entry: &Entry, cached: &CachedStat, found: &ScannedFile) -> 
 
 fn low_bits((seconds, nanoseconds): (i64, i64)) -> (u32, u32) {
     (seconds as u32, nanoseconds as u32)
-}
-
-/// The object id of a blob, of the given length.
-fn blob_id(content: &[u8], id_bytes: usize) -> Vec<u8> {
-    let header = format!("blob {}\0", content.len());
-    match id_bytes {
-        32 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
-        _ => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
-    }
 }

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
 use crate::error::GitError;
 use crate::listing::RepoPath;
 use crate::scratch::Scratch;
@@ -119,9 +122,14 @@ impl IndexFile {
         let name = "whole";
         scratch.copy_index(name)?;
         scratch.run(name, ["update-index", "--no-split-index"], b"")?;
+        Ok(IndexFile { modified, ..IndexFile::read_copy(scratch, name)? })
+    }
+
+    /// Reads our copy of the index.
+    pub(crate) fn read_copy(scratch: &Scratch, name: &str) -> Result<IndexFile, GitError> {
         let path = scratch.path(name);
-        let bytes = std::fs::read(&path).map_err(GitError::io("read", path))?;
-        Ok(IndexFile { modified, ..IndexFile::parse(bytes, scratch.id_bytes())? })
+        let bytes = std::fs::read(&path).map_err(GitError::io("read", &path))?;
+        IndexFile::parse(bytes, scratch.id_bytes())
     }
 
     pub(crate) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Result<IndexFile, GitError> {
@@ -175,6 +183,13 @@ impl IndexFile {
         index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
     }
 
+    /// The objects of files of at least this size, as far as the index knows it.
+    pub(crate) fn large_files(&self, bytes: u64) -> impl Iterator<Item = String> {
+        let entries = self.entries.iter().zip(&self.stats);
+        let large = entries.filter(move |(entry, stat)| entry.is_file() && u64::from(stat.size) >= bytes);
+        large.map(|(entry, _)| entry.id())
+    }
+
     /// Every object the index needs, except submodule commits, which are in another repository.
     pub(crate) fn objects(&self) -> BTreeSet<String> {
         let entries = self.entries.iter().filter(|entry| !entry.is_submodule());
@@ -182,12 +197,21 @@ impl IndexFile {
     }
 }
 
-fn parse_hex(id: &str) -> Option<Vec<u8>> {
+pub(crate) fn parse_hex(id: &str) -> Option<Vec<u8>> {
     (0..id.len()).step_by(2).map(|at| u8::from_str_radix(id.get(at..at + 2)?, 16).ok()).collect()
 }
 
-fn hex(id: &[u8]) -> String {
+pub(crate) fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The object id of a blob, of the given length.
+pub(crate) fn blob_id(content: &[u8], id_bytes: usize) -> Vec<u8> {
+    let header = format!("blob {}\0", content.len());
+    match id_bytes {
+        32 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
+        _ => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
+    }
 }
 
 struct Reader<'a> {

@@ -30,6 +30,7 @@ mod baseline;
 mod capture;
 mod compare;
 mod content_merge;
+mod created_pack;
 mod diff;
 mod directory_modes;
 mod end_state;

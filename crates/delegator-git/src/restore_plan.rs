@@ -28,7 +28,7 @@ use crate::state::{State, TreeFiles, is_absent, known_directories, tree_files};
 use crate::store::Store;
 use crate::task_changes::{ThreeStates, task_changes};
 use crate::user_edits::{LaterChanges, PossibleEdit, possible_edits};
-use crate::write_restore_point::{existing_objects, record};
+use crate::write_restore_point::{CommittedTree, existing_objects, record};
 
 /// What a restore would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,7 +238,8 @@ impl PreparedRestore {
     /// Stores the present state as a restore point, so that the restore can be undone.
     pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
         self.present.about_to_write.clone_from(&self.actions.write);
-        record(&self.scratch, &mut self.present, self.plan.head.clone(), reference)
+        let committed = CommittedTree::start(&self.scratch, &self.plan.head)?;
+        record(&self.scratch, &mut self.present, (self.plan.head.clone(), committed), reference)
     }
 }
 

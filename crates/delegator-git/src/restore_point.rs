@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::Baseline;
-use crate::capture::{Capture, LazyTrees, LeftOut, Limits, Purpose, capture};
+use crate::capture::{Capture, LazyTrees, LeftOut, Limits, Purpose, WORK_INDEX, capture};
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::single_line;
@@ -30,7 +30,7 @@ use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::state::{State, directories_of};
 use crate::store::Store;
-use crate::write_restore_point::record;
+use crate::write_restore_point::{CommittedTree, record};
 
 /// A restore point: everything needed to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,12 +117,13 @@ pub fn create_restore_point(
     let scratch = Scratch::with_settings(git, &opened.repository, &opened.settings, temp_dir)?;
     let stamp = Stamp::at(&opened.repository.index());
     let index = IndexFile::read(&scratch)?;
+    let committed = CommittedTree::start(&scratch, &opened.head)?;
     let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
-    let directories = directories_of(&scratch, &captured.tree)?;
+    let directories = directories_of(&IndexFile::read_copy(&scratch, WORK_INDEX)?);
     let mut state = State::of(&scratch, captured, index, &directories, limits.time);
     let point = match read_point(git, &opened.repository, scratch.store(), reference)? {
         Some(point) => point,
-        None => record(&scratch, &mut state, opened.head.clone(), reference)?,
+        None => record(&scratch, &mut state, (opened.head.clone(), committed), reference)?,
     };
     let Capture { tree, index_tree, files } = state.captured;
     // An earlier attempt may have created the point, of another state.

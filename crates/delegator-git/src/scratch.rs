@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::error::GitError;
 use crate::listing::{RepoPath, join_records, records};
 use crate::repository::Repository;
-use crate::run::{Call, Git};
+use crate::run::{Call, Git, RunningGit};
 use crate::settings::Settings;
 use crate::store::{Store, git_config};
 
@@ -136,6 +136,17 @@ impl Scratch {
         self.git.run(&self.repository.top_level, &Call { input, ..call })
     }
 
+    /// Starts git on our index of that name, so that this process can work until it needs the output.
+    pub(crate) fn start<S: AsRef<OsStr>>(
+        &self,
+        index: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<PendingOutput, GitError> {
+        let call = self.call(index, args, &self.repository.top_level);
+        let running = self.git.start(&self.repository.top_level, &call)?;
+        Ok(PendingOutput { git: self.git.clone(), call, running })
+    }
+
     /// Like [`Scratch::run`], for output that grows with the repository.
     pub(crate) fn run_large<S: AsRef<OsStr>>(
         &self,
@@ -214,6 +225,21 @@ impl Scratch {
             }
             copied => copied.map_err(GitError::io("copy", index)),
         }
+    }
+}
+
+/// The output of a git process that may still run.
+#[derive(Debug)]
+pub(crate) struct PendingOutput {
+    git: Git,
+    call: Call<'static>,
+    running: RunningGit,
+}
+
+impl PendingOutput {
+    /// Waits for the end of the process.
+    pub(crate) fn get(self) -> Result<Vec<u8>, GitError> {
+        self.running.output(&self.git, &self.call)
     }
 }
 

@@ -59,18 +59,9 @@ fn parse_tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath),
     Ok(((*mode).to_owned(), (*kind).to_owned(), (*id).to_owned(), record[at + 1..].to_vec()))
 }
 
-/// The directories of a tree, without listing its files.
-pub(crate) fn directories_of(scratch: &Scratch, tree: &str) -> Result<KnownDirectories, GitError> {
-    let listed = scratch.run_large(["ls-tree", "-r", "-d", "-z", tree], b"")?;
-    let mut known = KnownDirectories::default();
-    for record in records(&listed) {
-        let (_, kind, _, path) = parse_tree_entry(record)?;
-        match kind.as_str() {
-            "commit" => known.repositories.insert(path),
-            _ => known.with_files.insert(path),
-        };
-    }
-    Ok(known)
+/// The directories of the files in our copy of the index.
+pub(crate) fn directories_of(work_index: &IndexFile) -> KnownDirectories {
+    known_directories(work_index.entries.iter().map(|entry| (&entry.path, entry.is_submodule())))
 }
 
 /// The directories above these files. Each file has its path and whether it is a submodule.

@@ -96,15 +96,10 @@ pub(crate) fn has_attributes(index: &IndexFile) -> bool {
 
 /// Reads one of our copies. A split or sparse index is first rewritten as one complete file.
 fn read_complete(scratch: &Scratch, index: &str) -> Result<IndexFile, GitError> {
-    let path = scratch.path(index);
-    let read = || -> Result<IndexFile, GitError> {
-        let bytes = fs::read(&path).map_err(GitError::io("read", &path))?;
-        IndexFile::parse(bytes, scratch.id_bytes())
-    };
-    let mut file = read()?;
+    let mut file = IndexFile::read_copy(scratch, index)?;
     if file.is_abridged() {
         scratch.run(index, ["update-index", "--no-split-index", "--force-write-index"], b"")?;
-        file = read()?;
+        file = IndexFile::read_copy(scratch, index)?;
     }
     Ok(file)
 }

@@ -9,13 +9,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::capture::WORK_INDEX;
+use crate::created_pack::CreatedPack;
 use crate::error::GitError;
-use crate::index_file::IndexFile;
+use crate::index_file::{IndexFile, blob_id, hex};
 use crate::listing::{DiffHeader, GITLINK, join_records, records, single_line};
 use crate::repository::Head;
 use crate::restore_plan::operations_in_progress;
 use crate::restore_point::{RestorePoint, StoredIndex, drop_ref};
-use crate::scratch::Scratch;
+use crate::scratch::{PendingOutput, Scratch};
 use crate::state::State;
 
 /// A longer list would make `meta.json` too large.
@@ -27,7 +29,7 @@ const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 pub(crate) fn record(
     scratch: &Scratch,
     state: &mut State,
-    head: Head,
+    (head, committed): (Head, CommittedTree),
     reference: &str,
 ) -> Result<RestorePoint, GitError> {
     let (repository, store) = (&scratch.repository, scratch.store());
@@ -38,7 +40,7 @@ pub(crate) fn record(
     if store.read(reference).is_some() {
         return Err(GitError::NameTaken { reference: reference.to_owned() });
     }
-    let committed = committed_tree(scratch, &head)?;
+    let committed = committed.get()?;
     let mut point = RestorePoint {
         reference: reference.to_owned(),
         commit: String::new(),
@@ -66,11 +68,12 @@ pub(crate) fn record(
     let blobs = index_blobs(scratch, &state.index, &committed)?;
     let created = write_commit(scratch, state, &point, &blobs)?;
     point.commit = created.first().cloned().ok_or(GitError::UnexpectedOutput { command: "fast-import" })?;
-    let mut objects: BTreeSet<String> = created.into_iter().chain(blobs).collect();
     let trees = point.index_tree.iter().chain([&point.tree]).map(String::as_str);
-    objects.extend(differing_objects(scratch, &committed, trees)?);
+    let mut found = differing_objects(scratch, &committed, trees)?;
+    found.extend(blobs);
     store.prepare(&repository.object_format)?;
-    let stored = pack(scratch, &objects, reference).and_then(|()| publish_refs(scratch, &point));
+    let stored =
+        pack(scratch, state, (created, found), reference).and_then(|()| publish_refs(scratch, &point));
     if stored.is_err() {
         let _ = store.delete_packs(reference);
     }
@@ -195,13 +198,26 @@ fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
     Ok(found)
 }
 
-/// Packs large blobs separately. That pack is identical for restore points with the same large blobs and is then
-/// shared, so a large untracked file takes its space once and not once per task.
-fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Result<(), GitError> {
+/// Packs the objects that were created for the restore point and those that were found. Large blobs are packed separately:
+/// that pack is identical for restore points with the same large blobs and is then shared, so a large untracked file
+/// takes its space once and not once per task.
+fn pack(
+    scratch: &Scratch,
+    state: &State,
+    (created, found): (Vec<String>, BTreeSet<String>),
+    reference: &str,
+) -> Result<(), GitError> {
     let store = scratch.store();
+    if found.is_empty()
+        && let Some(created_pack) = CreatedPack::find(scratch, &created)
+    {
+        return store.add_pack(reference, &created_pack);
+    }
     let others = [scratch.path("objects"), scratch.repository_objects()];
-    let large = large_blobs(scratch, objects)?;
-    let small: BTreeSet<String> = objects.difference(&large).cloned().collect();
+    let mut small = found;
+    small.extend(created);
+    let large = large_blobs(scratch, state, &small)?;
+    small.retain(|id| !large.contains(id));
     let pack =
         |objects| pack_into(scratch, (&store.objects(), &others), &store.pack_base(reference), objects);
     if !large.is_empty() {
@@ -210,7 +226,26 @@ fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Resul
     if small.is_empty() { Ok(()) } else { pack(&small).map(drop) }
 }
 
-fn large_blobs(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
+/// The large blobs among the objects, as far as their size is in an index or they are the index file itself. Conflicts
+/// have no size in an index, so that git reads theirs.
+fn large_blobs(
+    scratch: &Scratch,
+    state: &State,
+    objects: &BTreeSet<String>,
+) -> Result<BTreeSet<String>, GitError> {
+    if state.index.own_objects().next().is_some() {
+        return large_blobs_by_git(scratch, objects);
+    }
+    let work_index = IndexFile::read_copy(scratch, WORK_INDEX)?;
+    let mut large: BTreeSet<String> =
+        [&state.index, &work_index].into_iter().flat_map(|index| index.large_files(LARGE_BLOB)).collect();
+    let index_bytes = state.index.bytes.iter().filter(|bytes| bytes.len() as u64 >= LARGE_BLOB);
+    large.extend(index_bytes.map(|bytes| hex(&blob_id(bytes, scratch.id_bytes()))));
+    large.retain(|id| objects.contains(id));
+    Ok(large)
+}
+
+fn large_blobs_by_git(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
     let args = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
     let sizes = scratch.run_large(args, input.as_bytes())?;
@@ -249,11 +284,24 @@ fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError>
     created
 }
 
-/// The tree of HEAD; the empty tree before the first commit.
-fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, GitError> {
-    match &head.commit {
-        Some(commit) => tree_of(scratch, commit),
-        None => Ok(single_line(&scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?)),
+/// The tree of HEAD, which git reads while the work tree is captured; the empty tree before the first commit.
+#[derive(Debug)]
+pub(crate) struct CommittedTree(PendingOutput);
+
+impl CommittedTree {
+    pub(crate) fn start(scratch: &Scratch, head: &Head) -> Result<CommittedTree, GitError> {
+        let started = match &head.commit {
+            Some(commit) => {
+                let tree = format!("{commit}^{{tree}}");
+                scratch.start("none", ["rev-parse", "--verify", "--quiet", &tree])
+            }
+            None => scratch.start("none", ["hash-object", "-t", "tree", "--stdin"]),
+        };
+        started.map(CommittedTree)
+    }
+
+    fn get(self) -> Result<String, GitError> {
+        Ok(single_line(&self.0.get()?))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::restore_point::{RestorePoint, drop_point};
 use crate::restore_target::fill_index;
 use crate::stamp::Stamp;
 use crate::state::{FileVersion, is_regular};
-use crate::write_restore_point::record;
+use crate::write_restore_point::{CommittedTree, record};
 
 const STAGED_INDEX: &str = "staged";
 
@@ -57,7 +57,8 @@ impl PreparedDiff {
         let written = self.changes.iter().filter(|(_, version)| version.is_some());
         self.present.about_to_write = written.map(|(path, _)| path.clone()).collect();
         let reference = self.free_name(reference)?;
-        let point = record(&self.scratch, &mut self.present, self.head.clone(), &reference)?;
+        let committed = CommittedTree::start(&self.scratch, &self.head)?;
+        let point = record(&self.scratch, &mut self.present, (self.head.clone(), committed), &reference)?;
         if let Err(error) = self.write(&staging, &point) {
             if !matches!(error, ApplyError::Incomplete { .. }) {
                 let _ = drop_point(&self.scratch.git, &point);

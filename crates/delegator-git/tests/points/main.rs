@@ -9,6 +9,7 @@ mod comparing;
 mod exact;
 mod hidden;
 mod hostile;
+mod in_process;
 mod mirrors;
 mod private;
 mod random_trees;
