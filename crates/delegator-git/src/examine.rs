@@ -5,16 +5,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::error::GitError;
 use crate::ignored::{Ignored, is_in_tool_directory};
 use crate::index_file::{CachedStat, Entry, IndexFile, blob_id};
 use crate::listing::{Change, RepoPath, on_disk, parse_raw_diff, records};
+use crate::read_file::read_regular;
 use crate::scan::{IndexPaths, Scan, ScannedFile, ScannedKind, content};
-use crate::scratch::Scratch;
-use crate::stamp::Stamp;
+use crate::scratch::{MAX_EXCLUDE_BYTES, Scratch};
 
 /// Limit for the content of files whose cached metadata git does not trust.
 const MAX_HASHED_BYTES: u64 = 1 << 20;
@@ -57,20 +59,27 @@ pub(crate) struct Examination {
 pub(crate) struct Snapshot {
     scan: Scan,
     index: Vec<Entry>,
-    user_excludes: Vec<Option<Stamp>>,
+    /// The content of the user's own ignore files.
+    user_excludes: Vec<Option<Vec<u8>>>,
 }
 
 impl Snapshot {
     /// Whether a comparison would find no change in the work tree.
     pub(crate) fn is_current(&self, scratch: &Scratch) -> bool {
         let index = IndexPaths(&self.index);
-        self.user_excludes == user_excludes(scratch)
+        Some(&self.user_excludes) == user_excludes(scratch).as_ref()
             && self.scan.is_current(&scratch.git, &scratch.repository.top_level, index)
     }
 }
 
-fn user_excludes(scratch: &Scratch) -> Vec<Option<Stamp>> {
-    scratch.user_excludes.iter().map(|file| Stamp::at(file)).collect()
+/// The content of the user's own ignore files, if they exist; `None` if one of them is large or no regular file.
+fn user_excludes(scratch: &Scratch) -> Option<Vec<Option<Vec<u8>>>> {
+    let content = |file: &PathBuf| match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
+        _ if file.as_os_str() == "/dev/null" => Some(None),
+        _ => read_regular(file, MAX_EXCLUDE_BYTES, true).map(Some),
+    };
+    scratch.user_excludes.iter().map(content).collect()
 }
 
 /// Compares the work tree with our index, whose flags that hide files are cleared already; `index` has its entries.
@@ -98,8 +107,9 @@ pub(crate) fn examine(
         .into_iter()
         .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
     let unreachable = unreachable.into_iter().map(|change| change.path).collect();
+    let snapshot = scan.filter(|_| is_listed).zip(user_excludes);
     let snapshot =
-        scan.filter(|_| is_listed).map(|scan| Snapshot { scan, index: index.entries.clone(), user_excludes });
+        snapshot.map(|(scan, user_excludes)| Snapshot { scan, index: index.entries.clone(), user_excludes });
     Ok(Examination { differences: Differences { changed, unreachable, untracked }, ignored, snapshot })
 }
 
@@ -146,7 +156,7 @@ fn changed_by_git(scratch: &Scratch) -> Result<Vec<Change>, GitError> {
 /// Whether permission to stat the path is denied. git reports such a file as deleted.
 fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
     let found = fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
-    found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Asks git which of the files outside the index are ignored. `None` if git must list them, because a directory that

@@ -40,6 +40,7 @@ mod ignored;
 mod index_file;
 mod listing;
 mod opened;
+mod read_file;
 mod remote;
 mod repository;
 mod restore_plan;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
 use crate::listing::on_disk;
+use crate::read_file::read_regular;
 use crate::repository::{Head, Repository, find_repository};
 use crate::run::Git;
 use crate::settings::{Settings, read_settings};
@@ -102,7 +103,7 @@ fn find_layout(dir: &Path) -> Option<Layout> {
             Err(_) => return None,
             Ok(found) if found.is_dir() => return Layout::with_git_dir(top_level, &dot_git),
             Ok(found) if found.is_file() => {
-                let target = read_small(&dot_git, MAX_SMALL_FILE)?;
+                let target = read_regular(&dot_git, MAX_SMALL_FILE, false)?;
                 let target = target.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
                 return Layout::with_git_dir(top_level, &on_disk(top_level, target));
             }
@@ -124,7 +125,7 @@ impl Layout {
             Err(error) if error.kind() == io::ErrorKind::NotFound => git_dir.clone(),
             Err(_) => return None,
             Ok(_) => {
-                let target = read_small(&git_dir.join("commondir"), MAX_SMALL_FILE)?;
+                let target = read_regular(&git_dir.join("commondir"), MAX_SMALL_FILE, false)?;
                 on_disk(&git_dir, target.strip_suffix(b"\n")?).canonicalize().ok()?
             }
         };
@@ -148,7 +149,7 @@ impl Layout {
     /// HEAD and the branch it points to, read from files; `None` if git must decide.
     fn head(&self, object_format: &str) -> Option<Head> {
         let digits = if object_format == "sha256" { 64 } else { 40 };
-        let head = read_small(&self.git_dir.join("HEAD"), MAX_SMALL_FILE)?;
+        let head = read_regular(&self.git_dir.join("HEAD"), MAX_SMALL_FILE, false)?;
         if let Some(commit) = parse_id(&head, digits) {
             return Some(Head { commit: Some(commit), branch: None });
         }
@@ -156,7 +157,7 @@ impl Layout {
         let branch = std::str::from_utf8(branch).ok().filter(|branch| is_plain_branch(branch))?;
         let file = self.common_dir.join(branch);
         let commit = match fs::symlink_metadata(&file) {
-            Ok(_) => Some(parse_id(&read_small(&file, MAX_SMALL_FILE)?, digits)?),
+            Ok(_) => Some(parse_id(&read_regular(&file, MAX_SMALL_FILE, false)?, digits)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.packed_ref(branch, digits)?,
             Err(_) => return None,
         };
@@ -169,7 +170,7 @@ impl Layout {
         let packed = match fs::symlink_metadata(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(None),
             Err(_) => return None,
-            Ok(_) => read_small(&file, MAX_PACKED_REFS)?,
+            Ok(_) => read_regular(&file, MAX_PACKED_REFS, false)?,
         };
         let suffix = [b" ", branch.as_bytes()].concat();
         let mut lines = packed.split(|byte| *byte == b'\n');
@@ -201,13 +202,4 @@ fn parse_id(line: &[u8], digits: usize) -> Option<String> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_id = id.len() == digits && id.bytes().all(is_digit) && id.bytes().any(|byte| byte != b'0');
     is_id.then(|| id.to_owned())
-}
-
-/// The bytes of a regular file of at most `max_bytes`.
-fn read_small(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
-    let found = fs::symlink_metadata(path).ok()?;
-    if !found.is_file() || found.len() > max_bytes {
-        return None;
-    }
-    fs::read(path).ok()
 }

@@ -6,19 +6,18 @@
 //! repository, a file in place of a directory), has no scan.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirEntry, File, Metadata};
-use std::io::Read;
+use std::fs::{self, DirEntry, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, open};
 use sha2::{Digest, Sha256};
 
 use crate::ignored::is_tool_directory;
 use crate::index_file::Entry;
 use crate::listing::{RepoPath, on_disk};
+use crate::read_file::read_regular;
 use crate::run::Git;
 
 /// A larger tree is left to git, which reads it with several threads.
@@ -244,12 +243,7 @@ pub(crate) fn content(top_level: &Path, path: &[u8], scanned: &ScannedFile) -> O
     if scanned.kind == ScannedKind::Symlink {
         return Some(fs::read_link(path).ok()?.as_os_str().as_bytes().to_vec());
     }
-    // Opening a pipe must not block.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty()).ok()?);
-    let mut content = Vec::new();
-    let is_file = file.metadata().ok()?.is_file();
-    file.take(scanned.stamp.size + 1).read_to_end(&mut content).ok().filter(|_| is_file)?;
+    let content = read_regular(&path, scanned.stamp.size, false)?;
     (content.len() as u64 == scanned.stamp.size).then_some(content)
 }
 

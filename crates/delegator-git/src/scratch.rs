@@ -23,7 +23,7 @@ use crate::store::{Store, git_config};
 /// An encoding cannot be disabled, only unset.
 pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
 /// A larger exclude file is not copied.
-const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Scratch {
