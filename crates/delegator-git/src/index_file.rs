@@ -5,9 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use sha1::{Digest, Sha1};
-use sha2::Sha256;
-
 use crate::error::GitError;
 use crate::listing::RepoPath;
 use crate::scratch::Scratch;
@@ -203,15 +200,6 @@ pub(crate) fn parse_hex(id: &str) -> Option<Vec<u8>> {
 
 pub(crate) fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The object id of a blob, of the given length.
-pub(crate) fn blob_id(content: &[u8], id_bytes: usize) -> Vec<u8> {
-    let header = format!("blob {}\0", content.len());
-    match id_bytes {
-        32 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
-        _ => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
-    }
 }
 
 struct Reader<'a> {

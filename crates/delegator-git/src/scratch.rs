@@ -38,6 +38,8 @@ pub(crate) struct Scratch {
     pub(crate) uses_executable_bits: bool,
     /// Whether git compares files with all cached metadata and exact names.
     pub(crate) has_exact_metadata: bool,
+    /// Whether a ref is a file that is written without further effect.
+    pub(crate) has_plain_refs: bool,
     /// Where the user's own ignore file is, if it exists.
     pub(crate) user_excludes: Vec<PathBuf>,
 }
@@ -65,7 +67,8 @@ impl Scratch {
         let uses_executable_bits = !settings.get("core.filemode").is_some_and(is_false);
         let mut options = Vec::new();
         for (key, value) in settings.iter() {
-            if matches!(key.as_str(), "core.autocrlf" | "core.eol" | "core.attributesfile") {
+            let is_left_out = ["core.autocrlf", "core.eol", "core.attributesfile", "core.logallrefupdates"];
+            if is_left_out.contains(&key.as_str()) {
                 continue;
             }
             let mut setting = OsString::from(format!("{key}="));
@@ -85,6 +88,7 @@ impl Scratch {
             converts,
             uses_executable_bits,
             has_exact_metadata,
+            has_plain_refs: settings.has_plain_refs,
             user_excludes,
         })
     }

@@ -13,11 +13,15 @@ use crate::run::{Call, Git};
 
 /// Besides the settings, the keys that decide whether and how git can use the repository.
 const KEYS: &str = "^(core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
-                    checkstat|autocrlf|eol|attributesfile|worktree|bare|repositoryformatversion)|extensions\\..*)$";
+                    checkstat|autocrlf|eol|attributesfile|logallrefupdates|worktree|bare|repositoryformatversion)|extensions\\..*)$";
 
-/// Keys and values; each key once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings(Vec<(String, OsString)>);
+pub(crate) struct Settings {
+    /// Keys and values; each key once.
+    entries: Vec<(String, OsString)>,
+    /// Whether a ref is a file that is written without further effect.
+    pub(crate) has_plain_refs: bool,
+}
 
 /// The format of a repository with an ordinary work tree.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +51,12 @@ pub(crate) fn read_settings(git: &Git, dir: &Path, git_dir: &Path) -> Result<Rea
             entries.push(Entry::parse(scope, entry));
         }
     }
-    Ok(ReadSettings { settings: Settings::of(&entries), format: format_of(&entries) })
+    let format = format_of(&entries);
+    let mut settings = Settings::of(&entries);
+    settings.has_plain_refs = format.as_ref().is_some_and(|format| format.has_ref_files)
+        && settings.get("core.sharedrepository").is_none()
+        && !settings.get("core.logallrefupdates").is_some_and(|value| value.eq_ignore_ascii_case("always"));
+    Ok(ReadSettings { settings, format })
 }
 
 struct Entry {
@@ -109,15 +118,15 @@ impl Settings {
             found.retain(|(known, _)| *known != entry.key);
             found.push((entry.key.clone(), entry.value.clone()));
         }
-        Settings(found)
+        Settings { entries: found, has_plain_refs: false }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&OsStr> {
-        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_os_str())
+        self.entries.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_os_str())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, OsString)> {
-        self.0.iter()
+        self.entries.iter()
     }
 
     /// Whether git compares files with all cached metadata, executable bits and exact names included.

@@ -18,8 +18,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::created_pack::CreatedPack;
 use crate::error::GitError;
+use crate::new_object::NewPack;
 
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Stores a complete pack. The ref of the restore point is written later, after the directory was synced.
-    pub(crate) fn add_pack(&self, reference: &str, created: &CreatedPack) -> Result<(), GitError> {
+    pub(crate) fn add_pack(&self, reference: &str, created: &NewPack) -> Result<(), GitError> {
         let base = self.pack_base(reference);
         // git uses a pack as soon as it finds its index.
         for (ending, bytes) in [("pack", &created.pack), ("idx", &created.index)] {
@@ -223,7 +223,7 @@ impl Store {
 }
 
 /// The name of a restore point, if it can be a file name.
-fn safe_name(reference: &str) -> Option<&str> {
+pub(crate) fn safe_name(reference: &str) -> Option<&str> {
     let name = reference.strip_prefix(PREFIX)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let is_safe = name.starts_with(|first: char| first.is_ascii_alphanumeric())

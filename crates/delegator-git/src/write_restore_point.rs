@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::capture::WORK_INDEX;
-use crate::created_pack::CreatedPack;
 use crate::error::GitError;
-use crate::index_file::{IndexFile, blob_id, hex};
+use crate::index_file::{IndexFile, hex};
 use crate::listing::{DiffHeader, GITLINK, join_records, records, single_line};
+use crate::new_object::{NewObjects, ObjectKind, blob_id};
+use crate::ref_file::write_ref_file;
 use crate::repository::Head;
 use crate::restore_plan::operations_in_progress;
 use crate::restore_point::{RestorePoint, StoredIndex, drop_ref};
@@ -23,6 +24,10 @@ use crate::state::State;
 /// A longer list would make `meta.json` too large.
 const MAX_LEFT_OUT: usize = 100_000;
 const LARGE_BLOB: u64 = 64 << 10;
+/// Objects of more bytes are compressed.
+const MAX_UNCOMPRESSED: usize = 64 << 10;
+const FILE_MODE: &str = "100644";
+const TREE_MODE: &str = "40000";
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 
 /// Stores a state under `reference`, which must not exist. Moves the list of left-out files to the point.
@@ -66,14 +71,14 @@ pub(crate) fn record(
         is_partial: state.survey.is_partial,
     };
     let blobs = index_blobs(scratch, &state.index, &committed)?;
-    let created = write_commit(scratch, state, &point, &blobs)?;
-    point.commit = created.first().cloned().ok_or(GitError::UnexpectedOutput { command: "fast-import" })?;
+    let created;
+    (point.commit, created) = create_objects(scratch, state, &point, &blobs)?;
     let trees = point.index_tree.iter().chain([&point.tree]).map(String::as_str);
     let mut found = differing_objects(scratch, &committed, trees)?;
     found.extend(blobs);
     store.prepare(&repository.object_format)?;
     let stored =
-        pack(scratch, state, (created, found), reference).and_then(|()| publish_refs(scratch, &point));
+        pack(scratch, state, (&created, found), reference).and_then(|()| publish_refs(scratch, &point));
     if stored.is_err() {
         let _ = store.delete_packs(reference);
     }
@@ -112,54 +117,46 @@ pub(crate) fn existing_objects(
     Ok(found.lines().filter(exists).filter_map(|entry| entry.split(' ').next()).map(str::to_owned).collect())
 }
 
-/// Writes the commit. Returns its id first, then the ids of all other objects written.
-fn write_commit(
+/// Creates the commit and everything in it that is not there yet. Returns its id and the objects.
+fn create_objects(
     scratch: &Scratch,
     state: &State,
     point: &RestorePoint,
     blobs: &BTreeSet<String>,
-) -> Result<Vec<String>, GitError> {
-    let meta = serde_json::to_vec(point).map_err(|_| GitError::UnexpectedOutput { command: "meta.json" })?;
-    let (directories, modes) = (state.survey.directories_to_bytes(), state.survey.modes_to_bytes());
-    let absent = join_records(state.absent.iter().map(Vec::as_slice));
-    let written = join_records(state.about_to_write.iter().map(Vec::as_slice));
-    let mut files: Vec<(&str, &[u8])> = vec![
-        ("state/directories", &directories),
-        ("state/modes", &modes),
-        ("state/absent", &absent),
-        ("state/written", &written),
-        ("meta.json", &meta),
+) -> Result<(String, NewObjects), GitError> {
+    let unexpected = || GitError::UnexpectedOutput { command: "restore point" };
+    let meta = serde_json::to_vec(point).map_err(|_| unexpected())?;
+    let mut files: Vec<(&str, Vec<u8>)> = vec![
+        ("absent", join_records(state.absent.iter().map(Vec::as_slice))),
+        ("directories", state.survey.directories_to_bytes()),
     ];
     if point.index == StoredIndex::File {
-        files.extend(state.index.bytes.as_deref().map(|bytes| ("state/index", bytes)));
+        files.extend(state.index.bytes.clone().map(|bytes| ("index", bytes)));
     }
-    let mut script = Vec::new();
-    for (mark, (_, bytes)) in files.iter().enumerate() {
-        script.extend(format!("blob\nmark :{}\ndata {}\n", mark + 1, bytes.len()).into_bytes());
-        script.extend_from_slice(bytes);
-        script.push(b'\n');
-    }
-    let message = format!("mcp-delegator: {}\n", point.reference);
-    let mut lines = format!(
-        "commit refs/heads/point\nmark :99\ncommitter mcp-delegator <mcp-delegator@localhost> {} +0000\n\
-         data {}\n{message}\nM 040000 {} tree\n",
-        point.created_at,
-        message.len(),
-        point.tree
-    );
-    for (mark, (path, _)) in files.iter().enumerate() {
-        lines += &format!("M 100644 :{} {path}\n", mark + 1);
-    }
-    lines.extend(point.index_tree.iter().map(|tree| format!("M 040000 {tree} index-tree\n")));
-    lines.extend(blobs.iter().map(|id| format!("M 100644 {id} blobs/{id}\n")));
-    lines += "\nget-mark :99\nls :99 \"\"\nls :99 state\nls :99 blobs\n";
-    lines.extend((1..=files.len()).map(|mark| format!("get-mark :{mark}\n")));
-    script.extend((lines + "done\n").into_bytes());
-    let args = ["fast-import", "--quiet", "--done", "--date-format=raw"];
-    let output = scratch.run("none", args, &script)?;
-    let length = 2 * scratch.id_bytes();
-    let is_id = |word: &&str| word.len() == length && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().filter(is_id).map(str::to_owned).collect())
+    files.push(("modes", state.survey.modes_to_bytes()));
+    files.push(("written", join_records(state.about_to_write.iter().map(Vec::as_slice))));
+    let mut objects = NewObjects::new(scratch.id_bytes());
+    let files: Vec<(&str, String)> =
+        files.into_iter().map(|(name, bytes)| (name, objects.add(ObjectKind::Blob, bytes))).collect();
+    let files: Vec<(&str, &str, &str)> =
+        files.iter().map(|(name, id)| (FILE_MODE, *name, id.as_str())).collect();
+    let stored_state = objects.add_tree(&files).ok_or_else(unexpected)?;
+    let named: Vec<(&str, &str, &str)> =
+        blobs.iter().map(|id| (FILE_MODE, id.as_str(), id.as_str())).collect();
+    let named = if named.is_empty() { None } else { Some(objects.add_tree(&named).ok_or_else(unexpected)?) };
+    let meta = objects.add(ObjectKind::Blob, meta);
+    // Sorted by name.
+    let mut entries: Vec<(&str, &str, &str)> = Vec::new();
+    entries.extend(named.iter().map(|id| (TREE_MODE, "blobs", id.as_str())));
+    entries.extend(point.index_tree.iter().map(|id| (TREE_MODE, "index-tree", id.as_str())));
+    entries.push((FILE_MODE, "meta.json", &meta));
+    entries.push((TREE_MODE, "state", &stored_state));
+    entries.push((TREE_MODE, "tree", &point.tree));
+    let tree = objects.add_tree(&entries).ok_or_else(unexpected)?;
+    let author = format!("mcp-delegator <mcp-delegator@localhost> {} +0000", point.created_at);
+    let commit =
+        format!("tree {tree}\nauthor {author}\ncommitter {author}\n\nmcp-delegator: {}\n", point.reference);
+    Ok((objects.add(ObjectKind::Commit, commit.into_bytes()), objects))
 }
 
 /// Every object of the trees that `committed` does not have, and possibly some that it has.
@@ -204,18 +201,22 @@ fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
 fn pack(
     scratch: &Scratch,
     state: &State,
-    (created, found): (Vec<String>, BTreeSet<String>),
+    (created, found): (&NewObjects, BTreeSet<String>),
     reference: &str,
 ) -> Result<(), GitError> {
     let store = scratch.store();
-    if found.is_empty()
-        && let Some(created_pack) = CreatedPack::find(scratch, &created)
-    {
-        return store.add_pack(reference, &created_pack);
+    let mut small = found;
+    if created.bytes() < MAX_UNCOMPRESSED {
+        store.add_pack(reference, &created.pack())?;
+    } else {
+        let objects = scratch.path("objects");
+        created.write_loose(&objects).map_err(GitError::io("write to", objects))?;
+        small.extend(created.ids());
+    }
+    if small.is_empty() {
+        return Ok(());
     }
     let others = [scratch.path("objects"), scratch.repository_objects()];
-    let mut small = found;
-    small.extend(created);
     let large = large_blobs(scratch, state, &small)?;
     small.retain(|id| !large.contains(id));
     let pack =
@@ -273,9 +274,13 @@ pub(crate) fn pack_into(
 fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
     let repository = &scratch.repository;
     if let Some(head) = &point.head {
-        // `update` instead of `create`: a crash may have left this ref without the restore point.
-        let command = format!("update {}\0{head}\0\0", point.reference);
-        repository.update_refs(&scratch.git, command.as_bytes(), REFLOG_MESSAGE)?;
+        // An existing ref is replaced: a crash may have left it without the restore point.
+        let is_written =
+            scratch.has_plain_refs && write_ref_file(&repository.common_dir, &point.reference, head);
+        if !is_written {
+            let command = format!("update {}\0{head}\0\0", point.reference);
+            repository.update_refs(&scratch.git, command.as_bytes(), REFLOG_MESSAGE)?;
+        }
     }
     let created = scratch.store().create(&point.reference, &point.commit);
     if let (Err(_), Some(head)) = (&created, &point.head) {
