@@ -3,6 +3,7 @@
 //!
 //! Processes are counted in a round of their own, with a script in place of git that logs each call.
 
+use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -22,6 +23,7 @@ struct SmallTree {
     temp_dir: PathBuf,
     call_log: PathBuf,
     counting_git: PathBuf,
+    writes: Cell<u64>,
 }
 
 /// One kind of task.
@@ -71,6 +73,7 @@ impl SmallTree {
             temp_dir: root.join("small-temp"),
             call_log: root.join("calls"),
             counting_git: root.join("git"),
+            writes: Cell::new(0),
         };
         std::fs::create_dir(&tree.temp_dir).unwrap();
         for n in 0..FOLDERS * FILES_EACH {
@@ -88,13 +91,15 @@ impl SmallTree {
         tree
     }
 
-    /// Writes a file that looks as if it was written an hour ago, so that git trusts its index.
+    /// Writes a file that looks as if it was written an hour ago, so that git trusts its index, and at another second than
+    /// before, so that git recognizes the change.
     fn write(&self, path: &str, text: &str) {
         let path = self.top.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
-        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        std::fs::File::options().write(true).open(path).unwrap().set_modified(hour_ago).unwrap();
+        self.writes.set(self.writes.get() + 1);
+        let past = SystemTime::now() - Duration::from_secs(3600 + self.writes.get());
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
     }
 
     fn make_dirty(&self) {
