@@ -132,7 +132,8 @@ pub(crate) fn capture_files(
     tracked.unhide(scratch, WORK_INDEX)?;
     // A restore only writes paths of the restore point, and `needed` already contains these.
     let lists_ignored = purpose != Purpose::Restore;
-    let Examination { differences, ignored, snapshot } = examine(scratch, &tracked.index, lists_ignored)?;
+    let Examination { differences, ignored, snapshot } =
+        examine(scratch, Some(&tracked.index), lists_ignored)?;
     let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(&tracked.index));
     let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
     remove_from_index(scratch, differences.deleted())?;

@@ -19,6 +19,7 @@ use crate::capture::{
 use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
 use crate::error::GitError;
 use crate::examine::{Differences, examine};
+use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, single_line};
 use crate::opened::Opened;
 use crate::repository::{Head, find_repository};
@@ -100,14 +101,16 @@ impl Baseline {
     }
 
     fn compare_files(&self, limits: Limits) -> Result<Compared, GitError> {
-        let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
         let mut appeared = Vec::new();
         if self.captured.is_sparse {
             // Files outside the sparse checkout may have been written meanwhile.
+            let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
             appeared = tracked.skipped_on_disk();
             tracked.unhide(&self.scratch, WORK_INDEX)?;
         }
-        let differences = examine(&self.scratch, &tracked.index, false)?.differences;
+        // Without a snapshot git had to read the work tree before, and must again.
+        let index = self.captured.snapshot.as_ref().map(|_| IndexFile::read_copy(&self.scratch, WORK_INDEX));
+        let differences = examine(&self.scratch, index.transpose()?.as_ref(), false)?.differences;
         let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
             let files = self.changes_by_name(&differences);
             Compared { files, names_only: Some("too many files changed".to_owned()), ..Compared::default() }

@@ -83,35 +83,43 @@ fn user_excludes(scratch: &Scratch) -> Option<Vec<Option<Vec<u8>>>> {
     scratch.user_excludes.iter().map(content).collect()
 }
 
-/// Compares the work tree with our index, whose flags that hide files are cleared already; `index` has its entries.
+/// Compares the work tree with our index, whose flags that hide files are cleared already. `index` has its entries; without
+/// it, git examines everything.
 pub(crate) fn examine(
     scratch: &Scratch,
-    index: &IndexFile,
+    index: Option<&IndexFile>,
     lists_ignored: bool,
 ) -> Result<Examination, GitError> {
-    let user_excludes = user_excludes(scratch);
-    let is_exact = scratch.has_exact_metadata && index.is_ordinary();
-    let paths = IndexPaths(&index.entries);
-    let scan = match is_exact {
-        true => Scan::take(&scratch.git, &scratch.repository.top_level, paths),
-        false => None,
+    let index = index.filter(|index| scratch.has_exact_metadata && index.is_ordinary());
+    let (changed, listing, snapshot) = match index {
+        Some(index) => examine_in_process(scratch, index),
+        None => (None, None, None),
     };
-    let changed = scan.as_ref().and_then(|scan| changed_entries(scratch, index, scan));
-    let listing = match &scan {
-        Some(scan) => list_extra(scratch, paths, scan)?,
-        None => None,
-    };
-    let is_listed = listing.is_some();
     let (changed, (untracked, ignored)) = with_git(scratch, changed, listing, lists_ignored)?;
     let ignored = if lists_ignored { ignored } else { Ignored::default() };
     let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
         .into_iter()
         .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
     let unreachable = unreachable.into_iter().map(|change| change.path).collect();
-    let snapshot = scan.filter(|_| is_listed).zip(user_excludes);
-    let snapshot =
-        snapshot.map(|(scan, user_excludes)| Snapshot { scan, index: index.entries.clone(), user_excludes });
     Ok(Examination { differences: Differences { changed, unreachable, untracked }, ignored, snapshot })
+}
+
+/// Changed entries, files outside the index, and a snapshot; each `None` if git must decide.
+fn examine_in_process(
+    scratch: &Scratch,
+    index: &IndexFile,
+) -> (Option<Vec<Change>>, Option<Listing>, Option<Snapshot>) {
+    let user_excludes = user_excludes(scratch);
+    let paths = IndexPaths(&index.entries);
+    let Some(scan) = Scan::take(&scratch.git, &scratch.repository.top_level, paths) else {
+        return (None, None, None);
+    };
+    let changed = changed_entries(scratch, index, &scan);
+    let listing = list_extra(scratch, paths, &scan);
+    let snapshot = user_excludes.filter(|_| listing.is_some());
+    let snapshot =
+        snapshot.map(|user_excludes| Snapshot { scan, index: index.entries.clone(), user_excludes });
+    (changed, listing, snapshot)
 }
 
 /// Untracked files and ignored files.
@@ -162,24 +170,24 @@ fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
 
 /// Asks git which of the files outside the index are ignored. `None` if git must list them, because a directory that
 /// was not read is not ignored.
-fn list_extra(scratch: &Scratch, index: IndexPaths<'_>, scan: &Scan) -> Result<Option<Listing>, GitError> {
+fn list_extra(scratch: &Scratch, index: IndexPaths<'_>, scan: &Scan) -> Option<Listing> {
     let extra: Vec<(&RepoPath, ScannedKind)> = scan.extra(index).collect();
     let names: Vec<&[u8]> = extra.iter().map(|(path, _)| path.as_slice()).collect();
     let ignored_names = match names.is_empty() {
         true => BTreeSet::new(),
-        false => scratch.ignored_in("none", &scratch.repository.top_level, &names)?,
+        false => scratch.ignored_in("none", &scratch.repository.top_level, &names).ok()?,
     };
     let (mut untracked, mut ignored) = (BTreeSet::new(), Ignored::default());
     for (path, kind) in extra {
         match (ignored_names.contains(path), kind) {
-            (false, ScannedKind::ToolDirectory) => return Ok(None),
+            (false, ScannedKind::ToolDirectory) => return None,
             (true, ScannedKind::ToolDirectory) => {}
             (false, _) => drop(untracked.insert(path.clone())),
             (true, _) if is_in_tool_directory(path) => {}
             (true, _) => drop(ignored.files.insert(path.clone())),
         }
     }
-    Ok(Some((untracked, ignored)))
+    Some((untracked, ignored))
 }
 
 /// The entries that differ from the work tree by git's rules. `None` if only git can decide.
