@@ -38,6 +38,7 @@ pub struct CleanupRegistry {
     pub old_task_max_age_hours: Option<u32>,
     /// Change nothing
     #[serde(default)]
+    #[schemars(extend("x-self-explanatory" = true))]
     pub dry_run: bool,
     /// Also delete restore points with content that no branch has; that content is lost for good
     #[serde(default)]

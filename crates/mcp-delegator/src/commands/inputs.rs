@@ -125,7 +125,7 @@ pub struct SubmissionInputs {
     /// Task text
     #[schemars(
         length(min = 1, max = 100_000),
-        extend("x-positional" = true, "x-stdin" = true, "x-length" = true)
+        extend("x-positional" = true, "x-stdin" = true, "x-length" = true, "x-self-explanatory" = true)
     )]
     pub task: String,
     /// Repeating a call with the same key and input returns the first task instead of starting another
@@ -164,19 +164,19 @@ impl AgentNames {
 pub struct AgentInputs {
     /// Directory (default: current or thread's)
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-path" = true, "x-self-explanatory" = true))]
     pub working_dir: Option<PathBuf>,
     /// Model (default: the agent's)
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MODEL))]
+    #[schemars(regex(pattern = MODEL), extend("x-self-explanatory" = true))]
     pub model: Option<String>,
     /// Idle limit in s
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec")))]
+    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec"), "x-self-explanatory" = true))]
     pub idle_timeout_sec: Option<u32>,
     /// Hard limit in s
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec")))]
+    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-self-explanatory" = true))]
     pub hard_timeout_sec: Option<u32>,
     /// Agent (default: the thread's, or codex); the next of a list runs if one cannot start or is out of usage
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,7 +190,7 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 250), extend("x-advanced" = true))]
     pub base: Option<String>,
-    /// Checks the work: a line for sh or its words
+    /// Checks the work: sh line or words
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "commands", extend("x-command" = true))]
     pub verify: Option<VerifyCommand>,
@@ -294,7 +294,7 @@ impl From<TaskId> for TaskRef {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct TaskIdInput {
     /// Task id
-    #[schemars(extend("x-positional" = true))]
+    #[schemars(extend("x-positional" = true, "x-self-explanatory" = true))]
     pub task_id: TaskRef,
 }
 

@@ -13,6 +13,7 @@
 //! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
+//! | `x-self-explanatory` | the name says it all: the MCP tool states only range and default |
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
@@ -86,6 +87,8 @@ pub struct Property {
     pub is_comma_separated: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
+    /// The name says it all: the tool list states only range and default.
+    pub is_self_explanatory: bool,
     /// The schema of the value, without our markers.
     pub schema: Value,
 }
@@ -166,7 +169,7 @@ impl InputSchema {
             let mut property = parse_property(&name, schema, required.contains(&name));
             // Of a cloud tool for tasks, only the inputs that a call needs take up space in the tool list: the others are those
             // of the local tool.
-            let is_needed = property.required || spec.exactly_one_of.contains(&name.as_str());
+            let is_needed = property.required || spec.exactly_one_of.first() == Some(&name.as_str());
             let is_like_local = spec.toolset == Toolset::Cloud && spec.category != Category::RegistryInfo;
             property.advanced |= is_like_local && !is_needed;
             property
@@ -268,6 +271,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
     let (is_comma_separated, is_names) = (marker("x-comma-separated"), marker("x-names"));
     let (has_stdin_flag, is_follower) = (marker("x-stdin-flag"), marker("x-follower"));
+    let is_self_explanatory = marker("x-self-explanatory");
     let mut text = |key: &str| {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
@@ -294,6 +298,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         is_names,
         is_follower,
         shows_length,
+        is_self_explanatory,
         schema,
     }
 }

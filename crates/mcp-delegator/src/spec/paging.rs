@@ -20,7 +20,7 @@ pub struct Paging {
     /// Items per page (default: 1000)
     #[schemars(range(min = 1, max = MAX_PAGE_SIZE))]
     pub limit: Option<u32>,
-    /// Cursor of the previous page
+    /// From the previous page
     #[schemars(length(min = 1, max = 512))]
     pub cursor: Option<String>,
 }

@@ -1,15 +1,15 @@
 //! The MCP tool definition of a command.
 //!
 //! Models read the tool list on every turn, so a definition is small: frequently used inputs are properties with a
-//! one-line description; the others go into one `options` object whose description lists the keys. Descriptions repeat
-//! defaults and ranges, because some MCP clients remove them from schemas. The complete list must stay below 12,000
-//! bytes.
+//! one-line description, unless the name says it all; the others go into one `options` object whose description lists
+//! the keys. Descriptions repeat defaults and ranges, because some MCP clients remove them from schemas. Every tool also
+//! takes `format`, which only programs need: the server instructions state it once. The list of the fifteen default
+//! tools must stay below 2,300 tokens.
 
 use serde_json::{Map, Value, json};
 
 use delegator_domain::task::Mode;
 
-use crate::spec::formats::Format;
 use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surface};
 
 /// What a server's configuration changes in its tool list.
@@ -17,8 +17,6 @@ use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surf
 pub struct ToolListSettings {
     /// Prefix of the tool names.
     pub prefix: String,
-    /// The format of responses to calls without `format`.
-    pub default_format: Format,
     /// Inputs offer no sandbox mode above this one.
     pub max_mode: Mode,
 }
@@ -36,13 +34,13 @@ pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value
 /// The hints that differ from the defaults of MCP.
 pub fn annotations(spec: &CommandSpec) -> Value {
     // The defaults of MCP: not read-only, destructive, not idempotent, open world. For a read-only tool, destructive and
-    // idempotent mean nothing.
+    // idempotent mean nothing, and its world is not closed: it returns what agents wrote, who read whatever they found.
     let is_read_only = spec.is_safe();
     let hints = [
         ("readOnlyHint", true, is_read_only),
         ("destructiveHint", false, spec.danger == Danger::Mutating),
         ("idempotentHint", true, spec.idempotent && !is_read_only),
-        ("openWorldHint", false, !spec.network),
+        ("openWorldHint", false, !spec.network && !is_read_only),
     ];
     let stated = hints.into_iter().filter(|(_, _, differs)| *differs);
     stated.map(|(hint, value, _)| (hint.to_owned(), Value::Bool(value))).collect()
@@ -67,10 +65,6 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
             json!({"type": "object", "description": options_description(&advanced)}),
         );
     }
-    let is_default = |format: &Format| *format == settings.default_format;
-    let formats: Vec<(&str, bool)> =
-        Surface::Server.formats().iter().map(|format| (format.name(), is_default(format))).collect();
-    properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
     let mut schema = json!({"type": "object", "properties": properties});
     inputs.insert_required(Surface::Server, &mut schema);
     schema
@@ -83,13 +77,26 @@ fn property_schema(property: &Property, max_mode: Mode) -> Value {
         true => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
         false => type_keys_only(&property.published_schema(max_mode)),
     };
-    if let Some(object) = schema.as_object_mut() {
-        let is_off = property.schema.get("default") == Some(&Value::Bool(false));
-        let notes = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];
-        let notes = notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned());
-        object.insert("description".into(), description_with_notes(property, notes.collect()).into());
+    if let (Some(object), Some(description)) = (schema.as_object_mut(), tool_description(property)) {
+        object.insert("description".into(), description.into());
     }
     schema
+}
+
+/// The description of a property in the tool list: range and default are part of it, what concerns only the command line
+/// is not. `None` if the name says it all.
+fn tool_description(property: &Property) -> Option<String> {
+    let text = property.description.split(COMMAND_LINE_CLAUSE).next().unwrap_or_default();
+    let is_off = property.schema.get("default") == Some(&Value::Bool(false));
+    let extra = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];
+    let extra = extra.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned());
+    let notes = [notes(property), extra.collect()].concat();
+    if !property.is_self_explanatory {
+        return Some(append_notes(text, &notes));
+    }
+    let stated = text.split_once(" (").map(|(_, stated)| stated.trim_end_matches(')').to_owned());
+    let notes: Vec<String> = stated.into_iter().chain(notes).collect();
+    (!notes.is_empty()).then(|| notes.join(", "))
 }
 
 fn type_keys_only(schema: &Value) -> Value {
@@ -105,13 +112,12 @@ fn type_keys_only(schema: &Value) -> Value {
 /// Default of a boolean input. The command line help omits it.
 const DEFAULT_FALSE: &str = "default false";
 
+/// Begins the last clause of a description, if it concerns only the command line.
+const COMMAND_LINE_CLAUSE: &str = "; CLI:";
+
 /// The description, followed by range and default in parentheses.
 pub fn description_with_bounds(property: &Property) -> String {
-    description_with_notes(property, Vec::new())
-}
-
-fn description_with_notes(property: &Property, extra: Vec<String>) -> String {
-    append_notes(&property.description, &[notes(property), extra].concat())
+    append_notes(&property.description, &notes(property))
 }
 
 fn append_notes(text: &str, notes: &[String]) -> String {
@@ -146,8 +152,8 @@ fn notes(property: &Property) -> Vec<String> {
     notes
 }
 
-/// The keys of `options`, grouped by type to save bytes. The first group has no label: strings, and integers with a
-/// range.
+/// The keys of `options`, grouped by type and separated by spaces to save tokens. The first group has no label: strings,
+/// and integers with a range.
 fn options_description(advanced: &[&Property]) -> String {
     let group = |label: &str, kinds: &[PropertyType]| {
         let keys: Vec<String> = advanced
@@ -155,7 +161,7 @@ fn options_description(advanced: &[&Property]) -> String {
             .filter(|property| kinds.contains(&property.kind))
             .map(|property| option_entry(property))
             .collect();
-        (!keys.is_empty()).then(|| format!("{label}{}", keys.join(",")))
+        (!keys.is_empty()).then(|| format!("{label}{}", keys.join(" ")))
     };
     let groups = [
         group("", &[PropertyType::Text, PropertyType::Integer]),
@@ -173,7 +179,7 @@ fn option_entry(property: &Property) -> String {
     match choices.as_slice() {
         [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
         [] => append_notes(&property.name, &notes(property)),
-        choices => format!("{} {}", property.name, choices_text(choices)),
+        choices => format!("{}={}", property.name, choices_text(choices)),
     }
 }
 

@@ -66,7 +66,8 @@ impl Facts {
         let text = text.split(" [").next().unwrap();
         let notes = match (text.rfind('('), text.contains(')')) {
             (Some(open), true) => text[open + 1..].split(')').next().unwrap(),
-            _ => "",
+            // A tool states only the notes of an input whose name says the rest.
+            _ => text,
         };
         let notes: Vec<&str> = notes.split(", ").collect();
         let is_range = |note: &&&str| note.contains("..") && !note.ends_with(" chars");
@@ -170,18 +171,19 @@ fn option_text<'a>(options: &'a str, key: &str) -> &'a str {
     let (at, _) = found.unwrap_or_else(|| panic!("{key}: {options}"));
     let rest = &options[at + key.len()..];
     let mut depth = 0;
-    let end = rest.find(|letter| {
-        depth += i32::from(letter == '(') - i32::from(letter == ')');
-        depth == 0 && [',', ';'].contains(&letter)
+    let end = rest.char_indices().find(|(at, letter)| {
+        depth += i32::from(*letter == '(') - i32::from(*letter == ')');
+        let begins_notes = rest[*at..].starts_with(" (");
+        depth == 0 && !begins_notes && [' ', ';'].contains(letter)
     });
-    &rest[..end.unwrap_or(rest.len())]
+    &rest[..end.map_or(rest.len(), |(at, _)| at)]
 }
 
 fn facts_of_option(text: &str) -> Facts {
     match text.contains('|') {
         false => Facts::of_text(text),
         true => {
-            let choices: Vec<&str> = text.trim().split('|').collect();
+            let choices: Vec<&str> = text.trim_start_matches('=').split('|').collect();
             let default = choices.iter().find_map(|choice| choice.strip_suffix(" (default)"));
             let plain = |choice: &&str| choice.trim_end_matches(" (default)").to_owned();
             Facts {
@@ -210,23 +212,19 @@ fn manifest_and_tool_list_state_the_same_inputs() {
         let offered = &tool["inputSchema"];
         assert_eq!(schema["required"], offered["required"], "{name}");
         for (input, declared) in schema["properties"].as_object().unwrap() {
-            if input == "options" {
+            if ["format", "options"].contains(&input.as_str()) {
                 continue;
             }
-            let mut expected = Facts::of_schema(declared);
-            let property = &offered["properties"][input];
-            let stated = match (input.as_str(), property["description"].as_str()) {
-                ("format", Some(text)) => {
-                    expected.default = Some("markdown".to_owned());
-                    facts_of_option(text)
-                }
-                (_, Some(text)) => {
+            let expected = Facts::of_schema(declared);
+            let stated = match offered["properties"].get(input) {
+                Some(property) => {
                     assert_eq!(property["type"], declared["type"], "{name} {input}");
+                    let text = property["description"].as_str().unwrap_or_default();
                     let is_stated = text.contains("default false");
                     assert_eq!(is_stated, declared["default"] == false, "{name} {input}: {text}");
                     Facts { choices: Facts::of_schema(property).choices, ..Facts::of_text(text) }
                 }
-                (_, None) => {
+                None => {
                     let options = offered["properties"]["options"]["description"].as_str().unwrap();
                     facts_of_option(option_text(options, input))
                 }

@@ -29,15 +29,16 @@ pub struct GithubSetup {
     #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true))]
     pub repo_url: String,
     /// Technology stack
+    #[schemars(extend("x-self-explanatory" = true))]
     pub stack: Stack,
     /// Name for commits
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), extend("x-self-explanatory" = true))]
     pub git_user_name: String,
     /// Email for commits
-    #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"))]
+    #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"), extend("x-self-explanatory" = true))]
     pub git_user_email: String,
     /// Environment id
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), extend("x-self-explanatory" = true))]
     pub env_id: Option<String>,
 }
 

@@ -45,7 +45,7 @@ fn one() -> u8 {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns its id at once.",
+    details: "Returns its id.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,

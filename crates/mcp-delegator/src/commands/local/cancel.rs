@@ -33,7 +33,7 @@ pub struct Cancel {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Reason
-    #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
+    #[schemars(length(min = 1, max = 1000), extend("x-length" = true, "x-self-explanatory" = true))]
     pub reason: Option<String>,
 }
 

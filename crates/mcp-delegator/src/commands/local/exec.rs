@@ -31,7 +31,7 @@ pub struct Exec {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes")]
+    #[schemars(schema_with = "inputs::modes", extend("x-self-explanatory" = true))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default, skip_serializing)]
@@ -44,7 +44,7 @@ pub struct Exec {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns its id at once; wait returns the result.",
+    details: "Returns its id; wait returns the result.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,

@@ -30,15 +30,16 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Include output; always if failed
+    /// Include output (always if failed)
     #[serde(default)]
+    #[schemars(extend("x-self-explanatory" = true))]
     pub include_output: bool,
     /// Last 50 events
     #[serde(default)]
     pub include_events: bool,
     /// Output limit
     #[serde(default = "super::output_budget")]
-    #[schemars(range(min = 1024, max = 1_048_576))]
+    #[schemars(range(min = 1024, max = 1_048_576), extend("x-self-explanatory" = true))]
     pub max_output_bytes: u32,
     /// Older events: events.next_cursor
     #[schemars(length(min = 1, max = 512))]
@@ -46,7 +47,7 @@ pub struct Results {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Wait returns the same; this can add output and events.",
+    details: "Like wait, with output and events on request.",
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::Show("group")),

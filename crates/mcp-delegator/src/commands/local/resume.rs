@@ -28,14 +28,14 @@ pub struct Resume {
     pub submission: SubmissionInputs,
     /// Thread id
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = THREAD_ID))]
+    #[schemars(regex(pattern = THREAD_ID), extend("x-self-explanatory" = true))]
     pub thread_id: Option<String>,
     /// Any task of the thread
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes")]
+    #[schemars(schema_with = "inputs::modes", extend("x-self-explanatory" = true))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default, skip_serializing)]
@@ -46,7 +46,7 @@ pub struct Resume {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the new task's id at once; wait returns the result.",
+    details: "Returns the new task's id; wait returns the result.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_resumed"),
     network: true,

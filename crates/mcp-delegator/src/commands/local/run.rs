@@ -40,7 +40,7 @@ pub struct Run {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::run_modes")]
+    #[schemars(schema_with = "inputs::run_modes", extend("x-self-explanatory" = true))]
     pub mode: RunMode,
     /// The user agreed to writing; CLI: to danger-full-access
     #[serde(default, skip_serializing)]

@@ -39,27 +39,27 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Surface, Toolset};
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct StatusInputs {
     /// Only this task
-    #[schemars(extend("x-positional" = true))]
+    #[schemars(extend("x-positional" = true, "x-self-explanatory" = true))]
     pub task_id: Option<TaskRef>,
-    /// Only in or below this directory
+    /// In or below this directory
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
     /// Only with these labels
     #[serde(default)]
-    #[schemars(extend("default" = null))]
+    #[schemars(extend("default" = null, "x-self-explanatory" = true))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
     #[serde(default)]
-    #[schemars(schema_with = "inputs::states")]
+    #[schemars(schema_with = "inputs::states", extend("x-self-explanatory" = true))]
     pub state: Option<State>,
-    /// Finished tasks to list
+    /// Finished tasks
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     /// Add last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
-    /// Cursor of the previous page
+    /// From the previous page
     #[schemars(length(min = 1, max = 512))]
     pub cursor: Option<String>,
 }
@@ -68,7 +68,7 @@ pub struct StatusInputs {
 pub struct Status {
     #[serde(flatten)]
     pub filter: StatusInputs,
-    /// Add tokens and time per task, label and day
+    /// Add tokens and time used
     #[serde(default)]
     pub usage: bool,
 }

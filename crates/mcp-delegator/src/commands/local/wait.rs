@@ -41,11 +41,11 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id
-    #[schemars(extend("x-positional" = true, "x-several" = "task_ids"))]
+    #[schemars(extend("x-positional" = true, "x-several" = "task_ids", "x-self-explanatory" = true))]
     pub task_id: Option<TaskRef>,
     /// Several tasks
     #[serde(default)]
-    #[schemars(extend("default" = null))]
+    #[schemars(extend("default" = null, "x-self-explanatory" = true))]
     pub task_ids: Vec<TaskRef>,
     /// All tasks with these labels that have not ended, or ended within 24 hours
     #[serde(default)]
@@ -53,20 +53,21 @@ pub struct Wait {
     pub labels: BTreeMap<String, String>,
     /// All or any of them
     #[serde(default)]
-    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all"))]
+    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all", "x-self-explanatory" = true))]
     pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
-    #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec")))]
+    #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec"), "x-self-explanatory" = true))]
     pub timeout_sec: Option<u32>,
     /// Include output
     #[serde(default)]
+    #[schemars(extend("x-self-explanatory" = true))]
     pub include_output: bool,
     /// Output limit
     #[serde(default)]
     #[schemars(
         with = "u32",
         range(min = 1024, max = 1_048_576),
-        extend("default" = super::output_budget())
+        extend("default" = super::output_budget(), "x-self-explanatory" = true)
     )]
     pub max_output_bytes: Option<u32>,
     /// Also wait for the tasks that follow in a chain
@@ -80,7 +81,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns its result. State working: the time limit passed; call again.",
+    details: "Returns its result. Still working: call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),

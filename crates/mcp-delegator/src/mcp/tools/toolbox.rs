@@ -38,6 +38,7 @@ pub struct Toolbox {
     names: Arc<ServedTools>,
     compat: Vec<CompatTool>,
     output_schemas: bool,
+    default_format: Format,
     settings: ToolListSettings,
 }
 
@@ -79,11 +80,8 @@ impl Toolbox {
             names: Arc::new(ServedTools { prefix: selection.prefix.clone(), names }),
             compat,
             output_schemas: selection.output_schemas,
-            settings: ToolListSettings {
-                prefix: selection.prefix.clone(),
-                default_format: selection.default_format,
-                max_mode: selection.max_mode,
-            },
+            default_format: selection.default_format,
+            settings: ToolListSettings { prefix: selection.prefix.clone(), max_mode: selection.max_mode },
         })
     }
 
@@ -101,7 +99,7 @@ impl Toolbox {
     }
 
     pub fn default_format(&self) -> Format {
-        self.settings.default_format
+        self.default_format
     }
 
     /// Whether the tool list contains output schemas.
