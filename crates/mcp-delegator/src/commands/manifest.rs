@@ -15,6 +15,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
+use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::version::PRODUCT_VERSION;
@@ -113,6 +114,7 @@ pub const COMMAND: Command =
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let tools = ToolListSettings {
         prefix: context.config.settings.tool_prefix.clone(),
+        default_format: Format::Markdown,
         max_mode: context.config.settings.max_mode,
     };
     let commands: Vec<CommandEntry> = context

@@ -13,7 +13,7 @@
 //! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
-//! | `x-self-explanatory` | the name says it all: the MCP tool states only range and default |
+//! | `x-self-explanatory` | the name explains the rest: the MCP tool states only range and default, if there are any |
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
@@ -87,7 +87,7 @@ pub struct Property {
     pub is_comma_separated: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
-    /// The name says it all: the tool list states only range and default.
+    /// The name explains the rest: the tool list states only range and default, if there are any.
     pub is_self_explanatory: bool,
     /// The schema of the value, without our markers.
     pub schema: Value,

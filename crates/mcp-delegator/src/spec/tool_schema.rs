@@ -1,15 +1,15 @@
 //! The MCP tool definition of a command.
 //!
 //! Models read the tool list on every turn, so a definition is small: frequently used inputs are properties with a
-//! one-line description, unless the name says it all; the others go into one `options` object whose description lists
-//! the keys. Descriptions repeat defaults and ranges, because some MCP clients remove them from schemas. Every tool also
-//! takes `format`, which only programs need: the server instructions state it once. The list of the fifteen default
-//! tools must stay below 2,300 tokens.
+//! one-line description, which is only range and default if the name explains the rest; the others go into one `options`
+//! object whose description lists the keys. Descriptions repeat defaults and ranges, because some MCP clients remove
+//! them from schemas.
 
 use serde_json::{Map, Value, json};
 
 use delegator_domain::task::Mode;
 
+use crate::spec::formats::Format;
 use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surface};
 
 /// What a server's configuration changes in its tool list.
@@ -17,6 +17,8 @@ use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surf
 pub struct ToolListSettings {
     /// Prefix of the tool names.
     pub prefix: String,
+    /// The format of responses to calls without `format`.
+    pub default_format: Format,
     /// Inputs offer no sandbox mode above this one.
     pub max_mode: Mode,
 }
@@ -34,7 +36,7 @@ pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value
 /// The hints that differ from the defaults of MCP.
 pub fn annotations(spec: &CommandSpec) -> Value {
     // The defaults of MCP: not read-only, destructive, not idempotent, open world. For a read-only tool, destructive and
-    // idempotent mean nothing, and its world is not closed: it returns what agents wrote, who read whatever they found.
+    // idempotent mean nothing, and its world is not closed: it returns text of agents, which may quote any source.
     let is_read_only = spec.is_safe();
     let hints = [
         ("readOnlyHint", true, is_read_only),
@@ -65,6 +67,10 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
             json!({"type": "object", "description": options_description(&advanced)}),
         );
     }
+    let is_default = |format: &Format| *format == settings.default_format;
+    let formats: Vec<(&str, bool)> =
+        Surface::Server.formats().iter().map(|format| (format.name(), is_default(format))).collect();
+    properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
     let mut schema = json!({"type": "object", "properties": properties});
     inputs.insert_required(Surface::Server, &mut schema);
     schema
@@ -77,26 +83,26 @@ fn property_schema(property: &Property, max_mode: Mode) -> Value {
         true => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
         false => type_keys_only(&property.published_schema(max_mode)),
     };
-    if let (Some(object), Some(description)) = (schema.as_object_mut(), tool_description(property)) {
-        object.insert("description".into(), description.into());
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("description".into(), tool_description(property).into());
     }
     schema
 }
 
 /// The description of a property in the tool list: range and default are part of it, what concerns only the command line
-/// is not. `None` if the name says it all.
-fn tool_description(property: &Property) -> Option<String> {
+/// is not. If the name explains the rest, range and default are all of it.
+fn tool_description(property: &Property) -> String {
     let text = property.description.split(COMMAND_LINE_CLAUSE).next().unwrap_or_default();
     let is_off = property.schema.get("default") == Some(&Value::Bool(false));
     let extra = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];
     let extra = extra.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned());
     let notes = [notes(property), extra.collect()].concat();
-    if !property.is_self_explanatory {
-        return Some(append_notes(text, &notes));
-    }
     let stated = text.split_once(" (").map(|(_, stated)| stated.trim_end_matches(')').to_owned());
-    let notes: Vec<String> = stated.into_iter().chain(notes).collect();
-    (!notes.is_empty()).then(|| notes.join(", "))
+    let all_notes: Vec<String> = stated.into_iter().chain(notes.iter().cloned()).collect();
+    match property.is_self_explanatory && !all_notes.is_empty() {
+        true => all_notes.join(", "),
+        false => append_notes(text, &notes),
+    }
 }
 
 fn type_keys_only(schema: &Value) -> Value {

@@ -11,6 +11,7 @@ use mcp_delegator::commands;
 use mcp_delegator::error::AppError;
 use mcp_delegator::input::validation::ValidInput;
 use mcp_delegator::input::{argv, tree, validation};
+use mcp_delegator::spec::formats::Format;
 use mcp_delegator::spec::version::PROGRAM;
 use mcp_delegator::spec::{
     self, CallOrigin, CommandSpec, Property, PropertyType, Surface, Toolset, tool_schema,
@@ -38,8 +39,11 @@ const DEFAULT_TOOLS: [&str; 15] = [
 
 /// The tool as a server with the default configuration lists it.
 fn default_definition(spec: &CommandSpec) -> Value {
-    let settings =
-        tool_schema::ToolListSettings { prefix: "_codex_".to_owned(), max_mode: Mode::WorkspaceWrite };
+    let settings = tool_schema::ToolListSettings {
+        prefix: "_codex_".to_owned(),
+        default_format: Format::Markdown,
+        max_mode: Mode::WorkspaceWrite,
+    };
     tool_schema::tool_definition(spec, &settings)
 }
 
@@ -128,7 +132,7 @@ fn tool_properties_are_the_flags_of_the_command() {
         let schema = &tool["inputSchema"];
         let mut offered: BTreeSet<String> =
             schema["properties"].as_object().unwrap().keys().cloned().collect();
-        assert!(!offered.contains("format"), "{}: the server instructions state it", spec.name());
+        assert!(offered.remove("format"), "{}", spec.name());
         let inputs = spec.inputs();
         let served = inputs.properties.iter().filter(|property| property.is_accepted_on(Surface::Server));
         if offered.remove("options") {
@@ -170,8 +174,8 @@ fn schemas_use_only_widely_supported_keywords() {
     }
 }
 
-/// 2,300 tokens of o200k: this list has 4.26 bytes per token.
-const MAX_LIST_BYTES: usize = 9_790;
+/// 2,610 tokens of o200k: this list has 4.31 bytes per token. The contract permits 12,000 bytes.
+const MAX_LIST_BYTES: usize = 11_250;
 
 #[test]
 fn the_tool_list_matches_its_snapshots_and_is_small() {

@@ -66,7 +66,7 @@ impl Facts {
         let text = text.split(" [").next().unwrap();
         let notes = match (text.rfind('('), text.contains(')')) {
             (Some(open), true) => text[open + 1..].split(')').next().unwrap(),
-            // A tool states only the notes of an input whose name says the rest.
+            // A tool states only the notes of an input whose name explains the rest.
             _ => text,
         };
         let notes: Vec<&str> = notes.split(", ").collect();
@@ -212,19 +212,23 @@ fn manifest_and_tool_list_state_the_same_inputs() {
         let offered = &tool["inputSchema"];
         assert_eq!(schema["required"], offered["required"], "{name}");
         for (input, declared) in schema["properties"].as_object().unwrap() {
-            if ["format", "options"].contains(&input.as_str()) {
+            if input == "options" {
                 continue;
             }
-            let expected = Facts::of_schema(declared);
-            let stated = match offered["properties"].get(input) {
-                Some(property) => {
+            let mut expected = Facts::of_schema(declared);
+            let property = &offered["properties"][input];
+            let stated = match (input.as_str(), property["description"].as_str()) {
+                ("format", Some(text)) => {
+                    expected.default = Some("markdown".to_owned());
+                    facts_of_option(text)
+                }
+                (_, Some(text)) => {
                     assert_eq!(property["type"], declared["type"], "{name} {input}");
-                    let text = property["description"].as_str().unwrap_or_default();
                     let is_stated = text.contains("default false");
                     assert_eq!(is_stated, declared["default"] == false, "{name} {input}: {text}");
                     Facts { choices: Facts::of_schema(property).choices, ..Facts::of_text(text) }
                 }
-                None => {
+                (_, None) => {
                     let options = offered["properties"]["options"]["description"].as_str().unwrap();
                     facts_of_option(option_text(options, input))
                 }

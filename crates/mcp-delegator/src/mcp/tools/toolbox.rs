@@ -38,7 +38,6 @@ pub struct Toolbox {
     names: Arc<ServedTools>,
     compat: Vec<CompatTool>,
     output_schemas: bool,
-    default_format: Format,
     settings: ToolListSettings,
 }
 
@@ -80,8 +79,11 @@ impl Toolbox {
             names: Arc::new(ServedTools { prefix: selection.prefix.clone(), names }),
             compat,
             output_schemas: selection.output_schemas,
-            default_format: selection.default_format,
-            settings: ToolListSettings { prefix: selection.prefix.clone(), max_mode: selection.max_mode },
+            settings: ToolListSettings {
+                prefix: selection.prefix.clone(),
+                default_format: selection.default_format,
+                max_mode: selection.max_mode,
+            },
         })
     }
 
@@ -99,7 +101,7 @@ impl Toolbox {
     }
 
     pub fn default_format(&self) -> Format {
-        self.default_format
+        self.settings.default_format
     }
 
     /// Whether the tool list contains output schemas.
