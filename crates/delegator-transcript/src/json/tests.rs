@@ -105,6 +105,43 @@ fn a_cut_never_lands_inside_an_escape() {
     }
 }
 
+#[test]
+fn strings_are_read_alike_wherever_a_block_ends() {
+    let pieces = [
+        "\\n",
+        "\\\"",
+        "\\\\",
+        "\\\\\\n",
+        "\\\\\\\\",
+        "\\/",
+        "\\b",
+        "\\u00e9",
+        "\\ud83d\\ude00",
+        "\"",
+        "\\",
+        "\\x",
+        "\\u12",
+        "\u{1}",
+        "\n",
+        "é",
+        "\u{1f600}",
+    ];
+    for piece in pieces {
+        for before in 0..140 {
+            for after in [0, 1, 70] {
+                let json = format!("\"{}{piece}{}\"", "a".repeat(before), "b".repeat(after));
+                match serde_json::from_str::<String>(&json) {
+                    Ok(reference) => {
+                        assert_eq!(text_of(&json), reference, "{json}");
+                        assert_eq!(string(&json).len(), reference.len(), "{json}");
+                    }
+                    Err(_) => assert!(!is_json(&json), "{json}"),
+                }
+            }
+        }
+    }
+}
+
 /// Text that is nearly JSON more often than random bytes are.
 fn nearly_json() -> impl Strategy<Value = String> {
     let pieces = [
@@ -124,6 +161,16 @@ proptest! {
             let accepted = serde_json::from_str::<IgnoredAny>(&object).is_ok();
             prop_assert_eq!(Object::read_line(&object, &mut None).ending == Ending::Complete, accepted, "{}", object);
         }
+    }
+
+    #[test]
+    fn long_strings_are_read_as_serde_json_reads_them(pieces in proptest::collection::vec(
+        proptest::sample::select(vec!["a", "word and word", "\\n", "\\\"", "\\\\", "\\t", "\\/", "\\u001b", "é", "nrt"]), 0..120),
+    ) {
+        let json = format!("\"{}\"", pieces.concat());
+        let reference: String = serde_json::from_str(&json).expect("valid");
+        prop_assert_eq!(string(&json).len(), reference.len());
+        prop_assert_eq!(text_of(&json), reference);
     }
 
     #[test]
