@@ -42,6 +42,10 @@ load tier *args:
 kills *args:
     cargo xtask kills {{args}}
 
+# Measure this program beside its peers from npm and PyPI; `--write docs/performance.md` stores the page
+race *args:
+    cargo xtask race {{args}}
+
 # Fuzz one target for a minute: framer, decoder or mapper (needs cargo-fuzz)
 fuzz target seconds="60":
     cargo fuzz run -s none {{target}} -- -max_total_time={{seconds}}

@@ -13,6 +13,8 @@ use crate::error::LoadError;
 use crate::figures::Report;
 use crate::kills;
 use crate::programs::Programs;
+use crate::race::{REAP, reap};
+use crate::race_cli;
 use crate::server::process::{SERVE, serve};
 use crate::tiers::{LoadOptions, TIERS, Tier};
 
@@ -21,10 +23,14 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
     if argv.get(1).is_some_and(|arg| arg == SERVE) {
         return serve();
     }
+    if argv.get(1).is_some_and(|arg| arg == REAP) {
+        return reap(argv.get(2..).unwrap_or_default());
+    }
     let matches = cli_command().get_matches_from(argv);
     let result = match matches.subcommand() {
         Some(("load", args)) => load(args),
         Some(("kills", args)) => kill_loop(args),
+        Some(("race", args)) => race_cli::race(args),
         _ => return ExitCode::from(2),
     };
     match result {
@@ -86,9 +92,9 @@ fn cli_command() -> Command {
         )
         .args([seed, keep, json]);
     Command::new("xtask")
-        .about("Load tests and the kill loop")
+        .about("Load tests, the kill loop and the race with the peers")
         .subcommand_required(true)
-        .subcommands([load, kills])
+        .subcommands([load, kills, race_cli::command()])
 }
 
 fn load(args: &ArgMatches) -> Result<bool, LoadError> {

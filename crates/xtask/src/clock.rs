@@ -16,6 +16,12 @@ pub(crate) fn monotonic_us() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn monotonic_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
 pub(crate) fn sleep(time: Duration) {
     std::thread::sleep(time);
 }

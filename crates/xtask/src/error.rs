@@ -25,6 +25,17 @@ pub enum LoadError {
     Program { program: String, output: String },
     #[error("unknown tier {given}; known tiers: {}", known.join(", "))]
     UnknownTier { given: String, known: Vec<&'static str> },
+    #[error("unknown participant {given}; known participants: {}", known.join(", "))]
+    UnknownParticipant { given: String, known: Vec<String> },
+    #[error("the race runs offline")]
+    Offline,
+    #[error(
+        "no peer could be installed ({problem}). Check that npm and pip reach their registries, or run with --offline to \
+         measure this program alone."
+    )]
+    NoPeer { problem: String },
+    #[error("{argument} is not LABEL=PATH or PATH of a program")]
+    NotAProgram { argument: String },
 }
 
 impl LoadError {

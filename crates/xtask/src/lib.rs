@@ -1,4 +1,4 @@
-//! Load tests and the kill loop, run against the real program in a test bed of its own.
+//! Load tests, the kill loop and the race, run against the real program in a test bed of its own.
 //!
 //! ```text
 //! cargo xtask load TIER ─▶ programs (built) ─▶ testbed (a state directory, agents, a clean environment)
@@ -6,6 +6,7 @@
 //!                            ├─ cold command-line calls
 //!                            └─▶ figures: value, bound, verdict; median of the runs
 //! cargo xtask kills      ─▶ the same, with SIGKILL at seeded moments ─▶ what was lost, duplicated or left behind
+//! cargo xtask race       ─▶ this program and its peers from package registries ─▶ docs/performance.md
 //! ```
 //!
 //! Every figure is read afterwards from the registry, the tasks' files or `/proc`, never from the program's own claims.
@@ -22,6 +23,8 @@ pub mod kills;
 mod machine;
 mod processes;
 mod programs;
+mod race;
+mod race_cli;
 mod server;
 mod testbed;
 mod tiers;

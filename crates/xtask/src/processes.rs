@@ -57,6 +57,8 @@ struct Stat {
     state: char,
     parent: u32,
     ticks: u64,
+    /// Of the children it has reaped, and of theirs.
+    child_ticks: u64,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
@@ -71,6 +73,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         state: fields.first()?.chars().next()?,
         parent: u32::try_from(number(1)?).ok()?,
         ticks: number(11)? + number(12)?,
+        child_ticks: number(13)? + number(14)?,
     })
 }
 
@@ -78,6 +81,25 @@ fn parse_stat(text: &str) -> Option<Stat> {
 pub(crate) fn cpu_seconds(pids: &[u32]) -> f64 {
     let ticks: u64 = pids.iter().filter_map(|pid| stat(*pid)).map(|stat| stat.ticks).sum();
     ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Processor time of these processes and of every descendant that was reaped, in seconds.
+pub(crate) fn total_cpu_seconds(pids: &[u32]) -> f64 {
+    let stats = pids.iter().filter_map(|pid| stat(*pid));
+    let ticks: u64 = stats.map(|stat| stat.ticks + stat.child_ticks).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// The living descendants of a process.
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> =
+        all_pids().into_iter().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
+    let (mut found, mut at) = (vec![root], 0);
+    while let Some(parent) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found.split_off(1)
 }
 
 /// Proportional set size, in KiB.
@@ -117,8 +139,9 @@ mod tests {
 
     #[test]
     fn process_names_may_contain_brackets() {
-        let text = "7 (a) b (c) Z 3 1 1 0 -1 4194560 0 0 0 0 5 6 0 0 20 0 1 0 100 0 0";
-        assert_eq!(parse_stat(text), Some(Stat { state: 'Z', parent: 3, ticks: 11 }));
+        let text = "7 (a) b (c) Z 3 1 1 0 -1 4194560 0 0 0 0 5 6 7 8 20 0 1 0 100 0 0";
+        let expected = Stat { state: 'Z', parent: 3, ticks: 11, child_ticks: 15 };
+        assert_eq!(parse_stat(text), Some(expected));
     }
 
     #[test]
@@ -133,6 +156,14 @@ mod tests {
         assert!(rss_kib(me).unwrap() > 0 && peak_kib(me) >= rss_kib(me));
         assert!(open_files(me) >= 3 && threads(me) >= 1);
         assert!(cpu_seconds(&[me]) >= 0.0);
+        assert!(total_cpu_seconds(&[me]) >= cpu_seconds(&[me]));
         assert_eq!(zombies_of(&[me]), 0);
+    }
+
+    #[test]
+    fn descendants_do_not_include_the_process_itself() {
+        let init = descendants(1);
+        assert!(!init.contains(&1));
+        assert!(!descendants(std::process::id()).contains(&std::process::id()));
     }
 }

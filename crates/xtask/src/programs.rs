@@ -10,6 +10,9 @@ use crate::error::LoadError;
 /// The cargo profile of releases; also the name of its directory in `target/`.
 const SHIPPED_PROFILE: &str = "dist";
 
+/// Outside of the repository: examining its files would dominate what a tier measures.
+pub(crate) const TESTBEDS: &str = "/var/tmp/mcp-delegator-load";
+
 /// Paths of the programs a test bed uses.
 #[derive(Debug, Clone)]
 pub struct Programs {
@@ -26,28 +29,35 @@ pub struct Programs {
 impl Programs {
     /// Builds the programs of this workspace as they are shipped.
     pub(crate) fn build() -> Result<Programs, LoadError> {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let workspace = workspace.canonicalize().map_err(LoadError::io("find the workspace"))?;
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let packages = ["mcp-delegator", "delegator-scripted-agent", "xtask"];
-        let status = Command::new(cargo)
-            .args(["build", "--profile", SHIPPED_PROFILE, "--locked", "--bins", "--message-format", "short"])
-            .args(packages.iter().flat_map(|package| ["--package", package]))
-            .current_dir(&workspace)
-            .status()
-            .map_err(LoadError::io("run cargo"))?;
-        if !status.success() {
-            return Err(LoadError::Program { program: "cargo build".to_owned(), output: status.to_string() });
-        }
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
-        let program = |name: &str| target.join(SHIPPED_PROFILE).join(name);
+        let built = build_packages(&["mcp-delegator", "delegator-scripted-agent", "xtask"])?;
         Ok(Programs {
-            delegator: program("mcp-delegator"),
-            agent: vec![program("scripted-agent").display().to_string()],
-            server: program("xtask"),
-            // Outside of the repository: examining its files would dominate what a tier measures.
-            testbeds: PathBuf::from("/var/tmp/mcp-delegator-load"),
+            delegator: built.join("mcp-delegator"),
+            agent: vec![built.join("scripted-agent").display().to_string()],
+            server: built.join("xtask"),
+            testbeds: PathBuf::from(TESTBEDS),
         })
     }
+}
+
+/// Builds only `mcp-delegator`, as it is shipped. Returns its path.
+pub(crate) fn build_delegator() -> Result<PathBuf, LoadError> {
+    Ok(build_packages(&["mcp-delegator"])?.join("mcp-delegator"))
+}
+
+/// Builds the programs of these packages. Returns their directory.
+fn build_packages(packages: &[&str]) -> Result<PathBuf, LoadError> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let workspace = workspace.canonicalize().map_err(LoadError::io("find the workspace"))?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--profile", SHIPPED_PROFILE, "--locked", "--bins", "--message-format", "short"])
+        .args(packages.iter().flat_map(|package| ["--package", package]))
+        .current_dir(&workspace)
+        .status()
+        .map_err(LoadError::io("run cargo"))?;
+    if !status.success() {
+        return Err(LoadError::Program { program: "cargo build".to_owned(), output: status.to_string() });
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    Ok(target.join(SHIPPED_PROFILE))
 }
