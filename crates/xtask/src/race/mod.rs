@@ -90,7 +90,8 @@ pub(crate) fn run(options: &RaceOptions, deadline: &Deadline) -> Result<RaceResu
     let written: Vec<PathBuf> = peers.iter().flat_map(|peer| peer.writes_to).map(PathBuf::from).collect();
     let written: Vec<PathBuf> = written.into_iter().filter(|path| !path.exists()).collect();
     let mut participants = participants(&arena, options, &peers, &packages, deadline)?;
-    let measured = measure(&arena, options, &packages, deadline, &mut participants);
+    let installable = (!options.offline).then_some(packages.as_path());
+    let measured = measure(&arena, options, installable, deadline, &mut participants);
     for participant in &mut participants {
         participant.close(&arena);
     }
@@ -146,7 +147,7 @@ type Measured = (f64, f64, BTreeMap<Group, Load>);
 fn measure(
     arena: &Arena,
     options: &RaceOptions,
-    packages: &Path,
+    packages: Option<&Path>,
     deadline: &Deadline,
     participants: &mut Vec<Participant>,
 ) -> Result<Measured, LoadError> {

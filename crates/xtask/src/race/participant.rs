@@ -1,7 +1,5 @@
 //! A participant: a program, how it is started, its open sessions and its results so far.
 
-#![expect(clippy::disallowed_methods, reason = "reads the path of this program, which becomes the reaper")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

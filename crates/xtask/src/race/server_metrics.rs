@@ -1,6 +1,6 @@
 //! The server itself: its start, its memory, its list of tools and its status.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::arena::Place;
@@ -13,7 +13,10 @@ use crate::clock::milliseconds;
 use crate::error::LoadError;
 use crate::processes::{descendants, rss_kib};
 
-pub(crate) fn measure(race: &mut Race<'_>, packages: &std::path::Path) -> Result<(), LoadError> {
+/// Memory hardly differs between starts.
+pub(crate) const MEMORY_ROUNDS: usize = 3;
+
+pub(crate) fn measure(race: &mut Race<'_>, packages: Option<&Path>) -> Result<(), LoadError> {
     let rounds = race.few_rounds();
     race.measure(
         Metric::Start,
@@ -27,7 +30,7 @@ pub(crate) fn measure(race: &mut Race<'_>, packages: &std::path::Path) -> Result
     )?;
     race.measure(
         Metric::Memory,
-        rounds.min(3),
+        rounds.min(MEMORY_ROUNDS),
         |_| Ok(()),
         |participant, arena| {
             let (mut session, _) = participant.open(arena, Place::Plain)?;
@@ -59,8 +62,8 @@ pub(crate) fn measure(race: &mut Race<'_>, packages: &std::path::Path) -> Result
     )
 }
 
-/// Without the tokenizer the bytes still stand in the table.
-fn count_tool_tokens(race: &mut Race<'_>, packages: &std::path::Path) {
+/// Without packages there is no tokenizer; the bytes still stand in the table.
+fn count_tool_tokens(race: &mut Race<'_>, packages: Option<&Path>) {
     let listed: Vec<usize> = (0..race.participants.len())
         .filter(|index| {
             race.participants.get(*index).is_some_and(|participant| participant.entry.tools.is_some())
@@ -71,7 +74,7 @@ fn count_tool_tokens(race: &mut Race<'_>, packages: &std::path::Path) {
         .filter_map(|index| race.participants.get(*index))
         .map(|participant| participant.dir.join("tools.json"))
         .collect();
-    let counts = count_tokens(packages, &files);
+    let counts = packages.ok_or(LoadError::Offline).and_then(|packages| count_tokens(packages, &files));
     for (at, index) in listed.iter().enumerate() {
         let outcome = match &counts {
             Ok(counts) => counts.get(at).map_or(Outcome::NotOffered, |count| median(vec![*count])),
