@@ -169,11 +169,15 @@ impl Arena {
     }
 
     /// The living processes of a participant: its servers, its supervisors and its agents.
-    pub(crate) fn processes(&self, dir: &Path) -> Vec<ProcessHandle> {
+    fn processes(&self, dir: &Path) -> Vec<ProcessHandle> {
         with_variable(&[
             format!("HOME={}", dir.join("home").display()),
             format!("MCP_DELEGATOR_HOME={}", dir.join("state").display()),
         ])
+    }
+
+    pub(crate) fn pids(&self, dir: &Path) -> Vec<u32> {
+        self.processes(dir).iter().map(|process| process.pid).collect()
     }
 
     /// Kills every process of a participant.

@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::arena::{Arena, HANGING, Place, TIMED};
+use super::arena::{Arena, HANGING, INSTANT, Place, TIMED};
 use super::metrics::Metric;
 use super::participant::{Participant, start_background, wait_background};
-use super::peers::{Cancel, Inserted};
+use super::peers::{Inserted, ToolCall};
 use super::results::Outcome;
 use super::rounds::{Race, median};
 use super::session::Session;
@@ -53,16 +53,16 @@ fn cancel_hanging_task(
     participant: &mut Participant,
     arena: &Arena,
     deadline: &Deadline,
-) -> Result<f64, LoadError> {
+) -> Result<Option<f64>, LoadError> {
     let (mut session, _) = participant.open(arena, Place::Plain)?;
-    participant.run_task(&mut session, arena, Place::Plain, super::arena::INSTANT)?;
-    let idle: Vec<u32> = pids(participant, arena);
+    participant.run_task(&mut session, arena, Place::Plain, INSTANT)?;
+    let idle: Vec<u32> = arena.pids(&participant.dir);
     let left = |participant: &Participant| {
-        pids(participant, arena).into_iter().filter(|pid| !idle.contains(pid)).count()
+        arena.pids(&participant.dir).into_iter().filter(|pid| !idle.contains(pid)).count()
     };
     let running = start_hanging_task(participant, &mut session, arena, deadline)?;
     let cancelled = Instant::now();
-    cancel(participant, &mut session, &running)?;
+    cancel(&mut session, &running)?;
     let answered = Instant::now();
     let (mut gone_after, mut left_after_grace) = (None, None);
     deadline.wait_until("counting processes", GONE_TIMEOUT + GRACE * 10, || {
@@ -81,12 +81,13 @@ fn cancel_hanging_task(
         None => Outcome::Failed { reason: format!("not within {} s", GONE_TIMEOUT.as_secs()) },
     };
     participant.entry.outcomes.insert(Metric::CancelSeconds, seconds);
-    Ok(left_after_grace.unwrap_or_default() as f64)
+    Ok(left_after_grace.map(|count| count as f64))
 }
 
 /// What a cancel refers to.
 enum Running {
-    Task(String),
+    /// A task in the background, and the call that cancels it.
+    Task(String, ToolCall),
     Request(u64),
 }
 
@@ -98,11 +99,13 @@ fn start_hanging_task(
 ) -> Result<Running, LoadError> {
     // It does not exist unless an earlier participant hung.
     let _ = fs::remove_file(arena.hanging_file());
-    let running = match (participant.tools.cancel, participant.tools.background) {
-        (Cancel::Tool(_), Some(background)) => {
-            Running::Task(start_background(session, background, arena, Place::Plain, HANGING)?)
+    let cancellable = participant.tools.background.and_then(|tools| Some((tools, tools.cancel?)));
+    let running = match cancellable {
+        Some((background, cancel)) => {
+            let id = start_background(session, background, arena, Place::Plain, HANGING)?;
+            Running::Task(id, cancel)
         }
-        _ => {
+        None => {
             let directory = arena.place(Place::Plain).display().to_string();
             let task = Inserted { prompt: HANGING, directory: &directory, task_id: "" };
             Running::Request(session.send_call(participant.tools.run, task)?)
@@ -114,19 +117,18 @@ fn start_hanging_task(
 }
 
 /// Returns when the cancel was answered; a notification has no answer.
-fn cancel(participant: &Participant, session: &mut Session, running: &Running) -> Result<(), LoadError> {
-    match (participant.tools.cancel, running) {
-        (Cancel::Tool(call), Running::Task(id)) => {
-            session.call(call, Inserted { task_id: id, ..Inserted::default() })?.text().map(drop)
+fn cancel(session: &mut Session, running: &Running) -> Result<(), LoadError> {
+    match running {
+        Running::Task(id, call) => {
+            session.call(*call, Inserted { task_id: id, ..Inserted::default() })?.text().map(drop)
         }
-        (_, Running::Request(id)) => session.cancel_request(*id),
-        (Cancel::Notification, Running::Task(_)) => Err(LoadError::ServerGone),
+        Running::Request(id) => session.cancel_request(*id),
     }
 }
 
 /// Kills the server while a task runs, then requests the result from a new one. Returns the number of lost results.
-fn kill_server(participant: &mut Participant, arena: &Arena) -> Result<f64, LoadError> {
-    let background = participant.tools.background.ok_or(LoadError::ServerGone)?;
+fn kill_server(participant: &mut Participant, arena: &Arena) -> Result<Option<f64>, LoadError> {
+    let Some(background) = participant.tools.background else { return Ok(None) };
     let (mut session, _) = participant.open(arena, Place::Plain)?;
     let id = start_background(&mut session, background, arena, Place::Plain, TIMED)?;
     session.kill();
@@ -134,12 +136,8 @@ fn kill_server(participant: &mut Participant, arena: &Arena) -> Result<f64, Load
     let result = wait_background(&mut session, background, &id);
     session.close();
     match result {
-        Ok(_) => Ok(0.0),
-        Err(LoadError::Refused { .. }) => Ok(1.0),
+        Ok(_) => Ok(Some(0.0)),
+        Err(LoadError::Refused { .. }) => Ok(Some(1.0)),
         Err(error) => Err(error),
     }
-}
-
-fn pids(participant: &Participant, arena: &Arena) -> Vec<u32> {
-    arena.processes(&participant.dir).iter().map(|process| process.pid).collect()
 }

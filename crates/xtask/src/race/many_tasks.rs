@@ -1,6 +1,6 @@
 //! Many tasks: twenty at once, and the processor time of each of many.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, INSTANT, Place};
@@ -29,7 +29,7 @@ pub(crate) fn measure(race: &mut Race<'_>) -> Result<f64, LoadError> {
         let session = participant.session(arena, Place::Plain)?;
         let started = Instant::now();
         run_at_once(session, tools, arena, SLOTS)?;
-        Ok(milliseconds(started.elapsed()))
+        Ok(Some(milliseconds(started.elapsed())))
     })?;
     // The processes of these sessions would count for the next ones.
     for participant in race.participants.iter_mut() {
@@ -60,14 +60,14 @@ fn run_at_once(session: &mut Session, tools: Tools, arena: &Arena, count: usize)
     let task = Inserted { prompt: INSTANT, directory: &directory, task_id: "" };
     let background = tools.background.filter(|background| background.running.is_none());
     let call = background.map_or(tools.run, |background| background.start);
-    let mut starting = HashMap::new();
+    let mut starting = HashSet::new();
     for _ in 0..count {
-        starting.insert(session.send_call(call, task)?, ());
+        starting.insert(session.send_call(call, task)?);
     }
     let mut ended = 0;
     while ended < count {
         let (id, response) = session.next_response()?;
-        match background.filter(|_| starting.remove(&id).is_some()) {
+        match background.filter(|_| starting.remove(&id)) {
             Some(background) => {
                 let task = task_id(background, &response)?;
                 session.send_call(background.wait, Inserted { task_id: &task, ..Inserted::default() })?;
@@ -88,22 +88,18 @@ fn cpu_per_task(
     deadline: &Deadline,
     place: Place,
     tasks: usize,
-) -> Result<f64, LoadError> {
+) -> Result<Option<f64>, LoadError> {
     let mut session = participant.open_reaped(arena, place)?;
     let idle = settled_processes(participant, arena, deadline, None)?;
-    let before = total_cpu_seconds(&pids(participant, arena));
+    let before = total_cpu_seconds(&arena.pids(&participant.dir));
     for _ in 0..tasks {
         participant.run_task(&mut session, arena, place, INSTANT)?;
     }
     settled_processes(participant, arena, deadline, Some(idle))?;
-    let after = total_cpu_seconds(&pids(participant, arena));
+    let after = total_cpu_seconds(&arena.pids(&participant.dir));
     session.close();
     arena.kill_processes(&participant.dir);
-    Ok((after - before) * 1000.0 / tasks as f64)
-}
-
-fn pids(participant: &Participant, arena: &Arena) -> Vec<u32> {
-    arena.processes(&participant.dir).iter().map(|process| process.pid).collect()
+    Ok(Some((after - before) * 1000.0 / tasks as f64))
 }
 
 /// Waits until no more processes are left than that; without a number, until their number does not change.
@@ -116,7 +112,7 @@ fn settled_processes(
     let mut previous = usize::MAX;
     let mut equal = 0;
     deadline.wait_until("waiting for the processes of a task", SETTLE_TIMEOUT, || {
-        let count = pids(participant, arena).len();
+        let count = arena.pids(&participant.dir).len();
         equal = if count == previous { equal + 1 } else { 0 };
         previous = count;
         Ok(idle.map_or(equal >= 10, |idle| count <= idle))

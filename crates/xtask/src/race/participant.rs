@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, INSTANT, Place, REPLY};
-use super::metrics::Metric;
 use super::peers::{Background, Inserted, OUR_TOOLS, Peer, ToolCall, Tools};
 use super::reaper::REAP;
 use super::results::{Entry, Origin};
@@ -87,15 +86,6 @@ impl Participant {
         };
         let launch = Launch { program: installed.unwrap_or_default(), args: Vec::new(), environment };
         Ok(Participant { entry, tools: peer.tools, dir, launch, git: None, plain: None })
-    }
-
-    pub(crate) fn offers(&self, metric: Metric) -> bool {
-        match metric {
-            Metric::Status => self.tools.status.is_some(),
-            Metric::CommandLine => self.entry.is_ours(),
-            Metric::ResultsLost => self.tools.background.is_some(),
-            _ => true,
-        }
     }
 
     fn server(&self, arena: &Arena, place: Place) -> Command {

@@ -33,15 +33,8 @@ pub(crate) struct Background {
     pub(crate) wait: ToolCall,
     /// For a `wait` that does not block: the text of its response while the task runs.
     pub(crate) running: Option<&'static str>,
-}
-
-/// How a running task is cancelled.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Cancel {
-    /// With a tool that takes the id of the task.
-    Tool(ToolCall),
-    /// With the cancel notification of MCP, for the request that runs the task.
-    Notification,
+    /// Without it, the cancel notification of MCP is sent for a request that runs a task.
+    pub(crate) cancel: Option<ToolCall>,
 }
 
 /// The tools of a participant.
@@ -52,7 +45,6 @@ pub(crate) struct Tools {
     /// Runs a task and returns its result.
     pub(crate) run: ToolCall,
     pub(crate) background: Option<Background>,
-    pub(crate) cancel: Cancel,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +84,7 @@ const PROMPT: (&str, Argument) = ("prompt", Argument::Prompt);
 /// What most peers have: one tool that returns when the agent ends.
 const fn one_tool(tool: &'static str, arguments: &'static [(&'static str, Argument)]) -> Tools {
     let run = ToolCall { tool, arguments };
-    Tools { status: None, run, background: None, cancel: Cancel::Notification }
+    Tools { status: None, run, background: None }
 }
 
 const fn with_ping(tools: Tools) -> Tools {
@@ -203,6 +195,7 @@ pub(crate) const PEERS: [Peer; 10] = [
                 id_after: "Task ID: ",
                 wait: ToolCall { tool: "codex_check_result", arguments: &[("task_id", Argument::TaskId)] },
                 running: Some("is still running"),
+                cancel: None,
             }),
             ..one_tool("codex_execute", &[PROMPT])
         },
@@ -237,10 +230,7 @@ pub(crate) const OUR_TOOLS: Tools = Tools {
         id_after: "# Task ",
         wait: ToolCall { tool: "_codex_local_wait", arguments: &[("task_id", Argument::TaskId)] },
         running: None,
-    }),
-    cancel: Cancel::Tool(ToolCall {
-        tool: "_codex_local_cancel",
-        arguments: &[("task_id", Argument::TaskId)],
+        cancel: Some(ToolCall { tool: "_codex_local_cancel", arguments: &[("task_id", Argument::TaskId)] }),
     }),
 };
 

@@ -29,13 +29,14 @@ impl Race<'_> {
 
     /// Takes one sample of a metric from every participant in every round. `between` runs once per round.
     ///
-    /// A participant that fails is out of this metric; the reason becomes its outcome.
+    /// A sample is `None` if the participant does not offer what is measured. A participant that fails is out of this
+    /// metric; the reason becomes its outcome.
     pub(crate) fn measure(
         &mut self,
         metric: Metric,
         rounds: usize,
         mut between: impl FnMut(&Arena) -> Result<(), LoadError>,
-        mut sample: impl FnMut(&mut Participant, &Arena) -> Result<f64, LoadError>,
+        mut sample: impl FnMut(&mut Participant, &Arena) -> Result<Option<f64>, LoadError>,
     ) -> Result<(), LoadError> {
         progress(metric.title());
         let mut samples: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -46,12 +47,11 @@ impl Race<'_> {
                 if participant.entry.problem.is_some() || participant.entry.outcomes.contains_key(&metric) {
                     continue;
                 }
-                if !participant.offers(metric) {
-                    participant.entry.outcomes.insert(metric, Outcome::NotOffered);
-                    continue;
-                }
                 match sample(participant, self.arena) {
-                    Ok(value) => samples.entry(index).or_default().push(value),
+                    Ok(Some(value)) => samples.entry(index).or_default().push(value),
+                    Ok(None) => {
+                        participant.entry.outcomes.insert(metric, Outcome::NotOffered);
+                    }
                     Err(LoadError::Interrupted) => return Err(LoadError::Interrupted),
                     Err(error) => {
                         progress(&format!("  {}: {error}", participant.entry.name));

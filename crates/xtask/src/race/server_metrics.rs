@@ -25,7 +25,7 @@ pub(crate) fn measure(race: &mut Race<'_>, packages: Option<&Path>) -> Result<()
         |participant, arena| {
             let (session, elapsed) = participant.open(arena, Place::Plain)?;
             session.close();
-            Ok(elapsed)
+            Ok(Some(elapsed))
         },
     )?;
     race.measure(
@@ -44,7 +44,7 @@ pub(crate) fn measure(race: &mut Race<'_>, packages: Option<&Path>) -> Result<()
                 .map_err(LoadError::io("store the tool list"))?;
             participant.entry.tools = Some(tools.len());
             participant.entry.outcomes.insert(Metric::ToolBytes, bytes);
-            Ok(kib as f64 / 1024.0)
+            Ok(Some(kib as f64 / 1024.0))
         },
     )?;
     count_tool_tokens(race, packages);
@@ -53,11 +53,11 @@ pub(crate) fn measure(race: &mut Race<'_>, packages: Option<&Path>) -> Result<()
         race.rounds,
         |_| Ok(()),
         |participant, arena| {
-            let status = participant.tools.status.ok_or(LoadError::ServerGone)?;
+            let Some(status) = participant.tools.status else { return Ok(None) };
             let session = participant.session(arena, Place::Plain)?;
             let started = Instant::now();
             session.call(status, Inserted::default())?.text()?;
-            Ok(milliseconds(started.elapsed()))
+            Ok(Some(milliseconds(started.elapsed())))
         },
     )
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use super::arena::{Arena, INSTANT, Place, REPLY, TIMED};
 use super::metrics::Metric;
-use super::participant::{Participant, start_background, wait_background};
+use super::participant::{Participant, check_reply, start_background, wait_background};
+use super::peers::Inserted;
 use super::results::Outcome;
 use super::rounds::{Race, median};
 use super::session::{ToolResponse, excerpt};
@@ -47,11 +48,11 @@ fn timed_task(
     arena: &Arena,
     place: Place,
     is_background: bool,
-) -> Result<f64, LoadError> {
+) -> Result<Option<f64>, LoadError> {
     participant.session(arena, place)?;
     let started = Instant::now();
     complete_task(participant, arena, place, INSTANT, is_background)?;
-    Ok(milliseconds(started.elapsed()))
+    Ok(Some(milliseconds(started.elapsed())))
 }
 
 /// Runs a task with two calls if that is requested and offered, otherwise with one.
@@ -71,20 +72,23 @@ fn complete_task(
             wait_background(session, background, &id)
         }
         None => {
-            let inserted = super::peers::Inserted { prompt, directory: &directory, task_id: "" };
-            session.call(tools.run, inserted).and_then(super::participant::check_reply)
+            let inserted = Inserted { prompt, directory: &directory, task_id: "" };
+            session.call(tools.run, inserted).and_then(check_reply)
         }
     }
 }
 
 /// The agent works for 200 ms, so that the wait is pending when it ends.
-fn end_to_answer(participant: &mut Participant, arena: &Arena) -> Result<f64, LoadError> {
+fn end_to_answer(participant: &mut Participant, arena: &Arena) -> Result<Option<f64>, LoadError> {
     let response = complete_task(participant, arena, Place::Git, TIMED, true)?;
-    Ok((response.at_ns - arena.agent_end_ns()?) as f64 / 1_000_000.0)
+    Ok(Some((response.at_ns - arena.agent_end_ns()?) as f64 / 1_000_000.0))
 }
 
 /// From the start of the command to its exit, with the agent.
-fn command_line(participant: &mut Participant, arena: &Arena) -> Result<f64, LoadError> {
+fn command_line(participant: &mut Participant, arena: &Arena) -> Result<Option<f64>, LoadError> {
+    if !participant.entry.is_ours() {
+        return Ok(None);
+    }
     let mut command = participant.command_line(arena, Place::Git);
     command.args(["local", "run", INSTANT]).stdin(Stdio::null()).stderr(Stdio::null());
     let started = Instant::now();
@@ -92,7 +96,7 @@ fn command_line(participant: &mut Participant, arena: &Arena) -> Result<f64, Loa
     let elapsed = milliseconds(started.elapsed());
     let text = String::from_utf8_lossy(&output.stdout);
     match text.contains(REPLY) {
-        true => Ok(elapsed),
+        true => Ok(Some(elapsed)),
         false => Err(LoadError::Refused { response: excerpt(&text) }),
     }
 }
