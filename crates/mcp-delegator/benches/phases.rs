@@ -108,7 +108,7 @@ impl Client {
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.start_call(tool, arguments);
         let result = self.response(id);
-        assert_eq!(result["isError"].as_bool().unwrap_or(false), false, "{result}");
+        assert!(!result["isError"].as_bool().unwrap_or(false), "{result}");
         result["structuredContent"]["data"].clone()
     }
 
