@@ -4,7 +4,7 @@
 //! after a supervisor was killed, the cgroup still holds every process of the task.
 //!
 //! Moving a process makes the kernel wait for a grace period, ten milliseconds and more on an idle machine and hundreds on
-//! a busy one, and delays all forks meanwhile. So an agent that ends within [`ADOPTION_DELAY`] is never moved, and no agent
+//! a busy one, and delays all forks meanwhile. So an agent that ends within `ADOPTION_DELAY` is never moved, and no agent
 //! waits for it: a thread moves it, together with everything it has started since, until a walk over all our descendants
 //! finds nothing outside. Until then, and where there is no cgroup, the child subreaper covers them.
 //!

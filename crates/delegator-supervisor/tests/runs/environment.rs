@@ -58,6 +58,17 @@ fn agent_niceness_is_applied_and_never_below_ours() {
 }
 
 #[test]
+fn the_supervisor_of_a_nice_agent_has_normal_priority() {
+    let ours = rustix::process::getpriority_process(None).unwrap();
+    let world = World::new();
+    // The shell is the agent, and its parent the supervisor.
+    let mut case = world.case("cut -d' ' -f19 /proc/$PPID/stat > $FOLDER/nice; begin; end");
+    case.niceness = 19;
+    assert_eq!(world.run(&case)["state"], "completed");
+    assert_eq!(world.read("nice").trim(), ours.to_string());
+}
+
+#[test]
 fn long_task_text_arrives_unchanged() {
     let world = World::new();
     let mut case = world.case("cat > $FOLDER/received; begin; end");
