@@ -112,13 +112,13 @@ fn supervisor_pauses_do_not_count_as_silence() {
     assert_eq!(end["state"], "completed", "{end}");
     // A pause longer than the idle limit, without any output.
     let world = World::new();
-    let mut case = world.case("begin; touch $FOLDER/ready; sleep 0.7; touch $FOLDER/asleep; sleep 2.4; end");
-    (case.idle_ms, case.hard_ms) = (2000, 30_000);
+    let mut case = world.case("begin; touch $FOLDER/ready; sleep 0.7; touch $FOLDER/asleep; sleep 3.4; end");
+    (case.idle_ms, case.hard_ms) = (3000, 30_000);
     let supervisor = world.start(&[case]);
     wait_until("it runs", || exists(&world.path("asleep")));
     kill_process(supervisor.pid(), Signal::STOP).unwrap();
     let since = std::time::Instant::now();
-    wait_until("time has passed", || since.elapsed().as_millis() > 2500);
+    wait_until("time has passed", || since.elapsed().as_millis() > 3500);
     kill_process(supervisor.pid(), Signal::CONT).unwrap();
     assert_eq!(supervisor.wait_for_result()["state"], "completed");
 }

@@ -14,7 +14,7 @@ use rmcp::service::RequestContext;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// Requests that are active at the same time. Each may hold several copies of its response, on a thread of its own.
-const MAX_ACTIVE: usize = 16;
+const MAX_ACTIVE: usize = 12;
 /// Bytes that wait to be written. One more response may exceed it.
 const MAX_UNWRITTEN: usize = 4 << 20;
 /// Responses above the usual length that are produced at the same time. Each costs several times its length.
