@@ -15,6 +15,9 @@ use crate::error::LoadError;
 /// Tasks that this program may run at once: as many as the race starts at once.
 pub(crate) const SLOTS: usize = 20;
 
+/// Before the first sample of a session.
+const WARM_UP_TASKS: usize = 3;
+
 /// For a task of a peer that has to be polled.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -132,7 +135,7 @@ impl Participant {
         Ok(session)
     }
 
-    /// The open session of a directory. A new one runs a task first, so that caches are warm.
+    /// The open session of a directory. A new one runs some tasks first, so that caches and compilers are warm.
     pub(crate) fn session(&mut self, arena: &Arena, place: Place) -> Result<&mut Session, LoadError> {
         let open = match place {
             Place::Git => self.git.take(),
@@ -142,7 +145,9 @@ impl Participant {
             Some(session) => session,
             None => {
                 let (mut session, _) = self.open(arena, place)?;
-                self.run_task(&mut session, arena, place, INSTANT)?;
+                for _ in 0..WARM_UP_TASKS {
+                    self.run_task(&mut session, arena, place, INSTANT)?;
+                }
                 session
             }
         };

@@ -15,21 +15,26 @@ use crate::error::LoadError;
 
 /// Returns the median of the agent alone, in milliseconds.
 pub(crate) fn measure(race: &mut Race<'_>) -> Result<f64, LoadError> {
-    let mut alone = Vec::new();
-    for (metric, place, is_background) in [
-        (Metric::BackgroundGit, Place::Git, true),
-        (Metric::BackgroundPlain, Place::Plain, true),
-        (Metric::RunGit, Place::Git, false),
-        (Metric::RunPlain, Place::Plain, false),
-    ] {
-        let run_agent = |arena: &Arena| {
-            alone.push(arena.run_agent()?);
-            Ok(())
-        };
-        race.measure(metric, race.rounds, run_agent, |participant, arena| {
-            timed_task(participant, arena, place, is_background)
-        })?;
+    // The start of a slow server would disturb the first samples of the others.
+    for participant in race.participants.iter_mut().filter(|participant| participant.entry.problem.is_none())
+    {
+        for place in [Place::Git, Place::Plain] {
+            race.deadline.check("opening the sessions")?;
+            // The samples report a server that does not start.
+            let _ = participant.session(race.arena, place);
+        }
     }
+    let mut alone = Vec::new();
+    let run_agent = |arena: &Arena| {
+        alone.push(arena.run_agent()?);
+        Ok(())
+    };
+    let metrics = [Metric::BackgroundGit, Metric::BackgroundPlain, Metric::RunGit, Metric::RunPlain];
+    race.measure_all(&metrics, race.rounds, run_agent, |metric, participant, arena| {
+        let is_git = matches!(metric, Metric::BackgroundGit | Metric::RunGit);
+        let is_background = matches!(metric, Metric::BackgroundGit | Metric::BackgroundPlain);
+        timed_task(participant, arena, if is_git { Place::Git } else { Place::Plain }, is_background)
+    })?;
     race.measure(Metric::EndToAnswer, race.rounds, |_| Ok(()), end_to_answer)?;
     race.measure(Metric::CommandLine, race.rounds, |_| Ok(()), command_line)?;
     let alone = median(alone).value().unwrap_or(f64::NAN);
