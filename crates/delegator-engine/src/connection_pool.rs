@@ -100,6 +100,13 @@ pub(crate) struct PooledConnection {
     pool: ConnectionPool,
 }
 
+impl PooledConnection {
+    /// Whether it returns to a pool, as in a long-running process.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pool.idle.is_some()
+    }
+}
+
 impl Deref for PooledConnection {
     type Target = Registry;
 

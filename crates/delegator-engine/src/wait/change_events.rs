@@ -4,10 +4,15 @@
 //! updating the times of the task's directory, after the change is committed. Without inotify, or on a file system that
 //! does not report such an update, the waiting thread notices the change a moment later: it also compares the change mark
 //! of the registry, and watches the supervisor process.
+//!
+//! Closing an inotify descriptor makes the kernel wait for a grace period, ten milliseconds and more. So only a long-running
+//! process uses inotify, and it closes none: a wait takes an idle one and returns it. A command would wait at its exit.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
+use std::ops::DerefMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use delegator_domain::task::TaskId;
 use delegator_registry::TaskDir;
@@ -16,38 +21,49 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch,
 /// Enough for several events; each has at most a header, because only directories themselves are watched.
 const BUFFER_BYTES: usize = 512;
 
+/// Descriptors that no wait uses.
+static IDLE: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+
+fn idle() -> impl DerefMut<Target = Vec<OwnedFd>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[derive(Debug)]
 pub(super) struct ChangeEvents {
-    inotify: OwnedFd,
+    /// `None` only during drop.
+    inotify: Option<OwnedFd>,
     watched: HashMap<TaskId, i32>,
 }
 
 impl ChangeEvents {
     /// `None` if the user has no inotify instance left.
     pub(super) fn new() -> Option<ChangeEvents> {
-        let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-        Some(ChangeEvents { inotify, watched: HashMap::new() })
+        let idle = idle().pop();
+        let inotify = idle.map_or_else(|| init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC), Ok);
+        Some(ChangeEvents { inotify: Some(inotify.ok()?), watched: HashMap::new() })
     }
 
     /// Begins to watch a task. A change that is announced after this call is not missed.
     pub(super) fn watch(&mut self, dir: &TaskDir) {
         // Without its directory the task has ended.
-        if let Ok(watch) = add_watch(&self.inotify, dir.path(), WatchFlags::ATTRIB | WatchFlags::ONLYDIR) {
+        if let Ok(watch) = add_watch(self.as_fd(), dir.path(), WatchFlags::ATTRIB | WatchFlags::ONLYDIR) {
             self.watched.insert(dir.id().clone(), watch);
         }
     }
 
     /// Stops watching the tasks that are not wanted.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
-        for (_, watch) in self.watched.extract_if(|id, _| !is_wanted(id)) {
-            let _ = remove_watch(&self.inotify, watch);
+        let unwanted: Vec<i32> =
+            self.watched.extract_if(|id, _| !is_wanted(id)).map(|(_, watch)| watch).collect();
+        for watch in unwanted {
+            let _ = remove_watch(self.as_fd(), watch);
         }
     }
 
     /// The watched tasks with a change that was announced since the last call.
     pub(super) fn take_changed(&self) -> HashSet<&TaskId> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
-        let mut events = Reader::new(&self.inotify, &mut buffer);
+        let mut events = Reader::new(self.as_fd(), &mut buffer);
         let mut changed = HashSet::new();
         let mut has_missed_some = false;
         while let Ok(event) = events.next() {
@@ -59,8 +75,19 @@ impl ChangeEvents {
     }
 }
 
+impl Drop for ChangeEvents {
+    fn drop(&mut self) {
+        self.retain(|_| false);
+        self.take_changed();
+        idle().extend(self.inotify.take());
+    }
+}
+
 impl AsFd for ChangeEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inotify.as_fd()
+        match &self.inotify {
+            Some(inotify) => inotify.as_fd(),
+            None => unreachable!("the descriptor is taken only during drop"),
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Notices changes of any number of tasks in one thread.
 //!
-//! Its supervisor announces what changes ([`ChangeEvents`]). A working task is watched through the pidfd of its supervisor,
-//! too (verified by its start time): it becomes readable when the supervisor exits or is killed. For a task that has not
-//! begun, the change mark of the registry is compared every 50 ms in addition, which reads no table. The order is fixed, so
-//! that no change is missed: take the mark, watch the directory, read the rows, open the pidfds, sleep.
+//! A supervisor announces changes of its task to long-running processes ([`ChangeEvents`]). A working task is watched
+//! through the pidfd of its supervisor, too (verified by its start time): it becomes readable when the supervisor exits or
+//! is killed. For a task that has not begun, the change mark of the registry is compared in addition, which reads no table.
+//! The order is fixed, so that no change is missed: take the mark, watch the directory, read the rows, open the pidfds,
+//! sleep.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,15 +19,19 @@ use super::change_events::ChangeEvents;
 use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
 
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the change mark is compared: without events after a sixteenth of the time that was waited, within these
+/// bounds.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(crate) struct TaskWatch {
     pub(crate) registry: PooledConnection,
     mark: ChangeMark,
     watched: HashMap<TaskId, WatchedTask>,
-    /// Of the tasks that are watched.
+    /// Of the tasks that are watched; `None` in a short-lived process.
     events: Option<ChangeEvents>,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -48,7 +53,8 @@ enum Supervision {
 impl TaskWatch {
     pub(crate) fn new(registry: PooledConnection) -> Result<TaskWatch, EngineError> {
         let mark = registry.change_mark()?;
-        Ok(TaskWatch { mark, registry, watched: HashMap::new(), events: ChangeEvents::new() })
+        let events = registry.is_pooled().then(ChangeEvents::new).flatten();
+        Ok(TaskWatch { mark, registry, watched: HashMap::new(), events, since: Instant::now() })
     }
 
     /// The task as last read; reads it now if it is not watched yet.
@@ -115,6 +121,13 @@ impl TaskWatch {
         Ok(())
     }
 
+    fn poll_interval(&self) -> Duration {
+        match self.events {
+            Some(_) => MAX_POLL_INTERVAL,
+            None => (self.since.elapsed() / 16).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL),
+        }
+    }
+
     /// Sleeps until a task may have changed, `waker` is readable, or the time has come. With `wake_on_change`, every
     /// change of the registry ends the sleep.
     pub(crate) fn sleep(
@@ -135,7 +148,7 @@ impl TaskWatch {
             .collect();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let pause = if must_poll { left.min(POLL_INTERVAL) } else { left };
+            let pause = if must_poll { left.min(self.poll_interval()) } else { left };
             match poll(&mut polled, Some(&timespec(pause))) {
                 Ok(0) if left > pause && self.registry.change_mark()? == self.mark => {}
                 Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(()),

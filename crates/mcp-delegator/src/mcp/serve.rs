@@ -128,7 +128,10 @@ pub fn serve<H: ServerHandler + Clone>(
             Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
         ]));
     }
-    let server = Server::new(server_context(context, toolbox), WaitThread::start(engine(context)?)?);
+    let state = server_context(context, toolbox);
+    let connections = state.connections.clone().with_redactor(context.screen.printer.redactor().clone());
+    let waits = WaitThread::start(engine(context)?.with_connections(connections))?;
+    let server = Server::new(state, waits);
     let server = wrap(server);
     match listen {
         None => {

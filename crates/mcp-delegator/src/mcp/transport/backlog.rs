@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn active_requests_are_bounded_and_waiting_ones_do_not_count() {
         let backlog = Backlog::default();
-        (0..16).for_each(|number| backlog.dispatch(&id(number)));
+        (0..MAX_ACTIVE as i64).for_each(|number| backlog.dispatch(&id(number)));
         let mut capacity = pin!(backlog.wait_for_capacity());
         assert!(!is_ready(capacity.as_mut()));
         backlog.leave(&id(7));
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn every_request_with_a_repeated_id_counts_until_its_first_response() {
         let backlog = Backlog::default();
-        (0..16).for_each(|_| backlog.dispatch(&id(1)));
+        (0..MAX_ACTIVE).for_each(|_| backlog.dispatch(&id(1)));
         assert!(!is_ready(pin!(backlog.wait_for_capacity())));
         backlog.queue(Some(&id(1)), 1);
         assert!(is_ready(pin!(backlog.wait_for_capacity())));
