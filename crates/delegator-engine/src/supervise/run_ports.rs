@@ -136,7 +136,7 @@ impl TaskPorts {
 
     /// The niceness of this supervisor.
     pub(crate) fn own_niceness(&self, agent_niceness: u8) -> u8 {
-        let running = self.registry.borrow().active().map_or(0, |tasks| tasks.len());
+        let running = self.registry.borrow().running_count().unwrap_or(0);
         supervisor_niceness(agent_niceness, running, processors())
     }
 

@@ -24,6 +24,8 @@ pub(crate) const RUNNING: &str = "SELECT id, mode, mode_enforced, work_tree, mor
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
      allow_parallel_writes, resumed_thread, thread_id, agent, fallbacks, awaits, follows, follows_on FROM tasks \
      WHERE provider IS NULL AND state = 'queued' ORDER BY seq";
+pub(crate) const RUNNING_COUNT: &str =
+    "SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')";
 /// Whether a task waits whose predecessor has ended and whose agent is not paused, while fewer than `?2` tasks run.
 pub(crate) const MAY_CLAIM: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued' \
      AND awaits IS NULL AND (fallbacks > 0 OR agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1))) \
@@ -98,6 +100,11 @@ impl Registry {
     /// Whether a claim could succeed: a task is queued, a slot is free, and neither queue nor agent is paused.
     pub fn can_claim(&self, promotion: &Promotion<'_>, now_ms: i64) -> Result<bool, RegistryError> {
         self.read(|db| may_claim(db, promotion, now_ms))
+    }
+
+    /// The number of tasks that occupy a slot.
+    pub fn running_count(&self) -> Result<usize, RegistryError> {
+        self.read(|db| db.query_row(RUNNING_COUNT, (), |row| row.get(0)))
     }
 
     /// Pauses or resumes claiming. Running tasks continue.

@@ -52,6 +52,7 @@ fn queries_use_their_index() {
         (queries::QUEUE, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::WAITING, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::RUNNING, "SEARCH tasks USING INDEX tasks_local_state"),
+        (claim::RUNNING_COUNT, "SEARCH tasks USING COVERING INDEX tasks_local_state"),
         (claim::MAY_CLAIM, "SEARCH tasks USING INDEX tasks_local_state"),
         (chain::AWAITING, "SEARCH tasks USING INDEX tasks_awaits"),
         (chain::STOP_AWAITING, "INDEX tasks_awaits"),
