@@ -11,15 +11,18 @@
     reason = "a benchmark prints, starts processes, and panics when its setup fails"
 )]
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader, Write};
+mod connection;
+
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use delegator_testkit::stage::Stage;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+
+use connection::Connection;
 
 const DEFAULT_ROUNDS: usize = 40;
 const TASKS_AT_ONCE: usize = 20;
@@ -56,65 +59,43 @@ fn now_ns() -> i128 {
 }
 
 struct Client {
-    child: Child,
-    responses: BufReader<ChildStdout>,
+    connection: Connection,
     next_id: u64,
 }
 
 impl Client {
     fn start(stage: &Stage) -> Client {
-        let mut command: Command = stage.world.command(["serve"]);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let responses = BufReader::new(child.stdout.take().unwrap());
-        let mut client = Client { child, responses, next_id: 0 };
-        let info = json!({"name": "bench", "version": "1"});
-        let id = client.send(
-            "initialize",
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}),
-        );
-        client.response(id);
-        client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
+        let mut connection = Connection::initialized(stage.world.command(["serve"]));
+        connection.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        Client { connection, next_id: 0 }
     }
 
-    fn write(&mut self, message: &Value) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(format!("{message}\n").as_bytes()).unwrap();
-    }
-
-    fn send(&mut self, method: &str, params: Value) -> u64 {
-        self.next_id += 1;
-        self.write(&json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
-        self.next_id
-    }
-
-    fn response(&mut self, id: u64) -> Value {
+    /// The next response, with its id. Notifications are skipped.
+    fn next_response(&mut self) -> (u64, Value) {
         loop {
-            let mut line = String::new();
-            assert!(self.responses.read_line(&mut line).unwrap() > 0, "the server has exited");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == id {
-                return message["result"].clone();
+            let message: Value = serde_json::from_str(&self.connection.read_line()).unwrap();
+            if let Some(id) = message["id"].as_u64() {
+                return (id, message["result"].clone());
             }
         }
     }
 
     fn start_call(&mut self, tool: &str, mut arguments: Value) -> u64 {
+        self.next_id += 1;
         arguments["format"] = json!("json");
-        self.send("tools/call", json!({"name": tool, "arguments": arguments}))
+        let params = json!({"name": tool, "arguments": arguments});
+        self.connection
+            .send(&json!({"jsonrpc": "2.0", "id": self.next_id, "method": "tools/call", "params": params}));
+        self.next_id
     }
 
+    /// Calls a tool while no other call is open.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.start_call(tool, arguments);
-        let result = self.response(id);
+        let (answered, result) = self.next_response();
+        assert_eq!(answered, id);
         assert!(!result["isError"].as_bool().unwrap_or(false), "{result}");
         result["structuredContent"]["data"].clone()
-    }
-
-    fn close(mut self) {
-        drop(self.child.stdin.take());
-        self.child.wait().unwrap();
     }
 }
 
@@ -173,7 +154,7 @@ impl Bench {
         let mut client = Client::start(&self.stage);
         self.round(&mut client, calls);
         let rounds: Vec<_> = (0..rounds).map(|_| self.round(&mut client, calls)).collect();
-        client.close();
+        client.connection.close();
         let phase = |(_, from, to): &(&str, &str, &str)| {
             let times = rounds.iter().filter_map(|marks| Some(marks.get(*to)? - marks.get(*from)?));
             median(times.map(|ns| ns as f64 / 1e6).collect())
@@ -187,20 +168,14 @@ impl Bench {
         let mut times = Vec::new();
         for _ in 0..rounds {
             let began = Instant::now();
-            let calls: Vec<u64> =
+            let mut open: HashSet<u64> =
                 (0..TASKS_AT_ONCE).map(|_| client.start_call("_codex_local_run", self.arguments())).collect();
-            let mut open: BTreeMap<u64, ()> = calls.into_iter().map(|id| (id, ())).collect();
             while !open.is_empty() {
-                let mut line = String::new();
-                assert!(client.responses.read_line(&mut line).unwrap() > 0, "the server has exited");
-                let message: Value = serde_json::from_str(&line).unwrap();
-                if let Some(id) = message["id"].as_u64() {
-                    open.remove(&id);
-                }
+                open.remove(&client.next_response().0);
             }
             times.push(milliseconds(began.elapsed()));
         }
-        client.close();
+        client.connection.close();
         median(times)
     }
 
@@ -240,8 +215,8 @@ fn create_repository(directory: &Path) {
     }
 }
 
-/// The first time of each mark. Only supervisors log under the name of the start of a process: the server has started before
-/// the log was emptied, and launchers begin before the supervisor, so its last start counts.
+/// The first time of each mark. Launcher and supervisor both log their start; that of the supervisor, which comes last,
+/// counts.
 fn first_marks(log: &Path) -> HashMap<String, i128> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let mut marks = HashMap::new();

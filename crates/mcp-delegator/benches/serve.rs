@@ -10,68 +10,29 @@
     reason = "a benchmark prints, starts processes, and panics when its setup fails"
 )]
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+mod connection;
+
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use delegator_testkit::stage::{Stage, successful_turn};
-use serde_json::{Value, json};
+use serde_json::json;
+
+use connection::Connection;
 
 const ROUNDS: usize = 40;
 
-/// A child process with piped stdin and stdout.
-struct Connection {
-    child: Child,
-    responses: BufReader<ChildStdout>,
-}
-
-impl Connection {
-    fn start(mut command: Command) -> Connection {
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let responses = BufReader::new(child.stdout.take().unwrap());
-        Connection { child, responses }
-    }
-
-    fn send(&mut self, message: &Value) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(format!("{message}\n").as_bytes()).unwrap();
-        input.flush().unwrap();
-    }
-
-    fn read_line(&mut self) -> String {
-        let mut line = String::new();
-        self.responses.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "the process exited before it responded");
-        line
-    }
-
-    /// Proportional memory, in KiB.
-    fn memory(&self) -> u64 {
-        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap();
-        let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
-        pss.split_whitespace().next().unwrap().parse().unwrap()
-    }
-
-    /// Closes stdin and waits for the exit.
-    fn close(mut self) {
-        drop(self.child.stdin.take());
-        self.child.wait().unwrap();
-    }
-}
-
-fn initialize() -> Value {
-    let client = json!({"name": "bench", "version": "1"});
-    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+/// Proportional memory of a process, in KiB.
+fn memory(process: &Child) -> u64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", process.id())).unwrap();
+    let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    pss.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 /// Starts a server, initializes it, and returns the time to its first response.
 fn initialized_server(stage: &Stage) -> (Connection, Duration) {
     let before = Instant::now();
-    let mut connection = Connection::start(stage.world.command(["serve"]));
-    connection.send(&initialize());
-    connection.read_line();
+    let connection = Connection::initialized(stage.world.command(["serve"]));
     (connection, before.elapsed())
 }
 
@@ -85,7 +46,7 @@ fn server_memory(stage: &Stage) -> (u64, usize) {
     connection.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     connection.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     let tools = connection.read_line().len();
-    let memory = connection.memory();
+    let memory = memory(&connection.child);
     connection.close();
     (memory, tools)
 }
@@ -99,7 +60,7 @@ fn node(script: &str) -> Command {
 fn node_memory() -> u64 {
     let mut connection = Connection::start(node("console.log('up'); process.stdin.resume()"));
     connection.read_line();
-    let memory = connection.memory();
+    let memory = memory(&connection.child);
     connection.close();
     memory
 }
