@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
-    APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote, describe,
-    given_directory,
+    APPLY_FAILURES, APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY,
+    apply_remote, describe, given_directory,
 };
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
@@ -57,14 +57,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("diff_applied"),
     other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY, BRANCH_CREATED],
     network: true,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::NotReady,
-        ErrorCode::WrongState,
-        ErrorCode::Unsupported,
-        ErrorCode::LockHeld,
-        ErrorCode::InvalidValue,
-    ],
+    failures: APPLY_FAILURES,
     examples: &[
         Example {
             command: "mcp-delegator apply T-local-… --check",

@@ -107,6 +107,15 @@ impl ChangedFile {
 }
 
 pub const BRANCH_CREATED: &str = "branch_created";
+/// The failures of every command that applies a diff.
+pub const APPLY_FAILURES: &[ErrorCode] = &[
+    ErrorCode::TaskNotFound,
+    ErrorCode::NotReady,
+    ErrorCode::WrongState,
+    ErrorCode::Unsupported,
+    ErrorCode::LockHeld,
+    ErrorCode::InvalidValue,
+];
 pub const APPLY_PLANNED: &str = "apply_planned";
 pub const NOTHING_TO_APPLY: &str = "nothing_to_apply";
 
@@ -117,14 +126,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("diff_applied"),
     other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY],
     network: true,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::NotReady,
-        ErrorCode::WrongState,
-        ErrorCode::Unsupported,
-        ErrorCode::LockHeld,
-        ErrorCode::InvalidValue,
-    ],
+    failures: APPLY_FAILURES,
     examples: &[
         Example {
             command: "mcp-delegator cloud apply T-cloud-… --dry-run", shows: "what would change here"
