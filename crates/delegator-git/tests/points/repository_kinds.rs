@@ -130,12 +130,7 @@ fn a_conflicted_index_is_restored_with_its_conflicts() {
 
 #[test]
 fn a_sparse_checkout_stays_sparse() {
-    let world = World::new();
-    world.write("in/file", "in\n");
-    world.write("out/file", "out\n");
-    world.git(&["add", "."]);
-    world.commit("folders");
-    world.git(&["sparse-checkout", "set", "in"]);
+    let world = World::sparse();
     assert!(!world.tree.join("out").exists());
     let index = world.index();
     let point = world.create_point();

@@ -214,12 +214,7 @@ fn a_partial_clone_with_missing_files_is_refused_and_a_shallow_one_works() {
 
 #[test]
 fn a_sparse_checkout_stays_sparse() {
-    let world = World::new();
-    world.write("in/file", "in\n");
-    world.write("out/file", "out\n");
-    world.git(&["add", "."]);
-    world.commit("folders");
-    world.git(&["sparse-checkout", "set", "in"]);
+    let world = World::sparse();
     let worktree = create(&world, "T-1");
     assert!(worktree.path.join("in/file").exists() && !worktree.path.join("out").exists());
     assert_eq!(git_in(&world, &worktree.path, &["status", "--porcelain"]), "");

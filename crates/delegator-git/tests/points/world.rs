@@ -45,6 +45,17 @@ impl World {
         world
     }
 
+    /// A sparse checkout with the folder `in` and without the folder `out`.
+    pub(crate) fn sparse() -> World {
+        let world = World::new();
+        world.write("in/file", "in\n");
+        world.write("out/file", "out\n");
+        world.git(&["add", "."]);
+        world.commit("folders");
+        world.git(&["sparse-checkout", "set", "in"]);
+        world
+    }
+
     pub(crate) fn run_git_in(&self, args: &[&str], dir: &Path) -> (bool, String) {
         let output = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"])
