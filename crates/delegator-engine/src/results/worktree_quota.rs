@@ -1,6 +1,6 @@
 //! How much disk space worktrees take, and what is removed when it is too much.
 //!
-//! Only a worktree in which nothing changed is removed without being asked for. If that is not enough, a new worktree is
+//! Only a worktree in which nothing changed is removed without a request of the user. If that is not enough, a new worktree is
 //! refused, and the oldest ones are named: what is in them is for the user to apply or discard.
 
 use std::path::Path;

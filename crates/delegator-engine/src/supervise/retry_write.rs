@@ -1,13 +1,13 @@
 //! Retries a registry write while other processes hold the write lock.
 //!
-//! The registry gives up after some seconds, which suits an interactive call. A supervisor that gave up would lose the end
-//! of its task, and hundreds of tasks that end at once need longer than that.
+//! The registry gives up after five seconds without progress of others, or after a minute, which suits an interactive
+//! call. A supervisor that gave up would lose the end of its task.
 
 use delegator_registry::RegistryError;
 
 use crate::error::EngineError;
 
-/// Each attempt waits some seconds; all together some minutes.
+/// Ten minutes, if one process holds the lock all that time.
 const MAX_ATTEMPTS: u32 = 120;
 
 /// Calls `act` again as long as it fails because the registry is busy.

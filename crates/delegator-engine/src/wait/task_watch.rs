@@ -19,8 +19,8 @@ use super::change_events::ChangeEvents;
 use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
 
-/// How often the change mark is compared: without events after a sixteenth of the time that was waited, within these
-/// bounds.
+/// The change mark is compared at the longest interval if there are events. Without them, the interval is a sixteenth of
+/// the time since the wait began, within these bounds.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 

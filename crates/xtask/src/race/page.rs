@@ -84,7 +84,7 @@ fn explanation(group: Group) -> &'static str {
         Group::Ending => {
             "The cancelled agent ignores SIGINT, SIGTERM and SIGHUP and has a child in a session of its own. Processes are counted 2 s after the cancel was \
              answered (a peer without a cancel tool gets the cancel notification of MCP, which has no answer). Results lost: the server is killed \
-             while a task runs, and a new server is asked for the result."
+             while a task runs, and a client requests the result from a new server."
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// The schema of the message that a reviewer is asked for.
+/// The schema of a reviewer's final message.
 pub fn message_schema() -> Value {
     let text = json!({"type": "string"});
     let finding = json!({
