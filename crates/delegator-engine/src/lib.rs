@@ -92,7 +92,7 @@ pub use results::worktrees::{ApplyOptions, WorktreeApplication, WorktreeBranch};
 pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
 pub use submit::chain::{Follower, Reviewed};
-pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};
+pub use submit::detach::{Forked, SUPERVISE, fork_supervisor};
 pub use submit::enclosure::EnclosureProblem;
 pub use submit::estimate::ExpectedDuration;
 pub use submit::fallback::{AgentChoice, SkippedAgent};

@@ -1,10 +1,10 @@
 //! Starts a supervisor that outlives the process that starts it, however that process ends.
 //!
-//! A double fork: this program starts itself as a *launcher* ([`LAUNCH`]) in a process group of its own, the launcher
-//! spawns the supervisor ([`SUPERVISE`]) and exits, and the supervisor opens a session of its own. It is then no
-//! descendant of the starting process, and in neither its process group nor its session: a client that ends the process
-//! tree of its server does not reach it. The launcher is executed and not only forked, because a fork without an exec is
-//! not safe in a process with threads.
+//! A double fork: this program starts itself as a *launcher*, in a process group of its own. The launcher forks the
+//! supervisor and exits, and the supervisor opens a session of its own. It is then no descendant of the starting process,
+//! and in neither its process group nor its session: a client that ends the process tree of its server does not reach it.
+//! The launcher is executed and not only forked, because a fork without an exec is not safe in a process with threads; the
+//! launcher has none.
 //!
 //! Both get an environment that is built here and inherits nothing: an agent can read the environment of every process of
 //! its user. What a task needs of its submitter's environment is in its launch file.
@@ -18,7 +18,6 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use delegator_domain::task::TaskId;
@@ -27,13 +26,11 @@ use delegator_registry::Nonce;
 use crate::Engine;
 use crate::error::EngineError;
 
-/// The argument that makes this program the supervisor of a task.
+/// The argument that makes this program the launcher of a supervisor, and then the supervisor.
 pub const SUPERVISE: &str = "supervise";
-/// The argument that makes this program the launcher of a supervisor.
-pub const LAUNCH: &str = "launch-supervisor";
 
-/// The exit code of a launcher that could not spawn its supervisor.
-const EXIT_NOT_SPAWNED: u8 = 71;
+/// The exit code of a launcher that could not fork its supervisor.
+const EXIT_NOT_FORKED: u8 = 71;
 
 impl Engine {
     pub(crate) fn spawn_launcher(
@@ -43,7 +40,7 @@ impl Engine {
         lock: OwnedFd,
     ) -> Result<Child, EngineError> {
         let mut command = Command::new(&self.program);
-        command.args([LAUNCH, id.as_str(), nonce.as_str()]).env_clear();
+        command.args([SUPERVISE, id.as_str(), nonce.as_str()]).env_clear();
         #[cfg(debug_assertions)]
         command.envs(delegator_domain::crash::inherited_variables());
         command
@@ -63,21 +60,32 @@ impl Engine {
     }
 }
 
-/// Waits for a launcher; true if it certainly spawned no supervisor. A launcher that was killed may have spawned it: then
+/// Waits for a launcher; true if it certainly forked no supervisor. A launcher that was killed may have forked it: then
 /// the task lock decides, at the next upkeep pass.
 pub(crate) fn launcher_failed(mut launcher: Child) -> bool {
     // On an error the status is lost: a supervisor that starts another one reaps all of its children.
-    launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(EXIT_NOT_SPAWNED)))
+    launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(EXIT_NOT_FORKED)))
 }
 
-/// The launcher: spawns the supervisor from `program`, with the same standard input and environment.
-pub fn launch_supervisor(program: &Path, id: &TaskId, nonce: &Nonce) -> ExitCode {
-    let spawned = Command::new(program).args([SUPERVISE, id.as_str(), nonce.as_str()]).spawn();
-    if spawned.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOT_SPAWNED) }
+/// Which process [`fork_supervisor`] returned in.
+#[derive(Debug, Clone, Copy)]
+pub enum Forked {
+    /// It must exit with this code.
+    Launcher(ExitCode),
+    Supervisor,
 }
 
-/// Moves the supervisor into a session of its own. Fails for a supervisor that leads a process group because it was
-/// started by hand; that one stays in its session.
+/// Forks the supervisor from the launcher, which must have one thread only.
+pub fn fork_supervisor() -> Forked {
+    match fork::fork() {
+        Ok(fork::Fork::Child) => Forked::Supervisor,
+        Ok(fork::Fork::Parent(_)) => Forked::Launcher(ExitCode::SUCCESS),
+        Err(_) => Forked::Launcher(ExitCode::from(EXIT_NOT_FORKED)),
+    }
+}
+
+/// Moves the supervisor into a session of its own. That fails only in a process that leads a process group, which a forked
+/// one does not.
 pub(crate) fn open_session() {
     let _ = rustix::process::setsid();
 }
@@ -108,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_cannot_be_spawned_gives_its_claim_back_at_once() {
-        let task = start_with_launcher(&format!("exit {EXIT_NOT_SPAWNED}"));
+    fn a_supervisor_that_cannot_be_forked_gives_its_claim_back_at_once() {
+        let task = start_with_launcher(&format!("exit {EXIT_NOT_FORKED}"));
         assert_eq!((task.state, task.starts), (State::Queued, 1));
     }
 
@@ -117,12 +125,5 @@ mod tests {
     fn a_launcher_that_was_killed_leaves_the_decision_to_the_lock() {
         assert_eq!(start_with_launcher("kill -KILL $$").state, State::Starting);
         assert_eq!(start_with_launcher("exit 0").state, State::Starting);
-    }
-
-    #[test]
-    fn a_launcher_reports_that_it_spawned_nothing() {
-        let (id, nonce) = (TaskId::from_random(TaskLocation::Local, [3; 16]), Nonce::from_random([5; 16]));
-        let code = launch_supervisor(Path::new("/nowhere/mcp-delegator"), &id, &nonce);
-        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(EXIT_NOT_SPAWNED)));
     }
 }

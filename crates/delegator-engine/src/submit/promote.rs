@@ -1,7 +1,7 @@
 //! Starts queued tasks: claims them in one transaction, then starts one supervisor process for each claim.
 //!
 //! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from the
-//! process that starts it (see [`super::detach`]). If it cannot be spawned, the claim is released at once; if it dies
+//! process that starts it (see [`super::detach`]). If it cannot be started, the claim is released at once; if it dies
 //! before it begins to work, the next upkeep pass releases the claim.
 
 use std::os::fd::OwnedFd;
@@ -70,7 +70,7 @@ impl Engine {
             }
             crash_point(CrashPoint::SupervisorSpawned);
         }
-        // The launchers run in parallel; each exits as soon as it has spawned its supervisor.
+        // The launchers run in parallel; each exits as soon as it has forked its supervisor.
         for (id, nonce, launcher) in launchers {
             if launcher_failed(launcher) {
                 registry.give_back(&id, &nonce, self.now_ms())?;

@@ -11,7 +11,7 @@ use delegator_domain::task::{State, TaskId};
 use delegator_registry::{Identity, Nonce, Registry};
 use delegator_supervisor::process::{Owner, ProcessIdentity};
 
-use crate::submit::detach::{LAUNCH, SUPERVISE};
+use crate::submit::detach::SUPERVISE;
 
 /// The task that a process below the supervisor of `own` belongs to.
 pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
@@ -40,13 +40,12 @@ fn is_same_process(pid: i32, recorded: &Identity) -> bool {
     })
 }
 
-/// The attempt in the command line of a supervisor or launcher.
+/// The attempt in the command line of a supervisor, which its launcher has, too.
 fn parse_attempt(cmdline: &[u8]) -> Option<(TaskId, Nonce)> {
     let args: Vec<&[u8]> = cmdline.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
     let [_, mode, id, nonce] = args.as_slice() else { return None };
     let text = |arg| std::str::from_utf8(arg).ok();
-    [SUPERVISE, LAUNCH]
-        .contains(&text(mode)?)
+    (text(mode)? == SUPERVISE)
         .then(|| Some((text(id)?.parse().ok()?, Nonce::from_text(text(nonce)?)?)))
         .flatten()
 }

@@ -1,4 +1,4 @@
-//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning, delivery of notifications, the
+//! Internal modes of the program: task supervisor, registry pruning, delivery of notifications, the
 //! enclosure of an agent and the scripted agent of the demo.
 //!
 //! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DELIVER, ENCLOSE, Engine, LAUNCH, PRUNE, RetryPolicy, SUPERVISE};
+use delegator_engine::{DELIVER, ENCLOSE, Engine, Forked, PRUNE, RetryPolicy, SUPERVISE};
 use delegator_registry::Nonce;
 
 use crate::commands::demo::SCRIPTED_AGENT;
@@ -25,10 +25,6 @@ pub fn run_if_requested(process: &Process) -> Option<ExitCode> {
         PRUNE => prune(process),
         DELIVER => deliver(process),
         ENCLOSE => Some(delegator_engine::enter_enclosure(process.argv.get(2..)?)),
-        LAUNCH => {
-            let (id, nonce) = attempt(process)?;
-            Some(delegator_engine::launch_supervisor(&own_program(), &id, &nonce))
-        }
         SCRIPTED_AGENT => {
             let mut argv = process.argv.clone();
             argv.remove(1);
@@ -56,6 +52,9 @@ fn supervise(process: &Process) -> Option<ExitCode> {
     let engine = Engine::new(state_dir, own_program())
         .with_max_concurrent(max_concurrent)
         .with_retention(milliseconds("MCP_DELEGATOR_KEEP_MS"), milliseconds("MCP_DELEGATOR_KEEP_POINTS_MS"));
+    if let Forked::Launcher(code) = delegator_engine::fork_supervisor() {
+        return Some(code);
+    }
     Some(match delegator_engine::run_supervisor(&engine, &id, &nonce) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
