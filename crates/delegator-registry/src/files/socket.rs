@@ -22,6 +22,11 @@ pub struct SocketPathError {
     pub shortest: PathBuf,
 }
 
+/// The path of a socket in the directory of its task.
+pub(crate) fn socket_in(task_dir: &Path) -> PathBuf {
+    task_dir.join("control.sock")
+}
+
 /// The path of a task's socket: in the task's directory if that is short enough, else below the first suitable
 /// candidate (`$XDG_RUNTIME_DIR`, then `/tmp`), in a directory named after the user and the state directory. Creates
 /// nothing.
@@ -31,7 +36,6 @@ pub fn socket_path(
     user: u32,
     candidates: &[PathBuf],
 ) -> Result<PathBuf, SocketPathError> {
-    let in_task_dir = task_dir.join("control.sock");
     let random = task.as_str().rsplit('-').next().unwrap_or_default();
     // Two state directories of one user must not share a directory, and every version has to choose the same name.
     let digest = Sha256::digest(task_dir.parent().unwrap_or(task_dir).as_os_str().as_bytes());
@@ -39,7 +43,7 @@ pub fn socket_path(
     let elsewhere = candidates.iter().map(|candidate| {
         candidate.join(format!("mcp-delegator-{user}-{dir_hash}")).join(format!("{random}.sock"))
     });
-    let mut paths: Vec<PathBuf> = std::iter::once(in_task_dir).chain(elsewhere).collect();
+    let mut paths: Vec<PathBuf> = std::iter::once(socket_in(task_dir)).chain(elsewhere).collect();
     if let Some(path) = paths.iter().find(|path| path.as_os_str().len() < SOCKET_PATH_LIMIT) {
         return Ok(path.clone());
     }

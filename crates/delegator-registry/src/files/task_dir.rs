@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 use super::durable::{self, Durability};
 use super::lock::{self, LockAttempt, LockGuard};
 use super::reserve_file::ReserveFile;
+use super::socket::socket_in;
 use crate::error::RegistryError;
 
 /// The files in a task's directory.
@@ -51,7 +52,7 @@ pub enum TaskFile {
     RemoteFacts,
     /// The schema that the agent's output must follow.
     OutputSchema,
-    /// The path of the control socket.
+    /// The path of a control socket that is elsewhere.
     SocketPath,
     /// The path of the temporary directory of an enclosed agent.
     TemporaryDir,
@@ -178,19 +179,18 @@ impl TaskDir {
         filled.map_err(RegistryError::file(&self.path, "populate"))
     }
 
-    /// Removes `launch` durably, because it contains secrets. Returns whether it existed.
+    /// Removes `launch` as soon as it is not needed, because it contains secrets. Returns whether it existed. The name is
+    /// gone for good when the directory is synced, with the report at the latest; a rescue removes it again.
     pub fn remove_launch(&self) -> Result<bool, RegistryError> {
         let path = self.file(TaskFile::Launch);
-        let removed = durable::remove_if_exists(&path).map_err(RegistryError::file(&path, "remove"))?;
-        if removed {
-            durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
-        }
-        Ok(removed)
+        durable::remove_if_exists(&path).map_err(RegistryError::file(&path, "remove"))
     }
 
     /// Removes the unredacted files that only the start and the run need: `launch`, the output schema and messages.
     pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
-        self.remove_launch()?;
+        if self.remove_launch()? {
+            durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
+        }
         self.remove_file(TaskFile::OutputSchema)?;
         self.remove_messages()
     }
@@ -309,15 +309,19 @@ impl TaskDir {
         lock::adopt(&path, &self.id, handed_over).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Writes the path of the control socket; the supervisor calls this once it listens.
+    /// Writes the path of the control socket if it is not in this directory; the supervisor calls this once it listens.
     pub fn publish_socket(&self, socket: &Path) -> Result<(), RegistryError> {
+        if socket == socket_in(&self.path) {
+            return self.remove_file(TaskFile::SocketPath);
+        }
         self.write(TaskFile::SocketPath, socket.as_os_str().as_bytes())
     }
 
-    /// The path of the control socket, if a supervisor ever listened.
+    /// The path of the control socket, if there is one.
     pub fn published_socket(&self) -> Result<Option<PathBuf>, RegistryError> {
         let bytes = self.read(TaskFile::SocketPath)?;
-        Ok(bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes))))
+        let elsewhere = bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+        Ok(elsewhere.or_else(|| Some(socket_in(&self.path)).filter(|socket| socket.exists())))
     }
 
     /// Removes the directory with all its content. The lock proves that no supervisor is running in it. The lock file

@@ -341,7 +341,7 @@ fn run_tasks_during_cleanup(stage: &Stage, live_count: usize) -> Vec<String> {
     });
     for id in running {
         let files = files_of(stage, id);
-        for name in ["control.path", "control.sock", "events.jsonl", "lock", "task.txt"] {
+        for name in ["control.sock", "events.jsonl", "lock", "task.txt"] {
             assert!(files.iter().any(|file| file == name), "{id} lost {name}: {files:?}");
         }
     }
