@@ -243,24 +243,25 @@ pub(crate) struct StoredState {
 pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredState>> {
     let sql = "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason, provider IS NOT NULL AS is_remote, notify, submission \
          FROM tasks WHERE id = ?1";
-    db.query_row(sql, [id.as_str()], |row| {
-        Ok(StoredState {
-            seq: row.get("seq")?,
-            id: id.clone(),
-            state: state_from(row, "state")?,
-            nonce: nonce_from(row)?,
-            starts: row.get("starts")?,
-            cancel: cancel_from(row)?,
-            is_remote: row.get("is_remote")?,
-            notify: notify_from(row)?,
-            submission: submission_from(row)?,
+    db.prepare_cached(sql)?
+        .query_row([id.as_str()], |row| {
+            Ok(StoredState {
+                seq: row.get("seq")?,
+                id: id.clone(),
+                state: state_from(row, "state")?,
+                nonce: nonce_from(row)?,
+                starts: row.get("starts")?,
+                cancel: cancel_from(row)?,
+                is_remote: row.get("is_remote")?,
+                notify: notify_from(row)?,
+                submission: submission_from(row)?,
+            })
         })
-    })
-    .optional()
+        .optional()
 }
 
 pub(crate) fn task_at(db: &Connection, seq: i64) -> rusqlite::Result<Task> {
-    db.query_row("SELECT * FROM tasks WHERE seq = ?1", [seq], task_from)
+    db.prepare_cached("SELECT * FROM tasks WHERE seq = ?1")?.query_row([seq], task_from)
 }
 
 /// Changes the state. Every change of `state` goes through this function. Returns the number of the recorded
@@ -274,7 +275,7 @@ pub(crate) fn apply_transition(
 ) -> rusqlite::Result<i64> {
     transition(from, to).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let sql = "UPDATE tasks SET state = ?1, updated_at_ms = ?2 WHERE seq = ?3 AND state = ?4";
-    let changed = db.execute(sql, (to.name(), now_ms, seq, from.name()))?;
+    let changed = db.prepare_cached(sql)?.execute((to.name(), now_ms, seq, from.name()))?;
     if changed != 1 {
         return Err(rusqlite::Error::StatementChangedRows(changed));
     }
@@ -292,6 +293,6 @@ pub(crate) fn insert_transition(
 ) -> rusqlite::Result<i64> {
     let sql =
         "INSERT INTO transitions (task, from_state, to_state, at_ms, cause) VALUES (?1, ?2, ?3, ?4, ?5)";
-    db.execute(sql, (seq, from.map(State::name), to.name(), now_ms, cause))?;
+    db.prepare_cached(sql)?.execute((seq, from.map(State::name), to.name(), now_ms, cause))?;
     Ok(db.last_insert_rowid())
 }

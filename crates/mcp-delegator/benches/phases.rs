@@ -33,10 +33,9 @@ echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"d
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
 
 /// A phase lies between two marks: crash points, the start of the supervisor process, and what the client observes.
-const PHASES: [(&str, &str, &str); 16] = [
+const PHASES: [(&str, &str, &str); 15] = [
     ("submit", "client: called", "submit: entry removed"),
-    ("claim", "submit: entry removed", "claim: committed"),
-    ("start the launcher", "claim: committed", "claim: supervisor spawned"),
+    ("start the launcher", "submit: entry removed", "claim: supervisor spawned"),
     ("start the supervisor", "claim: supervisor spawned", "process: started"),
     ("open the registry", "process: started", "start: lock adopted"),
     ("begin", "start: lock adopted", "start: launch read"),

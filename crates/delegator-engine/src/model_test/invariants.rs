@@ -139,7 +139,8 @@ impl Invariants {
 
     /// The claimed tasks are exactly those that were next in the queue.
     fn check_claims(&self, current: &BTreeMap<TaskId, KnownTask>, max_concurrent: usize) -> CheckResult {
-        let was_queued = |id: &TaskId| self.known.get(id).is_some_and(|k| k.task.state == State::Queued);
+        // A new task was submitted by the same transaction.
+        let was_queued = |id: &TaskId| self.known.get(id).is_none_or(|k| k.task.state == State::Queued);
         let claimed: BTreeSet<&TaskId> = current
             .values()
             .filter(|known| known.task.state == State::Starting && was_queued(&known.task.id))
@@ -152,12 +153,10 @@ impl Invariants {
         let running = current.values().map(|known| &known.task).filter(|task| is_running(task));
         let mut ahead: Vec<&Task> = running.filter(|task| !claimed.contains(&task.id)).collect();
         let mut free = max_concurrent.saturating_sub(ahead.len());
-        let mut queue: Vec<&Task> = self.known.values().map(|known| &known.task).collect();
-        let is_open = |id: &TaskId| {
-            current.get(id).is_some_and(|now| matches!(now.task.state, State::Queued | State::Starting))
-        };
+        let mut queue: Vec<&Task> = current.values().map(|known| &known.task).collect();
         queue.retain(|task| {
-            task.state == State::Queued && is_open(&task.id) && !awaits_predecessor(task, current)
+            let is_open = matches!(task.state, State::Queued | State::Starting);
+            is_open && was_queued(&task.id) && !awaits_predecessor(task, current)
         });
         queue.sort_by_key(|task| task.seq);
         let mut expected = BTreeSet::new();
@@ -191,7 +190,9 @@ fn check_transition(before: Option<&KnownTask>, now: &KnownTask, registry: &Regi
     ensure(now.path.last() == Some(&now.task.state), || {
         format!("the history of {name} does not end with its state")
     })?;
-    ensure(now.path.len() <= old.len() + 1, || {
+    // The transaction that submits a task may also claim it.
+    let max_changes = if old.is_empty() { 2 } else { 1 };
+    ensure(now.path.len() <= old.len() + max_changes, || {
         format!("{name} made two changes in one step: {:?}", now.path)
     })?;
     ensure(now.path.first() == Some(&State::Queued), || format!("{name} was never queued"))?;

@@ -11,7 +11,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{EnvPolicy, GroupId, GroupMember, Mode, TaskId, TaskLocation};
 use delegator_git::LeftOut;
-use delegator_registry::{AgentPause, BlockedBy, Idempotency, NewTask, Registry, Task};
+use delegator_registry::{AgentPause, BlockedBy, Claim, Idempotency, NewTask, Registry, Task};
 use delegator_supervisor::agent::{Agent, VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
 
@@ -171,12 +171,14 @@ impl Engine {
         for submission in &mut attempts {
             self.check_and_resolve(submission)?;
         }
-        let (mut registry, submitted) =
+        let (mut registry, submitted, claims) =
             self.with_fresh_id(TaskLocation::Local, |id| self.store(attempts.clone(), id))?;
-        // The task exists: from here on errors are left to the next upkeep pass.
+        // The task exists: from here on errors are left to the next upkeep pass, which also starts the task.
+        let _ = match submitted.submitted.replayed {
+            true => self.promote(&mut registry),
+            false => self.start_all(&mut registry, claims),
+        };
         let _ = registry.remove_dead_submits();
-        // If this fails, the next pass starts the task.
-        let _ = self.promote(&mut registry);
         crash_point(CrashPoint::BeforeResponse);
         let has_thread = attempts.first().is_some_and(|first| first.agent.capabilities().threads);
         self.submit_outcome(&registry, submitted, has_thread)
@@ -210,12 +212,12 @@ impl Engine {
             .try_for_each(|follower| self.check_and_resolve(&mut follower.submission))
     }
 
-    /// Writes launch files and rows of the attempts and their followers.
+    /// Writes launch files and rows of the attempts and their followers. The caller must start the claimed tasks.
     fn store(
         &self,
         mut attempts: Vec<Submission>,
         first: TaskId,
-    ) -> Result<(PooledConnection, StoredSubmission), EngineError> {
+    ) -> Result<(PooledConnection, StoredSubmission, Vec<Claim>), EngineError> {
         let mut registry = self.open_registry()?;
         let group = match attempts.len() {
             1 => None,
@@ -226,13 +228,14 @@ impl Engine {
             ids.push(TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?));
         }
         let not_carried = self.isolate_attempts(&mut attempts, &ids, &registry)?;
-        let submitted = self.store_attempts(&mut registry, (&attempts, &ids), group.as_ref());
-        if !submitted.as_ref().is_ok_and(|submitted| !submitted.replayed) {
+        let stored = self.store_attempts(&mut registry, (&attempts, &ids), group.as_ref());
+        if !stored.as_ref().is_ok_and(|(submitted, _)| !submitted.replayed) {
             remove_starts(&attempts, &ids);
         }
+        let (submitted, claims) = stored?;
         let plan = attempts.first().and_then(|first| first.settings.worktree.as_ref());
         let worktree = plan.map(|plan| plan.worktree.path.clone());
-        Ok((registry, StoredSubmission { submitted: submitted?, worktree, not_carried }))
+        Ok((registry, StoredSubmission { submitted, worktree, not_carried }, claims))
     }
 
     fn store_attempts(
@@ -240,7 +243,7 @@ impl Engine {
         registry: &mut Registry,
         (attempts, ids): (&[Submission], &[TaskId]),
         group: Option<&GroupId>,
-    ) -> Result<delegator_registry::Submission, EngineError> {
+    ) -> Result<(delegator_registry::Submission, Vec<Claim>), EngineError> {
         let mut tasks = Vec::new();
         for ((submission, id), attempt) in attempts.iter().zip(ids).zip(1..) {
             let member = group.map(|group| GroupMember { group: group.clone(), attempt });
@@ -256,7 +259,7 @@ impl Engine {
         &self,
         registry: &mut Registry,
         chain: &[ChainTask<'_>],
-    ) -> Result<delegator_registry::Submission, EngineError> {
+    ) -> Result<(delegator_registry::Submission, Vec<Claim>), EngineError> {
         let mut stored = Vec::new();
         for task in chain {
             let launch = self.launch_of(task)?;
@@ -264,7 +267,7 @@ impl Engine {
             let notify = self.task_notify()?;
             stored.push((NewTask { notify, ..task.new_task(&launch)? }, launch.to_bytes()?));
         }
-        Ok(registry.submit_chain(&stored, self.now_ms())?)
+        self.with_promotion(|promotion| Ok(registry.submit_and_claim(&stored, promotion, self.now_ms())?))
     }
 
     /// The current state of the task, its position in the queue, what blocks it, and the estimates.

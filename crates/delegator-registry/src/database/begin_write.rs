@@ -24,7 +24,7 @@ pub(crate) fn begin_write(db: &Connection) -> rusqlite::Result<Transaction<'_>> 
 
 /// Differs from the value before if another connection has committed in between.
 pub(crate) fn data_version(db: &Connection) -> rusqlite::Result<i64> {
-    db.pragma_query_value(None, "data_version", |row| row.get(0))
+    db.prepare_cached("PRAGMA data_version")?.query_row((), |row| row.get(0))
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

@@ -86,7 +86,7 @@ pub(crate) fn meta<T: FromSql>(db: &Connection, key: &str) -> rusqlite::Result<O
 
 pub(crate) fn set_meta(db: &Connection, key: &str, value: impl ToSql) -> rusqlite::Result<()> {
     let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    db.execute(sql, (key, value)).map(drop)
+    db.prepare_cached(sql)?.execute((key, value)).map(drop)
 }
 
 /// Applies missing migrations. The caller holds the write lock of a transaction and has read `from` inside it.

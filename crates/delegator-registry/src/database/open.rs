@@ -23,6 +23,8 @@ const CHECKPOINT_PAGES: u32 = 1000;
 /// not be found on a full disk.
 const WAL_SIZE_LIMIT: u32 = 8 * 1024 * 1024;
 const SMALL_FILE_BYTES: u64 = 256 * 1024;
+/// More than the statements that a server executes again and again.
+const CACHED_STATEMENTS: usize = 64;
 
 /// Opens the registry for reading and writing, creating it if there never was one.
 pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
@@ -93,6 +95,7 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
     db.busy_handler(Some(busy_handler))?;
+    db.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     db.pragma_update(None, "cell_size_check", "ON")?;
     Ok(db)
 }

@@ -68,8 +68,7 @@ impl Registry {
             row::apply_transition(db, stored.seq, change, "supervisor began", now_ms)?;
             let sql = "UPDATE tasks SET started_at_ms = :now, boot_id = :boot_id, pid = :pid, \
                        start_time = :start_time, pid_ns = :pid_ns, containment = :containment WHERE seq = :seq";
-            db.execute(
-                sql,
+            db.prepare_cached(sql)?.execute(
                 named_params! {
                     ":now": now_ms,
                     ":boot_id": supervisor.boot_id,
@@ -113,7 +112,8 @@ impl Registry {
             }
             let change = (State::Starting, State::Queued);
             row::apply_transition(db, stored.seq, change, "supervisor never ran", now_ms)?;
-            db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [stored.seq])?;
+            db.prepare_cached("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1")?
+                .execute([stored.seq])?;
             Ok((GiveBackOutcome::Queued { starts: stored.starts }, Vec::new()))
         })?;
         crash_point(CrashPoint::AttemptGivenBack);
@@ -234,26 +234,23 @@ pub(crate) fn record_end(
                exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
                limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, turns = :turns, cost_microdollars = :cost, summary = :summary, \
                kill_incomplete = :kill_incomplete, awaits = NULL WHERE seq = :seq";
-    db.execute(
-        sql,
-        named_params! {
-            ":now": now_ms,
-            ":order": order,
-            ":code": code,
-            ":signal": signal,
-            ":kind": failure.map(|(kind, ..)| kind),
-            ":message": failure.map(|(_, message, _)| message),
-            ":retry_at": failure.and_then(|(.., retry_at_ms)| retry_at_ms),
-            ":limit": limit,
-            ":reason": reason,
-            ":ran_ms": finish.ran_ms,
-            ":turns": finish.turns,
-            ":cost": finish.cost_microdollars,
-            ":summary": finish.summary,
-            ":kill_incomplete": survivors,
-            ":seq": stored.seq,
-        },
-    )?;
+    db.prepare_cached(sql)?.execute(named_params! {
+        ":now": now_ms,
+        ":order": order,
+        ":code": code,
+        ":signal": signal,
+        ":kind": failure.map(|(kind, ..)| kind),
+        ":message": failure.map(|(_, message, _)| message),
+        ":retry_at": failure.and_then(|(.., retry_at_ms)| retry_at_ms),
+        ":limit": limit,
+        ":reason": reason,
+        ":ran_ms": finish.ran_ms,
+        ":turns": finish.turns,
+        ":cost": finish.cost_microdollars,
+        ":summary": finish.summary,
+        ":kill_incomplete": survivors,
+        ":seq": stored.seq,
+    })?;
     messages::settle_all(db, stored.seq, now_ms)?;
     questions::withdraw_all(db, stored.seq, now_ms)?;
     finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))?;

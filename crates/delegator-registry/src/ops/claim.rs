@@ -92,7 +92,8 @@ impl Registry {
         if !self.can_claim(promotion, now_ms)? {
             return Ok(Vec::new());
         }
-        let claims = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
+        // A power cut that undoes the claim also ends what was started for it.
+        let claims = self.write_unsynced(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
         crash_point(CrashPoint::ClaimCommitted);
         Ok(claims)
     }
@@ -104,7 +105,7 @@ impl Registry {
 
     /// The number of tasks that occupy a slot.
     pub fn running_count(&self) -> Result<usize, RegistryError> {
-        self.read(|db| db.query_row(RUNNING_COUNT, (), |row| row.get(0)))
+        self.read(|db| db.prepare_cached(RUNNING_COUNT)?.query_row((), |row| row.get(0)))
     }
 
     /// Pauses or resumes claiming. Running tasks continue.
@@ -207,7 +208,7 @@ fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
 
 fn may_claim(db: &Connection, promotion: &Promotion<'_>, now_ms: i64) -> rusqlite::Result<bool> {
     let slots = i64::try_from(promotion.max_concurrent).unwrap_or(i64::MAX);
-    Ok(db.query_row(MAY_CLAIM, (now_ms, slots), |row| row.get(0))? && !is_paused(db)?)
+    Ok(db.prepare_cached(MAY_CLAIM)?.query_row((now_ms, slots), |row| row.get(0))? && !is_paused(db)?)
 }
 
 /// Claims inside a transaction that holds the write lock.
@@ -224,7 +225,7 @@ pub(crate) fn claim(
     let mut scan = QueueScan::of(db)?;
     let free = promotion.max_concurrent.saturating_sub(scan.ahead.len()).min(max_claims);
     let mut chosen = Vec::new();
-    let mut statement = db.prepare(WAITING)?;
+    let mut statement = db.prepare_cached(WAITING)?;
     let mut rows = statement.query_map((), waiting_from)?;
     while chosen.len() < free
         && let Some(row) = rows.next()
@@ -245,7 +246,7 @@ pub(crate) fn claim(
 fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Result<Claim> {
     row::apply_transition(db, seq, (State::Queued, State::Starting), "claimed", now_ms)?;
     let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
-    db.execute(sql, (nonce.as_str(), now_ms, seq))?;
+    db.prepare_cached(sql)?.execute((nonce.as_str(), now_ms, seq))?;
     Ok(Claim { task: row::task_at(db, seq)?, nonce })
 }
 

@@ -20,11 +20,12 @@ impl Registry {
     ) -> Result<Cas<()>, RegistryError> {
         let thread_id = self.sink.text(thread_id);
         let attempt = Attempt::working(nonce.clone());
-        let outcome = self.write(|db| match load_attempt(db, id, &attempt)? {
+        // It is synced with the end.
+        let outcome = self.write_unsynced(|db| match load_attempt(db, id, &attempt)? {
             Err(lost) => Ok(Cas::Lost(lost)),
             Ok(stored) => {
                 let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
-                db.execute(sql, (&thread_id, now_ms, stored.seq))?;
+                db.prepare_cached(sql)?.execute((&thread_id, now_ms, stored.seq))?;
                 Ok(Cas::Applied(()))
             }
         })?;
@@ -50,7 +51,7 @@ impl Registry {
                     agent_pauses::pause_after(db, stored.seq, end, now_ms)?;
                 }
                 let sql = "UPDATE tasks SET agent = ?1, sandbox = ?2, updated_at_ms = ?3 WHERE seq = ?4";
-                db.execute(sql, (agent, sandbox.name(), now_ms, stored.seq))?;
+                db.prepare_cached(sql)?.execute((agent, sandbox.name(), now_ms, stored.seq))?;
                 Ok(Cas::Applied(()))
             }
         })
@@ -61,14 +62,14 @@ impl Registry {
         // Read first: usually it is already marked, and the write lock would delay other processes.
         let unread = "SELECT EXISTS (SELECT 1 FROM tasks \
                       WHERE id = ?1 AND ended_order IS NOT NULL AND read_at_ms IS NULL)";
-        if !self.read(|db| db.query_row(unread, [id.as_str()], |row| row.get(0)))? {
+        if !self.read(|db| db.prepare_cached(unread)?.query_row([id.as_str()], |row| row.get(0)))? {
             return Ok(false);
         }
         // Not synced: the caller waits for its response, and after a power cut the task is only listed as unread.
         self.write_unsynced(|db| {
             let sql = "UPDATE tasks SET read_at_ms = ?1 \
                        WHERE id = ?2 AND ended_order IS NOT NULL AND read_at_ms IS NULL";
-            Ok(db.execute(sql, (now_ms, id.as_str()))? == 1)
+            Ok(db.prepare_cached(sql)?.execute((now_ms, id.as_str()))? == 1)
         })
     }
 }

@@ -117,7 +117,7 @@ impl Registry {
 
     /// Whether the agent of some task announced this thread, or a task that has not ended will resume it.
     pub fn knows_thread(&self, thread_id: &str) -> Result<bool, RegistryError> {
-        self.read(|db| db.query_row(KNOWS_THREAD, [thread_id], |row| row.get(0)))
+        self.read(|db| db.prepare_cached(KNOWS_THREAD)?.query_row([thread_id], |row| row.get(0)))
     }
 
     /// Threads that agents announced, in no particular order.
@@ -143,7 +143,7 @@ impl Registry {
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
         self.read(|db| match row::load_state(db, id)? {
             Some(stored) if stored.state == State::Queued && !stored.is_remote => {
-                db.query_row(POSITION, [stored.seq], |row| row.get(0)).map(Some)
+                db.prepare_cached(POSITION)?.query_row([stored.seq], |row| row.get(0)).map(Some)
             }
             _ => Ok(None),
         })
@@ -176,7 +176,7 @@ impl Registry {
 
     /// Number of tasks that ended, or were imported, before a time.
     pub fn count_ended_before(&self, before_ms: i64) -> Result<u64, RegistryError> {
-        self.read(|db| db.query_row(COUNT_ENDED_BEFORE, [before_ms], |row| row.get(0)))
+        self.read(|db| db.prepare_cached(COUNT_ENDED_BEFORE)?.query_row([before_ms], |row| row.get(0)))
     }
 
     /// Tasks that ended, or were imported, before a time and whose worktree does not exist; oldest first.

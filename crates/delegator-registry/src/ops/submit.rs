@@ -1,4 +1,5 @@
-//! Submits a task, or all tasks of a chain or a group: first the launch files, then all rows in one transaction.
+//! Submits a task, or all tasks of a chain or a group: first the launch files, then all rows in one transaction, which also
+//! claims what may start.
 //!
 //! When [`Registry::submit_chain`] returns a task, all are durable; when it fails, there is none. A repeated idempotency key
 //! returns the first task.
@@ -11,6 +12,7 @@ use delegator_domain::notification::Subject;
 use delegator_domain::task::{SandboxKind, State, TaskId, WorkTree};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::claim::{self, Claim, MAX_CLAIMS_PER_CALL, Promotion};
 use super::worktrees::{self, WorktreeUse};
 use super::{chain, group};
 use crate::error::RegistryError;
@@ -57,29 +59,60 @@ impl Registry {
         chain: &[(NewTask, Vec<u8>)],
         now_ms: i64,
     ) -> Result<Submission, RegistryError> {
+        let (submission, _) = self.store_and_claim(chain, None, now_ms)?;
+        Ok(submission)
+    }
+
+    /// Like [`Registry::submit_chain`], and claims whatever may start then, in the same transaction. The caller must start
+    /// what it gets. A repeated submission claims nothing.
+    pub fn submit_and_claim(
+        &mut self,
+        chain: &[(NewTask, Vec<u8>)],
+        promotion: &Promotion<'_>,
+        now_ms: i64,
+    ) -> Result<(Submission, Vec<Claim>), RegistryError> {
+        self.store_and_claim(chain, Some(promotion), now_ms)
+    }
+
+    fn store_and_claim(
+        &mut self,
+        chain: &[(NewTask, Vec<u8>)],
+        promotion: Option<&Promotion<'_>>,
+        now_ms: i64,
+    ) -> Result<(Submission, Vec<Claim>), RegistryError> {
         let requests: Vec<&NewTask> = chain.iter().map(|(task, _)| task).collect();
         chain::check_order(&requests)?;
         // A replay needs neither space nor a directory, so it also works on a full disk.
         if let Some(refusal) = self.read(|db| find_refusal(db, &requests))? {
-            return into_submission(refusal, requests[0]);
+            return Ok((into_submission(refusal, requests[0])?, Vec::new()));
         }
         let tasks: Vec<NewTask> = requests.iter().map(|task| self.sink.task(task)).collect();
         self.dir.check_space_for(chain.iter().map(|(_, launch)| launch.len()).sum())?;
         let launches = chain.iter().map(|(_, launch)| launch.as_slice());
         let entries = self.begin_submits(tasks.iter().zip(launches))?;
         let new: Vec<&NewTask> = tasks.iter().collect();
-        let inserted = self.write(|db| match find_refusal(db, &new)? {
-            Some(refusal) => Ok(refusal),
-            None => insert_all(db, &new, now_ms),
+        let stored = self.write(|db| {
+            if let Some(refusal) = find_refusal(db, &new)? {
+                return Ok((refusal, Vec::new()));
+            }
+            let inserted = insert_all(db, &new, now_ms)?;
+            let claims = promotion
+                .map(|promotion| claim::claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))
+                .transpose()?;
+            Ok((inserted, claims.unwrap_or_default()))
         });
         crash_point(CrashPoint::RowCommitted);
-        if !matches!(inserted, Ok(InsertOutcome::New(_)) | Err(RegistryError::Database { .. })) {
+        if !matches!(stored, Ok((InsertOutcome::New(_), _)) | Err(RegistryError::Database { .. })) {
             // The directories are not needed. After a disk error they stay: whether the rows were committed is only known
             // after a restart, and until then they are leftovers as after a crash.
             tasks.iter().for_each(|task| self.discard(&task.id));
         }
         entries.into_iter().for_each(end_submit);
-        into_submission(inserted?, requests[0])
+        let (inserted, claims) = stored?;
+        if !claims.is_empty() {
+            crash_point(CrashPoint::ClaimCommitted);
+        }
+        Ok((into_submission(inserted, requests[0])?, claims))
     }
 
     /// Creates the directories of tasks that have no rows yet. If one cannot be created, none is left.
@@ -218,7 +251,7 @@ fn submission(tasks: &[&NewTask]) -> Option<Subject> {
 
 fn first_with_key(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Task>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
-    db.query_row(sql, [key.stored_key()], row::task_from).optional()
+    db.prepare_cached(sql)?.query_row([key.stored_key()], row::task_from).optional()
 }
 
 fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
@@ -248,46 +281,44 @@ pub(crate) fn insert(
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
     let first_tree = trees.next();
     let more_trees: Vec<String> = trees.collect();
-    db.execute(
-        sql,
-        named_params! {
-            ":id": task.id.as_str(),
-            ":fallbacks": task.fallbacks,
-            ":worktree": match &task.worktree {
-                Some(WorktreeUse::New(_)) => Some(task.id.as_str()),
-                Some(WorktreeUse::Of(owner)) => Some(owner.as_str()),
-                None => None,
-            },
-            ":follows": task.follows.as_ref().map(|follows| follows.task.as_str()),
-            ":follows_on": task.follows.as_ref().map(|follows| follows.on.name()),
-            ":group": task.group.as_ref().map(|member| member.group.as_str()),
-            ":attempt": task.group.as_ref().map(|member| member.attempt),
-            ":submission": submission.map(Subject::id),
-            ":state": State::Queued.name(),
-            ":now": now_ms,
-            ":working_dir": task.working_dir,
-            ":work_tree": first_tree,
-            ":more_trees": (!more_trees.is_empty()).then(|| serde_json::Value::from(more_trees).to_string()),
-            ":parallel": task.allow_parallel_writes,
-            ":mode": task.mode.name(),
-            ":mode_enforced": is_enforced(task.sandbox),
-            ":sandbox": task.sandbox.map(SandboxKind::name),
-            ":agent": task.agent,
-            ":model": task.model,
-            ":title": task.title,
-            ":labels": labels,
-            ":input": task.input.to_string(),
-            ":resumed_thread": task.resumed_thread,
-            ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
-            ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
-            ":provider": task.environment.as_ref().map(|environment| environment.provider.name()),
-            ":notify": task.notify.as_ref().map(|notify| notify.plan.to_text()),
-            ":environment": task.environment.as_ref().map(|environment| &environment.id),
+    db.prepare_cached(sql)?.execute(named_params! {
+        ":id": task.id.as_str(),
+        ":fallbacks": task.fallbacks,
+        ":worktree": match &task.worktree {
+            Some(WorktreeUse::New(_)) => Some(task.id.as_str()),
+            Some(WorktreeUse::Of(owner)) => Some(owner.as_str()),
+            None => None,
         },
-    )?;
+        ":follows": task.follows.as_ref().map(|follows| follows.task.as_str()),
+        ":follows_on": task.follows.as_ref().map(|follows| follows.on.name()),
+        ":group": task.group.as_ref().map(|member| member.group.as_str()),
+        ":attempt": task.group.as_ref().map(|member| member.attempt),
+        ":submission": submission.map(Subject::id),
+        ":state": State::Queued.name(),
+        ":now": now_ms,
+        ":working_dir": task.working_dir,
+        ":work_tree": first_tree,
+        ":more_trees": (!more_trees.is_empty()).then(|| serde_json::Value::from(more_trees).to_string()),
+        ":parallel": task.allow_parallel_writes,
+        ":mode": task.mode.name(),
+        ":mode_enforced": is_enforced(task.sandbox),
+        ":sandbox": task.sandbox.map(SandboxKind::name),
+        ":agent": task.agent,
+        ":model": task.model,
+        ":title": task.title,
+        ":labels": labels,
+        ":input": task.input.to_string(),
+        ":resumed_thread": task.resumed_thread,
+        ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
+        ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
+        ":provider": task.environment.as_ref().map(|environment| environment.provider.name()),
+        ":notify": task.notify.as_ref().map(|notify| notify.plan.to_text()),
+        ":environment": task.environment.as_ref().map(|environment| &environment.id),
+    })?;
     let seq = db.last_insert_rowid();
     for (key, value) in &task.labels {
-        db.execute("INSERT INTO labels (key, value, task) VALUES (?1, ?2, ?3)", (key, value, seq))?;
+        db.prepare_cached("INSERT INTO labels (key, value, task) VALUES (?1, ?2, ?3)")?
+            .execute((key, value, seq))?;
     }
     if let Some(WorktreeUse::New(worktree)) = &task.worktree {
         worktrees::insert(db, (seq, &task.id), worktree)?;

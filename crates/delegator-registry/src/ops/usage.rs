@@ -90,7 +90,7 @@ impl Registry {
                  GROUP BY day ORDER BY day DESC LIMIT {MAX_GROUPS}"
             );
             Ok(UsageTable {
-                total: db.query_row(&total, values(), cost_from)?,
+                total: db.prepare_cached(&total)?.query_row(values(), cost_from)?,
                 tasks: query_all(db, &tasks, values(), task_cost_from)?,
                 labels: query_all(db, &labels, values(), group_from)?,
                 days: query_all(db, &days, values(), group_from)?,
@@ -107,14 +107,14 @@ impl Registry {
             BudgetScope::Day => self.read(|db| {
                 let sql =
                     format!("{amounts} {FROM_TASKS} WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1");
-                db.query_row(&sql, [day_start_ms], amounts_from)
+                db.prepare_cached(&sql)?.query_row([day_start_ms], amounts_from)
             }),
             BudgetScope::Label { key, value } => self.read(|db| {
                 let sql = format!(
                     "{amounts} {FROM_TASKS} JOIN labels ON labels.task = tasks.seq \
                      WHERE ended_order IS NOT NULL AND labels.key = ?1 AND labels.value = ?2"
                 );
-                db.query_row(&sql, (key, value), amounts_from)
+                db.prepare_cached(&sql)?.query_row((key, value), amounts_from)
             }),
         }
     }
@@ -182,5 +182,5 @@ pub(crate) fn insert_tokens(db: &Connection, seq: i64, tokens: &Tokens) -> rusql
     let sql = "INSERT INTO usage (task, input_tokens, cached_input_tokens, output_tokens, \
                reasoning_output_tokens) VALUES (?1, ?2, ?3, ?4, ?5)";
     let Tokens { input, cached_input, output, reasoning_output } = *tokens;
-    db.execute(sql, (seq, input, cached_input, output, reasoning_output)).map(drop)
+    db.prepare_cached(sql)?.execute((seq, input, cached_input, output, reasoning_output)).map(drop)
 }
