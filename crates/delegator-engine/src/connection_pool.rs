@@ -1,9 +1,9 @@
-//! A pool of open connections to the registry, and to the database of a fleet, for long-running processes.
+//! A pool of open connections to the registry, and to the database of a fleet.
 //!
-//! Opening a connection (settings, schema version, query plans) costs more than most queries, so a server reuses them.
+//! Opening a connection (settings, schema version, query plans) costs more than most queries, so they are reused.
 //! Before reuse, the pool checks that a connection still belongs to the current registry of its directory, which may have
-//! been removed, set aside or migrated by a newer program. Short-lived processes use a disabled pool (the default), which
-//! closes every connection after use.
+//! been removed, set aside or migrated by a newer program. The default pool is disabled: it closes every connection after
+//! use.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{Deref, DerefMut};
@@ -23,12 +23,18 @@ pub struct ConnectionPool {
     fleet: Option<Arc<Mutex<Option<FleetConnections>>>>,
     /// Redacts what connections write to the database.
     redactor: Option<Redactor>,
+    is_long_running: bool,
 }
 
 impl ConnectionPool {
+    /// A pool for a command that ends soon.
+    pub fn of_command() -> ConnectionPool {
+        ConnectionPool { idle: Some(Arc::default()), ..ConnectionPool::default() }
+    }
+
     /// A pool for a long-running process.
-    pub fn enabled() -> ConnectionPool {
-        ConnectionPool { idle: Some(Arc::default()), fleet: Some(Arc::default()), redactor: None }
+    pub fn of_service() -> ConnectionPool {
+        ConnectionPool { fleet: Some(Arc::default()), is_long_running: true, ..ConnectionPool::of_command() }
     }
 
     /// Every connection from this pool redacts with `redactor`.
@@ -101,9 +107,9 @@ pub(crate) struct PooledConnection {
 }
 
 impl PooledConnection {
-    /// Whether it returns to a pool, as in a long-running process.
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.pool.idle.is_some()
+    /// Whether this process runs for long.
+    pub(crate) fn is_long_running(&self) -> bool {
+        self.pool.is_long_running
     }
 }
 

@@ -60,7 +60,7 @@ impl Plan {
             .with_max_concurrent(max_concurrent)
             .with_retention(retention_ms, None)
             .with_notifications(Some(notifications::notifications()))
-            .with_connections(ConnectionPool::enabled());
+            .with_connections(ConnectionPool::of_service());
         let dir = StateDir::open(&engine.state_dir, &OpenOptions::default()).unwrap();
         let observer = Registry::open(&dir).unwrap();
         actions::trust_clock(&engine).unwrap();

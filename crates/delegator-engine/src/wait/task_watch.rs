@@ -53,7 +53,7 @@ enum Supervision {
 impl TaskWatch {
     pub(crate) fn new(registry: PooledConnection) -> Result<TaskWatch, EngineError> {
         let mark = registry.change_mark()?;
-        let events = registry.is_pooled().then(ChangeEvents::new).flatten();
+        let events = registry.is_long_running().then(ChangeEvents::new).flatten();
         Ok(TaskWatch { mark, registry, watched: HashMap::new(), events, since: Instant::now() })
     }
 

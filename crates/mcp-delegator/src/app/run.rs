@@ -246,7 +246,11 @@ fn execute(
         screen,
         surface: Surface::CommandLine,
         call_budget: None,
-        connections: if spec.is_service { ConnectionPool::enabled() } else { ConnectionPool::default() },
+        connections: if spec.is_service {
+            ConnectionPool::of_service()
+        } else {
+            ConnectionPool::of_command()
+        },
     };
     let last_task = match parsed.last {
         true => last_task::fill_task_input(&context, spec, &mut object, &mut problems),

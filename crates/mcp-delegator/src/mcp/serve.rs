@@ -192,6 +192,6 @@ fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
         state_dir: context.state_dir.clone(),
         printer: std::sync::Arc::clone(context.screen.printer),
         toolbox,
-        connections: ConnectionPool::enabled(),
+        connections: ConnectionPool::of_service(),
     }
 }
