@@ -13,7 +13,7 @@ use delegator_supervisor::run::{CancelRequest, Ports, RunResult, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::run_ports::{TaskPorts, create_stream, part_path};
-use super::supervisor_process::prepare;
+use super::supervisor_process::{RunParts, prepare};
 use crate::error::EngineError;
 use crate::submit::launch::{Launch, Limits, Settings};
 
@@ -82,7 +82,8 @@ fn run_turn(
     };
     turn.renew_enclosure()?;
     let group = turn.create_group(&ports.id);
-    let prepared = prepare(&ports.engine, &ports.id, &ports.dir, &turn, (group, None))?;
+    let parts = RunParts { group, typical_duration: None, redactor: turn.redactor() };
+    let prepared = prepare(&ports.engine, &ports.id, &ports.dir, &turn, parts)?;
     Ok(ports.engine.system.run_agent(prepared.spec, &TurnPorts { task: ports }))
 }
 

@@ -82,9 +82,8 @@ pub(crate) fn supervise_task(
     crash_point(CrashPoint::SocketBound);
     // Before the task works: until then the report of its predecessor is not pruned.
     let launch = read_launch(&dir, id).and_then(|launch| complete_prompt(engine, &registry, id, launch));
-    if let Ok(launch) = &launch {
-        registry.also_redact(launch.redactor());
-    }
+    let redactor = launch.as_ref().map_or_else(|_| Redactor::builder().build(), Launch::redactor);
+    registry.also_redact(redactor.clone());
     let group = launch.as_ref().ok().and_then(|launch| launch.create_group(id));
     let containment = Some(containment(group.is_some()));
     let begun = registry.begin_work(id, nonce, &own_identity, containment, engine.now_ms())?;
@@ -112,11 +111,11 @@ pub(crate) fn supervise_task(
         observed: RefCell::new(None),
     };
     // Without it only the estimated progress is missing.
-    let typical = DurationHistory::typical(&ports.registry.borrow(), id).ok().flatten();
+    let typical_duration = DurationHistory::typical(&ports.registry.borrow(), id).ok().flatten();
     crash_point(CrashPoint::LaunchRead);
     let worktree = launch.as_ref().ok().and_then(|launch| launch.settings.worktree.clone());
     let outcome = match launch {
-        Ok(launch) => run_and_record(launch, group, typical, &ports),
+        Ok(launch) => run_and_record(launch, RunParts { group, typical_duration, redactor }, &ports),
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
     };
     let mut registry = ports.into_registry();
@@ -180,12 +179,8 @@ fn own_identity() -> Result<Identity, EngineError> {
 }
 
 /// Runs the agent, or the next one if it cannot run. Writes the report; returns how the task ended.
-fn run_and_record(
-    mut launch: Launch,
-    mut group: Option<Cgroup>,
-    typical: Option<Duration>,
-    ports: &TaskPorts,
-) -> Finish {
+fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Finish {
+    let RunParts { mut group, typical_duration, redactor } = parts;
     let mut skipped = std::mem::take(&mut launch.skipped);
     if let Err(end) = prepare_worktree(&launch, ports) {
         return Finish::bare(end);
@@ -199,7 +194,8 @@ fn run_and_record(
                 continue;
             }
         }
-        let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, (group.take(), typical)) {
+        let parts = RunParts { group: group.take(), typical_duration, redactor: redactor.clone() };
+        let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, parts) {
             Ok(_) if ports.end_reason().is_some() => {
                 return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
             }
@@ -210,7 +206,7 @@ fn run_and_record(
         crash_point(CrashPoint::BaselineTaken);
         let Prepared { spec, limits, verify, .. } = prepared;
         let spec = RunSpec { own_niceness: ports.own_niceness(spec.niceness), ..spec };
-        let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
+        let workdir = spec.workdir.try_clone();
         let mut result = ports.engine.system.run_agent(spec, ports);
         if let Some(reason) = reason_to_fall_back(&result)
             && ports.cancel_requested().is_none()
@@ -321,13 +317,21 @@ pub(super) struct Prepared {
     add_dirs: Vec<PathBuf>,
 }
 
+/// What a run gets besides its launch file.
+pub(super) struct RunParts {
+    pub(super) group: Option<Cgroup>,
+    pub(super) typical_duration: Option<Duration>,
+    /// That of the launch file: it is expensive to build.
+    pub(super) redactor: Redactor,
+}
+
 /// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
 pub(super) fn prepare(
     engine: &Engine,
     id: &TaskId,
     dir: &TaskDir,
     launch: &Launch,
-    (group, typical_duration): (Option<Cgroup>, Option<Duration>),
+    RunParts { group, typical_duration, redactor }: RunParts,
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
@@ -369,7 +373,7 @@ pub(super) fn prepare(
         own_niceness: 0,
         sweep: SweepLimits::default(),
         group,
-        redactor: launch.redactor(),
+        redactor,
         fold: FoldOptions {
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before,

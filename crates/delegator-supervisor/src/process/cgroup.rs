@@ -73,8 +73,10 @@ impl Cgroup {
 
     /// Leaves the cgroup of the task whose agent started us, if we were started in one.
     pub fn leave_task_group() {
-        let location = mount().zip(std::fs::read_to_string("/proc/self/cgroup").ok());
-        let own = location.and_then(|(mount, cgroup)| own_path(&mount, &cgroup));
+        // Rarely so, and the list of mounts is expensive to read.
+        let cgroup =
+            std::fs::read_to_string("/proc/self/cgroup").ok().filter(|cgroup| cgroup.contains(PREFIX));
+        let own = cgroup.and_then(|cgroup| own_path(&mount()?, &cgroup));
         if let Some(own) = own.filter(|own| *own != without_task_groups(own)) {
             let _ = move_process(&without_task_groups(&own), "0");
         }

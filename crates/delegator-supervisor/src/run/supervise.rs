@@ -172,7 +172,8 @@ impl<'a> Run<'a> {
         // Output of the swept processes.
         self.drain();
         self.act_on_steps();
-        self.report_progress();
+        // No snapshot: the report follows.
+        self.report_prompt_and_thread();
         report
     }
 

@@ -1,12 +1,12 @@
 //! Scans a directory outside of git: names, sizes and modification times of its files.
 //!
 //! The scan is bounded in number, depth and time, because a working directory may be a home directory or a whole file
-//! system. The state before the run is stored in an unnamed temporary file, not in memory. Tool directories (such as
+//! system. A large state before the run is stored in an unnamed temporary file, not in memory. Tool directories (such as
 //! `node_modules`), links and other file systems are not entered.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use delegator_git::{ChangeKind, FileChange, TOOL_DIRECTORIES};
+use tempfile::SpooledTempFile;
+
+/// A longer list of files is stored on disk.
+const MAX_BYTES_IN_MEMORY: usize = 256 << 10;
 
 /// Limits of a scan.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +44,7 @@ fn stamp(metadata: &Metadata) -> Stamp {
 #[derive(Debug)]
 pub(super) struct Scan {
     root: PathBuf,
-    entries: File,
+    entries: SpooledTempFile,
     is_whole: bool,
     /// Top levels of git repositories below the root.
     pub(super) repositories: Vec<PathBuf>,
@@ -56,7 +60,7 @@ pub(super) struct ScanChanges {
 impl Scan {
     /// `scratch` is the directory for the temporary file.
     pub(super) fn take(root: &Path, scratch: &Path, bounds: Bounds) -> io::Result<Scan> {
-        let mut entries = BufWriter::new(tempfile::tempfile_in(scratch)?);
+        let mut entries = BufWriter::new(tempfile::spooled_tempfile_in(MAX_BYTES_IN_MEMORY, scratch));
         let mut repositories = Vec::new();
         let is_whole = walk(root, bounds, &mut |path, stamp| {
             if let Some(repository) = repository_of(path) {
@@ -75,7 +79,7 @@ impl Scan {
     /// Compares with the current files; `since` is when the scan was taken, in milliseconds since 1970.
     pub(super) fn compare(&mut self, bounds: Bounds, since: i64) -> io::Result<ScanChanges> {
         self.entries.rewind()?;
-        let mut before = read_back(&self.entries)?;
+        let mut before = read_back(&mut self.entries)?;
         let mut files = Vec::new();
         let mut counter = LineCounter::default();
         let mut record = |kind, path: &[u8]| {
@@ -153,7 +157,7 @@ fn milliseconds(stamp: Stamp) -> i64 {
     seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
 }
 
-fn read_back(found: &File) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
+fn read_back(found: &mut SpooledTempFile) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
     let mut found = BufReader::new(found);
     let mut read = BTreeMap::new();
     let mut length = [0; 4];
@@ -224,6 +228,8 @@ fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use std::time::SystemTime;
     use tempfile::TempDir;

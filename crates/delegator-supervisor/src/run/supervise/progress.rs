@@ -15,6 +15,12 @@ use crate::verdict::Cause;
 
 impl Run<'_> {
     pub(super) fn report_progress(&mut self) {
+        self.report_prompt_and_thread();
+        self.report_snapshot();
+    }
+
+    /// That the agent has its prompt, and which thread it works in; each once.
+    pub(super) fn report_prompt_and_thread(&mut self) {
         let Some(events) = &self.stdout else { return };
         if !self.prompt_reported && self.talk.has_prompt && self.dialogue.is_written() {
             self.prompt_reported = true;
@@ -31,6 +37,9 @@ impl Run<'_> {
                 self.begin_ending(Cause::WrongThread { expected, announced });
             }
         }
+    }
+
+    fn report_snapshot(&mut self) {
         let now = self.now();
         let Some(events) = &self.stdout else { return };
         // A line that we sent is new, too.

@@ -32,7 +32,12 @@ pub fn database_from(context: &Context<'_>, input: &DatabaseInput) -> Result<Dat
     let file = file.map(|file| ("database_url_file", file.display().to_string()));
     let url = input.database_url.clone().map(|url| ("database_url", url));
     let flags: Vec<_> = url.into_iter().chain(file).map(|(key, text)| (key.to_owned(), text)).collect();
-    let url = context.config.with_flags(&flags)?.database_url()?.ok_or_else(no_database)?;
+    let url = if flags.is_empty() {
+        context.config.database_url()?
+    } else {
+        context.config.with_flags(&flags)?.database_url()?
+    };
+    let url = url.ok_or_else(no_database)?;
     let open = || Ok(Database::new(&DatabaseUrl::parse(url.reveal())?));
     context.connections.fleet_database(url.reveal(), open)
 }
