@@ -129,6 +129,18 @@ fn a_published_socket_path_is_readable_and_the_socket_is_removed_with_the_task()
 }
 
 #[test]
+fn a_socket_in_the_directory_of_its_task_needs_no_published_path() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    dir.publish_socket("/run/of-an-earlier-attempt.sock".as_ref()).unwrap();
+    let socket = dir.path().join("control.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    dir.publish_socket(&socket).unwrap();
+    assert_eq!(dir.published_socket().unwrap(), Some(socket));
+    assert!(!dir.file(TaskFile::SocketPath).exists());
+}
+
+#[test]
 fn reading_starts_again_when_the_file_was_truncated_or_replaced() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);

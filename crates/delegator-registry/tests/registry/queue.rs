@@ -1,7 +1,9 @@
 //! Which queued tasks may start, and which are overtaken.
 
 use delegator_domain::task::{Mode, Obstacle, SandboxKind, TaskEnd, TaskId, WorkTree};
-use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, QueueEntry, Registry};
+use delegator_registry::{
+    Attempt, BlockedBy, Cas, Claim, Finish, Idempotency, NewTask, QueueEntry, Registry,
+};
 
 use crate::support::{World, begin, new_task, slots};
 
@@ -45,6 +47,25 @@ fn writers_that_share_an_additional_directory_wait_for_each_other() {
     assert_eq!(ids(&claims), [tasks[0].clone()]);
     assert_eq!(claims[0].task.work_trees, new[0].work_trees);
     assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()]);
+}
+
+#[test]
+fn a_submission_claims_whatever_may_start_then() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let mut submit = |task: &NewTask, max_concurrent| {
+        let (submitted, claims) =
+            registry.submit_and_claim(&[(task.clone(), Vec::new())], &slots(max_concurrent), 1).unwrap();
+        (submitted.replayed, ids(&claims))
+    };
+    let (first, second, third) = (new_task(), new_task(), new_task());
+    assert_eq!(submit(&first, 0), (false, Vec::new()), "there is no slot");
+    assert_eq!(submit(&second, 1), (false, vec![first.id.clone()]), "the older task comes first");
+    let key = Some(Idempotency::new("key".to_owned(), "hash".to_owned()));
+    let third = NewTask { idempotency: key, ..third };
+    assert_eq!(submit(&third, 3), (false, vec![second.id.clone(), third.id.clone()]));
+    let again = NewTask { id: new_task().id, ..third };
+    assert_eq!(submit(&again, 9), (true, Vec::new()), "a repeated submission starts nothing");
 }
 
 #[test]
