@@ -20,9 +20,18 @@ impl ProcessHandle {
 
     /// Its command line.
     pub(crate) fn args(&self) -> Vec<String> {
-        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        String::from_utf8_lossy(&line).split_terminator('\0').map(str::to_owned).collect()
+        args_of(self.pid)
     }
+
+    /// Whether it still has the command line of its parent, because it has not executed its own program yet.
+    pub(crate) fn is_before_exec(&self) -> bool {
+        stat(self.pid).is_some_and(|stat| args_of(stat.parent) == self.args())
+    }
+}
+
+fn args_of(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).split_terminator('\0').map(str::to_owned).collect()
 }
 
 /// Every living process whose environment has one of these entries. A zombie has no environment.

@@ -199,8 +199,12 @@ fn kill_random_supervisor(testbed: &Testbed, random: &mut fastrand::Rng, log: &m
         let task = args.get(2).filter(|_| args.get(1).is_some_and(|arg| arg == "supervise")).cloned();
         task.map(|task| (task, process))
     };
-    let mut supervisors: Vec<(String, ProcessHandle)> =
-        testbed.processes().into_iter().filter_map(task_of).collect();
+    let mut supervisors: Vec<(String, ProcessHandle)> = testbed
+        .processes()
+        .into_iter()
+        .filter(|process| !process.is_before_exec())
+        .filter_map(task_of)
+        .collect();
     if supervisors.is_empty() {
         return;
     }
