@@ -213,9 +213,16 @@ impl Engine {
         self.find_registry_with(&OpenOptions::default())
     }
 
-    /// Opens the registry for a supervisor. The process that started it has just opened the file and checked it.
+    /// Opens the registry for a supervisor. The process that started it has just opened the file and checked it. There may
+    /// be hundreds of supervisors, so each takes little memory.
     fn find_checked_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
-        self.find_registry_with(&OpenOptions { check: IntegrityCheck::Header, ..OpenOptions::default() })
+        let options = OpenOptions {
+            check: IntegrityCheck::Header,
+            cache_kib: 64,
+            cached_statements: 8,
+            ..OpenOptions::default()
+        };
+        self.find_registry_with(&options)
     }
 
     fn find_registry_with(&self, options: &OpenOptions) -> Result<Option<PooledConnection>, EngineError> {

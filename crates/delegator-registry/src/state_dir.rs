@@ -42,6 +42,8 @@ pub struct OpenOptions {
     pub check: IntegrityCheck,
     /// Memory for database pages. A supervisor needs very little.
     pub cache_kib: u32,
+    /// Parsed statements that are kept. A server executes the same ones again and again.
+    pub cached_statements: usize,
 }
 
 impl Default for OpenOptions {
@@ -51,6 +53,7 @@ impl Default for OpenOptions {
             min_free_bytes: 16 * 1024 * 1024,
             check: IntegrityCheck::IfCheap,
             cache_kib: 2048,
+            cached_statements: 64,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::busy_handler::busy_handler;
 use super::migrations::{self, APPLICATION_ID, LATEST, Versions};
 use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
 use crate::files::durable;
-use crate::state_dir::{IntegrityCheck, StateDir};
+use crate::state_dir::{IntegrityCheck, OpenOptions, StateDir};
 
 /// The write-ahead log is checkpointed after this many pages: 4 MiB.
 const CHECKPOINT_PAGES: u32 = 1000;
@@ -23,8 +23,6 @@ const CHECKPOINT_PAGES: u32 = 1000;
 /// not be found on a full disk.
 const WAL_SIZE_LIMIT: u32 = 8 * 1024 * 1024;
 const SMALL_FILE_BYTES: u64 = 256 * 1024;
-/// More than the statements that a server executes again and again.
-const CACHED_STATEMENTS: usize = 64;
 
 /// Opens the registry for reading and writing, creating it if there never was one.
 pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
@@ -56,7 +54,7 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), Re
         }
     };
     check_versions(&file, &versions)?;
-    configure(&db, dir.options().cache_kib).map_err(|error| map_sqlite_error(&file, error))?;
+    configure(&db, dir.options()).map_err(|error| map_sqlite_error(&file, error))?;
     migrate_if_needed(&file, &mut db, &versions)?;
     match dir.options().check {
         IntegrityCheck::Full => quick_check(&file, &db)?,
@@ -95,12 +93,12 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
     db.busy_handler(Some(busy_handler))?;
-    db.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     db.pragma_update(None, "cell_size_check", "ON")?;
     Ok(db)
 }
 
-fn configure(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
+fn configure(db: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
+    db.set_prepared_statement_cache_capacity(options.cached_statements);
     // `query_map` reads to the end: SQLite reports a disk error only after the row.
     let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
     change.query_map((), |_| Ok(()))?.collect::<rusqlite::Result<()>>()?;
@@ -109,7 +107,7 @@ fn configure(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     db.pragma_update(None, "trusted_schema", "OFF")?;
     // Sorting must not create temporary files, nor need disk space.
     db.pragma_update(None, "temp_store", "MEMORY")?;
-    db.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
+    db.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
     db.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
     db.pragma_update_and_check(None, "journal_size_limit", WAL_SIZE_LIMIT, |_| Ok(()))
 }
@@ -206,7 +204,7 @@ pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
     let fail = |error| map_sqlite_error(&new, error);
     durable::write_new(&new, b"").map_err(RegistryError::file(&new, "create"))?;
     let mut db = connect(&new).map_err(fail)?;
-    configure(&db, dir.options().cache_kib).map_err(fail)?;
+    configure(&db, dir.options()).map_err(fail)?;
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     migrations::migrate(&transaction, 0).map_err(fail)?;
     transaction.commit().map_err(fail)?;

@@ -6,7 +6,8 @@
 //!
 //! Where the kernel groups processes by session (autogroup), the group's niceness decides between sessions and the
 //! process's own only within one. Supervisor and agent share a session, so the group has the niceness only while the agent
-//! runs, from its first second on. Errors are ignored: they never fail a run.
+//! runs, from its first second on; or from the start to the end, if the supervisor is nice, too. Errors are ignored: they
+//! never fail a run.
 
 use std::fs;
 use std::io;
@@ -47,12 +48,18 @@ pub(crate) fn raise_niceness(niceness: u8) {
 #[derive(Debug)]
 pub(crate) struct AutogroupNiceness {
     niceness: u8,
+    /// Whether the supervisor is nice, too.
+    is_lasting: bool,
     is_set: bool,
 }
 
 impl AutogroupNiceness {
-    pub(crate) fn new(niceness: u8) -> AutogroupNiceness {
-        AutogroupNiceness { niceness, is_set: false }
+    pub(crate) fn new(niceness: u8, is_lasting: bool) -> AutogroupNiceness {
+        let mut autogroup = AutogroupNiceness { niceness, is_lasting, is_set: false };
+        if is_lasting {
+            autogroup.set();
+        }
+        autogroup
     }
 
     /// Sets it if this process leads its session. The kernel limits changes to a few per second for all sessions of a user,
@@ -69,9 +76,10 @@ impl AutogroupNiceness {
         self.is_set = !is_rate_limited(&write_autogroup(self.niceness));
     }
 
-    /// Normal priority for what follows. If that fails, it only takes longer.
-    pub(crate) fn reset(&mut self) {
-        if self.is_set {
+    /// The agent has ended: normal priority for what follows, unless the supervisor is nice. If this fails, it only takes
+    /// longer.
+    pub(crate) fn end_agent(&mut self) {
+        if self.is_set && !self.is_lasting {
             let _ = write_autogroup(0);
         }
     }

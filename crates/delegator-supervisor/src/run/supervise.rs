@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
             self.cause.get_or_insert(Cause::Internal { message: error.to_string() });
         }
         crash_point(CrashPoint::AgentReaped);
-        self.autogroup_niceness.reset();
+        self.autogroup_niceness.end_agent();
         self.ended_at = Some(self.now());
         if self.exit.is_some() && !self.is_forced {
             // The agent exited before our first step reached it: its own end counts.

@@ -321,6 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_is_stored_on_disk_is_compared() {
+        let world = World::new();
+        let (folder, end) = ("f".repeat(200), "e".repeat(200));
+        let file = |number: usize| format!("{folder}/{number}-{end}");
+        let files = MAX_BYTES_IN_MEMORY / file(0).len() + 1;
+        (0..files).for_each(|number| world.write(&file(number), "1", 1_000));
+        let mut scan = world.take(Bounds::default());
+        assert!(scan.entries.is_rolled());
+        world.write(&file(7), "22", 1_000);
+        let scanned = scan.compare(Bounds::default(), LONG_AGO).unwrap();
+        assert_eq!(describe(&scanned), [format!("M {}", file(7))]);
+    }
+
+    #[test]
     fn a_bounded_scan_reports_no_false_changes() {
         let world = World::new();
         for n in 0..6 {

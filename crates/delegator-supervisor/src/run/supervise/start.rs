@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
             is_drained: false,
             last_tick: Duration::ZERO,
             last_upkeep: Duration::ZERO,
-            autogroup_niceness: AutogroupNiceness::new(spec.niceness),
+            autogroup_niceness: AutogroupNiceness::new(spec.niceness, spec.own_niceness > 0),
             last_count: Duration::ZERO,
             usage: TreeUsage { processes: 1, ticks: 0 },
             machine_tasks_at_count: machine_tasks(),
