@@ -181,10 +181,12 @@ fn follow_file(
             continue;
         }
         let turn_ended = state.ended || (idle_polls > 0 && state.unterminated_line_ends_turn());
-        if writer_ended || (turn_ended && !is_task) {
+        let path_state = path_state(target.file, path).map_err(failed)?;
+        // The events of another attempt are in another file, which must be read before the end.
+        if (writer_ended && path_state != PathState::Replaced) || (turn_ended && !is_task) {
             return Ok(false);
         }
-        match path_state(target.file, path).map_err(failed)? {
+        match path_state {
             PathState::Removed if is_task => {
                 idle_polls += 1;
                 if watch.wait(deadline).map_err(failed)? == GrowthWait::TimedOut {
