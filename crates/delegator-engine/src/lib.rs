@@ -41,7 +41,7 @@ mod worker;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use delegator_registry::{IntegrityCheck, OpenOptions, Registry, RegistryError, StateDir};
+use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 
 use connection_pool::PooledConnection;
 use real_system::RealSystem;
@@ -213,16 +213,9 @@ impl Engine {
         self.find_registry_with(&OpenOptions::default())
     }
 
-    /// Opens the registry for a supervisor. The process that started it has just opened the file and checked it. There may
-    /// be hundreds of supervisors, so each takes little memory.
+    /// Opens the registry for a supervisor.
     fn find_checked_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
-        let options = OpenOptions {
-            check: IntegrityCheck::Header,
-            cache_kib: 64,
-            cached_statements: 8,
-            ..OpenOptions::default()
-        };
-        self.find_registry_with(&options)
+        self.find_registry_with(&OpenOptions::of_supervisor())
     }
 
     fn find_registry_with(&self, options: &OpenOptions) -> Result<Option<PooledConnection>, EngineError> {

@@ -208,14 +208,9 @@ fn measure_pruning(world: &World) {
     print_row("  submits meanwhile", times);
 }
 
-/// Memory of a supervisor's connection: opened with a small cache.
+/// Memory of a supervisor's connection.
 fn measure_memory(world: &World) {
-    let options = OpenOptions {
-        cache_kib: 64,
-        check: delegator_registry::IntegrityCheck::Header,
-        ..OpenOptions::default()
-    };
-    let dir = StateDir::open(&world.path(), &options).unwrap();
+    let dir = StateDir::open(&world.path(), &OpenOptions::of_supervisor()).unwrap();
     let before = anonymous_kib();
     let registries: Vec<_> = (0..20)
         .map(|_| {

@@ -40,10 +40,23 @@ pub struct OpenOptions {
     /// Disk space that must be free, besides the reserve, to accept a task.
     pub min_free_bytes: u64,
     pub check: IntegrityCheck,
-    /// Memory for database pages. A supervisor needs very little.
+    /// Memory for database pages.
     pub cache_kib: u32,
     /// Parsed statements that are kept. A server executes the same ones again and again.
     pub cached_statements: usize,
+}
+
+impl OpenOptions {
+    /// For a supervisor. The process that started it has just opened the file and checked it. There may be hundreds of
+    /// supervisors, so each takes little memory.
+    pub fn of_supervisor() -> OpenOptions {
+        OpenOptions {
+            check: IntegrityCheck::Header,
+            cache_kib: 64,
+            cached_statements: 8,
+            ..OpenOptions::default()
+        }
+    }
 }
 
 impl Default for OpenOptions {

@@ -32,12 +32,12 @@ echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'
 echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"done"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
 
-/// A phase lies between two marks: crash points, the start of the supervisor process, and what the client observes.
+/// A phase lies between two marks: crash points, the start of the launcher, and what the client observes.
 const PHASES: [(&str, &str, &str); 15] = [
     ("submit", "client: called", "submit: entry removed"),
     ("start the launcher", "submit: entry removed", "claim: supervisor spawned"),
-    ("start the supervisor", "claim: supervisor spawned", "process: started"),
-    ("open the registry", "process: started", "start: lock adopted"),
+    ("execute the launcher", "claim: supervisor spawned", "process: started"),
+    ("fork the supervisor, open the registry", "process: started", "start: lock adopted"),
     ("begin", "start: lock adopted", "start: launch read"),
     ("examine files before", "start: launch read", "start: baseline taken"),
     ("start the agent", "start: baseline taken", "start: agent spawned"),
@@ -214,8 +214,7 @@ fn create_repository(directory: &Path) {
     }
 }
 
-/// The first time of each mark. Launcher and supervisor both log their start; that of the supervisor, which comes last,
-/// counts.
+/// The first time of each mark.
 fn first_marks(log: &Path) -> HashMap<String, i128> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let mut marks = HashMap::new();
@@ -223,11 +222,7 @@ fn first_marks(log: &Path) -> HashMap<String, i128> {
         let mut fields = line.splitn(3, ' ');
         let time: i128 = fields.next().unwrap().parse().unwrap();
         let name = fields.nth(1).unwrap().to_owned();
-        let is_begun = marks.contains_key("start: lock adopted");
-        match name.as_str() {
-            "process: started" if !is_begun => drop(marks.insert(name, time)),
-            _ => drop(marks.entry(name).or_insert(time)),
-        }
+        marks.entry(name).or_insert(time);
     }
     marks
 }

@@ -20,7 +20,7 @@ impl Registry {
     ) -> Result<Cas<()>, RegistryError> {
         let thread_id = self.sink.text(thread_id);
         let attempt = Attempt::working(nonce.clone());
-        // It is synced with the end.
+        // Not synced by itself: the end of the task syncs it.
         let outcome = self.write_unsynced(|db| match load_attempt(db, id, &attempt)? {
             Err(lost) => Ok(Cas::Lost(lost)),
             Ok(stored) => {

@@ -73,7 +73,7 @@ impl Cgroup {
 
     /// Leaves the cgroup of the task whose agent started us, if we were started in one.
     pub fn leave_task_group() {
-        // Rarely so, and the list of mounts is expensive to read.
+        // Most supervisors are not started by an agent, and the list of mounts is expensive to read.
         let cgroup =
             std::fs::read_to_string("/proc/self/cgroup").ok().filter(|cgroup| cgroup.contains(PREFIX));
         let own = cgroup.and_then(|cgroup| own_path(&mount()?, &cgroup));

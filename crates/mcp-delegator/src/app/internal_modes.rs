@@ -1,5 +1,5 @@
-//! Internal modes of the program: task supervisor, registry pruning, delivery of notifications, the
-//! enclosure of an agent and the scripted agent of the demo.
+//! Internal modes of the program: task supervisor, registry pruning, delivery of notifications, the enclosure of an agent
+//! and the scripted agent of the demo.
 //!
 //! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
 //! no schemas and no configuration and starts no signal thread.
@@ -52,6 +52,7 @@ fn supervise(process: &Process) -> Option<ExitCode> {
     let engine = Engine::new(state_dir, own_program())
         .with_max_concurrent(max_concurrent)
         .with_retention(milliseconds("MCP_DELEGATOR_KEEP_MS"), milliseconds("MCP_DELEGATOR_KEEP_POINTS_MS"));
+    // The arguments are read before: a process that was forked must not continue as a command.
     if let Forked::Launcher(code) = delegator_engine::fork_supervisor() {
         return Some(code);
     }

@@ -26,7 +26,7 @@ pub struct Context<'a> {
     /// Default time limit of a call that waits for a task. Set for MCP clients, which give up after about a minute; `None`
     /// on the command line.
     pub call_budget: Option<Duration>,
-    /// Database connections that a server reuses between calls.
+    /// Database connections that are reused: by a command, and by a server between calls.
     pub connections: ConnectionPool,
 }
 

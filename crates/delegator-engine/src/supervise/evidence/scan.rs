@@ -228,9 +228,8 @@ fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> 
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
     use super::*;
+    use std::fs::File;
     use std::time::SystemTime;
     use tempfile::TempDir;
 
