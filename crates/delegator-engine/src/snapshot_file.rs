@@ -3,6 +3,11 @@
 //! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot be written is
 //! skipped, and one that cannot be decoded counts as missing.
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
 use delegator_registry::{RegistryError, TaskDir, TaskFile};
 use delegator_supervisor::run::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -27,22 +32,91 @@ pub(crate) fn read_snapshot(dir: &TaskDir) -> Result<Option<Snapshot>, RegistryE
     Ok(file.map(|SnapshotFile { snapshot, .. }| snapshot))
 }
 
+/// A cache of more snapshots than this is emptied.
+const MAX_CACHED: usize = 1000;
+
+static LAST_READ: Mutex<Option<HashMap<PathBuf, (FileVersion, Snapshot)>>> = Mutex::new(None);
+
+/// Differs after the file was replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileVersion {
+    inode: u64,
+    modified: (i64, i64),
+    length: u64,
+}
+
+impl FileVersion {
+    fn of(file: &Path) -> Option<FileVersion> {
+        let found = std::fs::metadata(file).ok()?;
+        Some(FileVersion {
+            inode: found.ino(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            length: found.len(),
+        })
+    }
+}
+
+/// Like [`read_snapshot`], but reads a file only if it was replaced since the last call in this process. For calls that list
+/// many tasks, and come many times a second.
+pub(crate) fn read_snapshot_if_new(dir: &TaskDir) -> Option<Snapshot> {
+    let file = dir.file(TaskFile::Snapshot);
+    // Before the file is read: one that is replaced in between is read again by the next call.
+    let version = FileVersion::of(&file)?;
+    let mut cache = LAST_READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = cache.get_or_insert_default();
+    if let Some((known, snapshot)) = cache.get(&file)
+        && *known == version
+    {
+        return Some(snapshot.clone());
+    }
+    let snapshot = read_snapshot(dir).ok().flatten()?;
+    if cache.len() >= MAX_CACHED {
+        cache.clear();
+    }
+    cache.insert(file, (version, snapshot.clone()));
+    Some(snapshot)
+}
+
 #[cfg(test)]
 mod tests {
+    use delegator_domain::task::{TaskId, TaskLocation};
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn snapshot(events: u64) -> Value {
+        json!({
+            "turn": "running", "plan": [], "events": events, "stdout_bytes": 2, "stderr_bytes": 3, "elapsed_ms": 4,
+            "hard_limit_sec": 1200, "quiet_ms": 5, "processes": 6, "commands": 7, "files": 8,
+            "percent": {"value": 50, "source": "history"},
+        })
+    }
 
     #[test]
     fn only_snapshots_of_the_known_version_are_read() {
-        let snapshot = serde_json::json!({
-            "turn": "running", "plan": [], "events": 1, "stdout_bytes": 2, "stderr_bytes": 3, "elapsed_ms": 4,
-            "hard_limit_sec": 1200, "quiet_ms": 5, "processes": 6, "commands": 7, "files": 8,
-            "percent": {"value": 50, "source": "history"},
-        });
         for (version, percent) in [(1, Some(50)), (2, None)] {
-            let text = serde_json::json!({"version": version, "snapshot": snapshot}).to_string();
+            let text = json!({"version": version, "snapshot": snapshot(1)}).to_string();
             let stored = serde_json::from_str::<SnapshotFile<Snapshot>>(&text).ok();
             let stored = stored.and_then(|stored| stored.snapshot.percent);
             assert_eq!(stored.map(|percent| percent.value), percent);
         }
+    }
+
+    #[test]
+    fn a_replaced_snapshot_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = crate::Engine::new(folder.path().join("state"), "/bin/true");
+        let registry = engine.open_registry().unwrap();
+        let dir = registry.dir().task(&TaskId::from_random(TaskLocation::Local, [1; 16]));
+        assert!(read_snapshot_if_new(&dir).is_none());
+        std::fs::create_dir_all(dir.path()).unwrap();
+        for events in [1, 2, 2, 3] {
+            write_snapshot(&dir, &serde_json::from_value(snapshot(events)).unwrap());
+            for _ in 0..2 {
+                assert_eq!(read_snapshot_if_new(&dir).unwrap().events, events);
+            }
+        }
+        std::fs::write(dir.file(TaskFile::Snapshot), "{").unwrap();
+        assert!(read_snapshot_if_new(&dir).is_none());
     }
 }

@@ -126,12 +126,27 @@ impl Registry {
         }
     }
 
-    /// Runs several reads on one snapshot of the database.
+    /// All reads of this connection in `act` see one snapshot of the database. While others write, that is also much
+    /// faster than a snapshot for each of them: after a change, a new snapshot has to read its pages again.
+    pub fn with_snapshot<T, E: From<RegistryError>>(
+        &self,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self.db.unchecked_transaction().map_err(|error| self.map_error(error))?;
+        let value = act()?;
+        transaction.finish().map_err(|error| self.map_error(error))?;
+        Ok(value)
+    }
+
+    /// Runs several reads on one snapshot of the database; on the present one within [`Registry::with_snapshot`].
     pub(crate) fn read<T>(
         &self,
         operation: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
         let run = || {
+            if !self.db.is_autocommit() {
+                return operation(&self.db);
+            }
             let transaction = self.db.unchecked_transaction()?;
             let value = operation(&transaction)?;
             transaction.finish().map(|()| value)

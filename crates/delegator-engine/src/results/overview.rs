@@ -14,7 +14,7 @@ use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::remote::refresh::ProviderProblem;
-use crate::snapshot_file::read_snapshot;
+use crate::snapshot_file::read_snapshot_if_new;
 use crate::submit::estimate::DurationHistory;
 
 /// Selects the tasks of an overview.
@@ -97,7 +97,7 @@ pub struct RunningTask {
 impl RunningTask {
     fn of(registry: &Registry, task: TaskSummary) -> RunningTask {
         // One file that cannot be read must not hide the other tasks.
-        let snapshot = read_snapshot(&registry.dir().task(&task.id)).ok().flatten();
+        let snapshot = read_snapshot_if_new(&registry.dir().task(&task.id));
         RunningTask { task, snapshot }
     }
 }
@@ -114,43 +114,53 @@ impl Engine {
         self.rescue_unless_recent(&mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
         let provider_problems = self.refresh_remote(&mut registry, &remote)?;
+        registry.with_snapshot(|| self.recorded_overview(&registry, request, provider_problems)).map(Some)
+    }
+
+    /// The overview as the registry has it now.
+    fn recorded_overview(
+        &self,
+        registry: &Registry,
+        request: &OverviewRequest,
+        provider_problems: Vec<ProviderProblem>,
+    ) -> Result<Overview, EngineError> {
         let (running, queued, ended) = match request.only.is_empty() {
-            false => named_tasks(all_of(&registry, &request.only)?),
+            false => named_tasks(all_of(registry, &request.only)?),
             true => {
                 let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
                 let ended =
                     registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
-                let page = |states, after| oldest(&registry, request, states, after);
+                let page = |states, after| oldest(registry, request, states, after);
                 let running = page(&[State::Starting, State::Working], request.running_after)?;
                 (running, page(&[State::Queued], request.queued_after)?, ended)
             }
         };
         let queue_paused = registry.queue_paused()?;
-        let messages = listed_messages(&registry, request, &running.tasks)?;
-        Ok(Some(Overview {
+        let messages = listed_messages(registry, request, &running.tasks)?;
+        Ok(Overview {
             running: OldestPage {
-                tasks: running.tasks.into_iter().map(|task| RunningTask::of(&registry, task)).collect(),
+                tasks: running.tasks.into_iter().map(|task| RunningTask::of(registry, task)).collect(),
                 total: running.total,
                 remaining: running.remaining,
             },
             queued: OldestPage {
-                tasks: self.with_queue_positions(&registry, queue_paused, queued.tasks)?,
+                tasks: self.with_queue_positions(registry, queue_paused, queued.tasks)?,
                 total: queued.total,
                 remaining: queued.remaining,
             },
             ended,
             unread: registry.unread(&request.under, request.filter.location, MAX_UNREAD_LISTED)?,
-            cloud: cloud_counts(&registry, request)?,
+            cloud: cloud_counts(registry, request)?,
             queue_paused,
             agent_pauses: registry.agent_pauses(self.now_ms())?,
             questions: match request.only.is_empty() {
-                false => open_questions(&registry, &request.only)?,
+                false => open_questions(registry, &request.only)?,
                 true => registry.all_open_questions()?,
             },
             messages,
             provider_problems,
-            long_log: LongLog::of(&registry),
-        }))
+            long_log: LongLog::of(registry),
+        })
     }
 
     /// The unfinished tasks of providers that an overview may list.

@@ -1,7 +1,7 @@
 //! Finding and listing tasks.
 
 use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
-use delegator_registry::{Cas, Cursor, Filter, NewTask, Registry};
+use delegator_registry::{Cas, Cursor, Filter, NewTask, Registry, RegistryError};
 
 use crate::support::{World, begin, ended, finish, new_task, slots, submit, working};
 
@@ -222,4 +222,21 @@ fn active_tasks_are_listed_with_their_supervisor() {
     assert_eq!((active[1].state, active[1].started_at_ms), (State::Working, Some(1_002)));
     assert_eq!(active[1].supervisor, Some(crate::support::identity(7)));
     assert_eq!(registry.queue(9).unwrap().len(), 1);
+}
+
+#[test]
+fn reads_with_a_snapshot_see_no_change_by_others() {
+    let world = World::new();
+    let (reader, mut writer) = (world.registry(), world.registry());
+    let id = submit(&mut writer).id;
+    let states = reader.with_snapshot(|| {
+        let before = reader.get(&id)?.unwrap().state;
+        writer.claim_all(&slots(1), 5)?;
+        Ok::<_, RegistryError>((before, reader.get(&id)?.unwrap().state))
+    });
+    assert_eq!(states.unwrap(), (State::Queued, State::Queued));
+    assert_eq!(reader.get(&id).unwrap().unwrap().state, State::Starting);
+    let failed = reader.with_snapshot(|| Err::<(), _>(RegistryError::IdInUse { id: id.clone() }));
+    assert!(matches!(failed, Err(RegistryError::IdInUse { .. })), "{failed:?}");
+    assert_eq!(reader.queue_position(&id).unwrap(), None, "it can read after an error");
 }
