@@ -20,8 +20,9 @@ use super::sentinel::SentinelFilter;
 use super::stream_store::StreamStore;
 use crate::verdict::StderrDigest;
 
-/// A read that fills the buffer doubles it, up to this size.
-const MAX_READ_BUFFER: usize = 64 << 10;
+/// A read that fills the buffer doubles it, up to this size. Larger reads are hardly faster, and the redaction needs buffers of the
+/// same size.
+const MAX_READ_BUFFER: usize = 32 << 10;
 const INITIAL_READ_BUFFER: usize = 8 << 10;
 /// A larger buffer is shrunk to this size after use.
 const MAX_RETAINED_BUFFER: usize = 128 << 10;
