@@ -81,7 +81,6 @@ fn run_one(script: &str) {
             pinned: Vec::new(),
             umask: 0o022,
             limits: Limits::default(),
-            typical_duration: None,
             max_stream_bytes: 64 << 20,
             max_processes: 4096,
             sweep_exempt: Vec::new(),

@@ -5,6 +5,7 @@
 //! one, so each anchor includes the candidates of its prefixes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
@@ -29,7 +30,11 @@ pub(super) struct Candidates {
 }
 
 pub(super) struct Index {
-    finder: AhoCorasick,
+    /// In lower case, sorted.
+    anchors: Vec<Vec<u8>>,
+    /// Built from the anchors by its first use, because that takes longer than everything else here.
+    finder: OnceLock<AhoCorasick>,
+    /// Those of each anchor.
     candidates: Vec<Candidates>,
     needles: Vec<Needle>,
     /// Anchors in their original case, sorted, to recognise the start of one at the end of the buffer.
@@ -61,7 +66,17 @@ impl Index {
         let longest_anchor = exact.iter().map(Vec::len).max().unwrap_or_default();
         let candidates = groups.keys().map(|anchor| with_prefixes(anchor, &groups)).collect();
         let exact = exact.into_iter().collect();
-        Self { finder: finder(groups.keys()), candidates, needles, exact, first_bytes, longest_anchor }
+        let anchors = groups.into_keys().collect();
+        Self { anchors, finder: OnceLock::new(), candidates, needles, exact, first_bytes, longest_anchor }
+    }
+
+    /// Whether it masks exactly these values.
+    pub(super) fn has_needles(&self, needles: &BTreeSet<String>) -> bool {
+        needles.iter().eq(self.needles.iter().map(|needle| &needle.text))
+    }
+
+    pub(super) fn finder(&self) -> &AhoCorasick {
+        self.finder.get_or_init(|| build_finder(&self.anchors))
     }
 
     pub(super) fn needles(&self) -> &[Needle] {
@@ -75,7 +90,7 @@ impl Index {
 
     /// The first candidate position from `from` on, and what to try there.
     pub(super) fn next_candidate(&self, bytes: &[u8], from: usize) -> Option<(usize, &Candidates)> {
-        let found = self.finder.find(Input::new(bytes).range(from..))?;
+        let found = self.finder().find(Input::new(bytes).range(from..))?;
         Some((found.start(), &self.candidates[found.pattern().as_usize()]))
     }
 
@@ -106,7 +121,7 @@ fn with_prefixes(anchor: &[u8], groups: &BTreeMap<Vec<u8>, Candidates>) -> Candi
     all
 }
 
-fn finder<'a>(anchors: impl ExactSizeIterator<Item = &'a Vec<u8>>) -> AhoCorasick {
+fn build_finder(anchors: &[Vec<u8>]) -> AhoCorasick {
     let kind = (anchors.len() <= MAX_DFA_ANCHORS).then_some(AhoCorasickKind::DFA);
     AhoCorasick::builder()
         .ascii_case_insensitive(true)

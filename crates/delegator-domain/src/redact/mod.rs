@@ -28,7 +28,7 @@ mod url_and_header;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use index::Index;
 pub use names::{is_listed, is_secret_name};
@@ -73,6 +73,11 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     pub fn builder() -> RedactorBuilder {
         RedactorBuilder::default()
+    }
+
+    /// Builds the table that the first use would build otherwise.
+    pub fn prepare(&self) {
+        self.index.finder();
     }
 
     /// A stream for a text that arrives in chunks.
@@ -172,6 +177,17 @@ impl RedactorBuilder {
         for (value, rule) in &self.secrets {
             secret_values::needles(value, *rule, &mut needles);
         }
-        Redactor { index: Arc::new(Index::new(needles)) }
+        Redactor { index: shared_index(needles) }
+    }
+}
+
+/// The index of the last redactor if it masks the same values: a server builds a redactor for each task, almost always from
+/// the same environment.
+fn shared_index(needles: BTreeSet<String>) -> Arc<Index> {
+    static LAST: Mutex<Option<Arc<Index>>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some(index) if index.has_needles(&needles) => Arc::clone(index),
+        _ => Arc::clone(last.insert(Arc::new(Index::new(needles)))),
     }
 }

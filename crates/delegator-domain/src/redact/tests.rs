@@ -282,3 +282,17 @@ fn a_named_variable_is_masked_whatever_its_value_looks_like() {
     let encoded = "MTIzZTQ1NjctZTg5Yi0xMmQzLWE0NTYtNDI2NjE0MTc0MDAw";
     assert_eq!(redact(&base64, encoded), "[REDACTED:env]");
 }
+
+#[test]
+fn redactors_share_their_tables_only_if_their_values_are_the_same() {
+    let with = |value: &str| Redactor::builder().named_secret(value).build();
+    let (first, same, other) = (with("hunter2"), with("hunter2"), with("hunter3"));
+    for (redactor, expected) in [
+        (&first, "[REDACTED:env] hunter3"),
+        (&same, "[REDACTED:env] hunter3"),
+        (&other, "hunter2 [REDACTED:env]"),
+    ] {
+        redactor.prepare();
+        assert_eq!(redact(redactor, "hunter2 hunter3"), expected);
+    }
+}

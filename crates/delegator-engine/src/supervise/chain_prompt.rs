@@ -34,7 +34,7 @@ pub(super) fn complete_prompt(
 ) -> Result<Launch, EngineError> {
     let parse = |id: Option<&str>| id.and_then(|id| id.parse::<TaskId>().ok());
     let (reviewed, earlier) = (parse(launch.reviews.as_deref()), parse(launch.report_of.as_deref()));
-    let predecessor = registry.get(id)?.and_then(|task| task.follows).map(|follows| follows.task);
+    let predecessor = registry.predecessor(id)?;
     let mut others: Vec<&TaskId> = [&predecessor, &earlier, &reviewed].into_iter().flatten().collect();
     others.dedup();
     for other in others {

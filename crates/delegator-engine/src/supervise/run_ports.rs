@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -31,6 +32,7 @@ use crate::Engine;
 use crate::connection_pool::PooledConnection;
 use crate::snapshot_file::write_snapshot;
 use crate::submit::budget_use::used_by_others;
+use crate::submit::estimate::DurationHistory;
 use crate::submit::launch::Launch;
 use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::upkeep::leftovers;
@@ -170,7 +172,7 @@ impl Ports for TaskPorts {
         if mark.is_some() && self.last_read_mark.get() == mark {
             return None;
         }
-        let cancel = registry.get(&self.id).ok()??.cancel;
+        let cancel = registry.cancel_request(&self.id).ok()?;
         // A request stays in effect: it also ends the verify command that runs after the agent.
         self.last_read_mark.set(mark.filter(|_| cancel.is_none()));
         cancel.map(|request| CancelRequest { reason: request.reason })
@@ -230,6 +232,11 @@ impl Ports for TaskPorts {
 
     fn used_by_others(&self, scope: &BudgetScope) -> Amounts {
         used_by_others(&self.engine, &self.registry.borrow(), Some(&self.id), scope).unwrap_or_default()
+    }
+
+    /// Without it only the estimated progress is missing.
+    fn typical_duration(&self) -> Option<Duration> {
+        DurationHistory::typical(&self.registry.borrow(), &self.id).ok().flatten()
     }
 
     fn owner_of(&self, pid: i32) -> Owner {

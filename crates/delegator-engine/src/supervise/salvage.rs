@@ -82,7 +82,7 @@ fn run_turn(
     };
     turn.renew_enclosure()?;
     let group = turn.create_group(&ports.id);
-    let parts = RunParts { group, typical_duration: None, redactor: turn.redactor() };
+    let parts = RunParts { group, redactor: turn.redactor() };
     let prepared = prepare(&ports.engine, &ports.id, &ports.dir, &turn, parts)?;
     Ok(ports.engine.system.run_agent(prepared.spec, &TurnPorts { task: ports }))
 }

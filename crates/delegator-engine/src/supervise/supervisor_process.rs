@@ -41,7 +41,6 @@ use crate::submit::allowed_dir::check_within;
 use crate::submit::allowed_file::resolve_allowed_file;
 use crate::submit::detach::open_session;
 use crate::submit::disk_usage::disk_usage;
-use crate::submit::estimate::DurationHistory;
 use crate::submit::fallback::SkippedAgent;
 use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
@@ -110,12 +109,10 @@ pub(crate) fn supervise_task(
         times: RefCell::default(),
         observed: RefCell::new(None),
     };
-    // Without it only the estimated progress is missing.
-    let typical_duration = DurationHistory::typical(&ports.registry.borrow(), id).ok().flatten();
     crash_point(CrashPoint::LaunchRead);
     let worktree = launch.as_ref().ok().and_then(|launch| launch.settings.worktree.clone());
     let outcome = match launch {
-        Ok(launch) => run_and_record(launch, RunParts { group, typical_duration, redactor }, &ports),
+        Ok(launch) => run_and_record(launch, RunParts { group, redactor }, &ports),
         Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
     };
     let mut registry = ports.into_registry();
@@ -180,7 +177,7 @@ fn own_identity() -> Result<Identity, EngineError> {
 
 /// Runs the agent, or the next one if it cannot run. Writes the report; returns how the task ended.
 fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Finish {
-    let RunParts { mut group, typical_duration, redactor } = parts;
+    let RunParts { mut group, redactor } = parts;
     let mut skipped = std::mem::take(&mut launch.skipped);
     if let Err(end) = prepare_worktree(&launch, ports) {
         return Finish::bare(end);
@@ -194,7 +191,7 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
                 continue;
             }
         }
-        let parts = RunParts { group: group.take(), typical_duration, redactor: redactor.clone() };
+        let parts = RunParts { group: group.take(), redactor: redactor.clone() };
         let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, parts) {
             Ok(_) if ports.end_reason().is_some() => {
                 return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
@@ -320,7 +317,6 @@ pub(super) struct Prepared {
 /// What a run gets besides its launch file.
 pub(super) struct RunParts {
     pub(super) group: Option<Cgroup>,
-    pub(super) typical_duration: Option<Duration>,
     /// That of the launch file: it is expensive to build.
     pub(super) redactor: Redactor,
 }
@@ -331,7 +327,7 @@ pub(super) fn prepare(
     id: &TaskId,
     dir: &TaskDir,
     launch: &Launch,
-    RunParts { group, typical_duration, redactor }: RunParts,
+    RunParts { group, redactor }: RunParts,
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
@@ -365,7 +361,6 @@ pub(super) fn prepare(
         pinned,
         umask: launch.umask,
         limits: settings.run_limits(),
-        typical_duration,
         max_stream_bytes: settings.max_stream_bytes,
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),

@@ -126,6 +126,10 @@ fn a_follower_that_never_starts_has_a_reason() {
     finish(&mut registry, &first, failed(), 2_000);
     assert_eq!(reason(&registry, &ids[1]), format!("{} failed, and this task follows its success", ids[0]));
     assert_eq!(reason(&registry, &ids[3]), format!("{} was cancelled", ids[1]));
+    let predecessors = ids.iter().map(|id| registry.predecessor(id).unwrap());
+    let [first, second, ..] = ids.as_slice() else { panic!("{ids:?}") };
+    let expected = [None, Some(first.clone()), Some(first.clone()), Some(second.clone())];
+    assert_eq!(predecessors.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -217,7 +217,11 @@ fn the_first_cancel_request_is_retained() {
     let outcome = registry.request_cancel(&claim.task.id, Some("second"), 6).unwrap();
     let CancelOutcome::Requested { request, first, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!((request.at_ms, request.reason.as_deref(), first), (5, Some("first"), false));
-    assert_eq!(registry.active().unwrap()[0].cancel, Some(request));
+    assert_eq!(registry.active().unwrap()[0].cancel.as_ref(), Some(&request));
+    assert_eq!(registry.cancel_request(&claim.task.id).unwrap(), Some(request));
+    let other = submit(&mut registry);
+    assert_eq!(registry.cancel_request(&other.id).unwrap(), None);
+    assert_eq!(registry.cancel_request(&fresh_id()).unwrap(), None);
 }
 
 #[test]

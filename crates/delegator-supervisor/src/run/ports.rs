@@ -40,8 +40,6 @@ pub struct RunSpec {
     /// The submitter's umask.
     pub umask: u32,
     pub limits: Limits,
-    /// How long similar tasks took, if enough of them have completed.
-    pub typical_duration: Option<Duration>,
     /// Size limit of each stored stream.
     pub max_stream_bytes: u64,
     pub max_processes: usize,
@@ -120,6 +118,11 @@ pub trait Ports {
     /// Whether the task is to be ended. Called at least once a second and whenever [`Ports::wake_fd`] is readable; must
     /// consume whatever made it readable, and never block.
     fn cancel_requested(&self) -> Option<CancelRequest>;
+
+    /// How long similar tasks took, if enough of them have completed. Called at most once.
+    fn typical_duration(&self) -> Option<Duration> {
+        None
+    }
 
     /// Readable when [`Ports::cancel_requested`] should be called (an epoll descriptor may combine several sources).
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -7,6 +7,7 @@
 //! The exit of the process does not imply the end of its streams: a background process may hold the pipes open forever.
 //! After the exit, only the bytes already in the pipes are read; then the sweep follows.
 
+use std::cell::OnceCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdout};
@@ -123,6 +124,8 @@ struct Run<'a> {
     last_snapshot_at: Option<Duration>,
     /// The percentage of the last snapshot.
     percent: Option<Percent>,
+    /// Looked up when it is needed.
+    typical_duration: OnceCell<Option<Duration>>,
 }
 
 impl<'a> Run<'a> {
@@ -138,6 +141,8 @@ impl<'a> Run<'a> {
 
     /// Runs until the agent has exited or cannot be ended, then sweeps.
     fn run_to_end(&mut self) -> io::Result<SweepReport> {
+        // While the agent starts, and not before.
+        self.spec.redactor.prepare();
         if let Ok(Some(identity)) = ProcessIdentity::of(self.agent.pid) {
             self.ports.on_started(&identity);
         }

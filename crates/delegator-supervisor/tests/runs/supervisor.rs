@@ -86,7 +86,6 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
                 ActivitySource::OutputOrCpu
             },
         },
-        typical_duration: None,
         max_stream_bytes: case.max_stream_bytes,
         max_processes: case.max_processes,
         sweep_exempt: case.exempt,

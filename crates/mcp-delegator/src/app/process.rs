@@ -15,7 +15,6 @@ pub fn current_process() -> Process {
         // The directory may have been deleted; commands that need it report that.
         current_dir: std::env::current_dir().unwrap_or_default(),
         program: std::env::current_exe().ok(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
         stdin_is_terminal: std::io::stdin().is_terminal(),
         stdout_is_terminal: std::io::stdout().is_terminal(),
         stderr_is_terminal: std::io::stderr().is_terminal(),

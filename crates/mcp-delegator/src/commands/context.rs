@@ -42,6 +42,6 @@ pub fn sources(process: &Process) -> Sources {
         environment: process.environment.clone(),
         current_dir: process.current_dir.clone(),
         flags: Vec::new(),
-        cores: process.cores,
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
     }
 }

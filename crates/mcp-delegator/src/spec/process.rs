@@ -11,7 +11,6 @@ pub struct Process {
     pub current_dir: PathBuf,
     /// Path of this program.
     pub program: Option<PathBuf>,
-    pub cores: usize,
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,

@@ -1,7 +1,8 @@
 //! Reports the progress of a run through its ports.
 //!
 //! The percentage comes from the agent's plan, else from the time that similar tasks took, else it is unknown. It never
-//! decreases: after a change of the source the higher value stays, with its own source.
+//! decreases: after a change of the source the higher value stays, with its own source. In the first second nothing is
+//! estimated from similar tasks: many tasks end before, and looking for similar ones would delay their start.
 
 use std::process::ChildStdout;
 use std::time::Duration;
@@ -57,7 +58,10 @@ impl Run<'_> {
     }
 
     fn percent_at(&self, progress: Option<Progress>, now: Duration) -> Option<Percent> {
-        next_percent(self.percent, progress, now, self.spec.typical_duration)
+        let typical = (now >= TICK)
+            .then(|| *self.typical_duration.get_or_init(|| self.ports.typical_duration()))
+            .flatten();
+        next_percent(self.percent, progress, now, typical)
     }
 
     /// The progress now.

@@ -1,5 +1,6 @@
 //! Starts a run: spawns the child, opens its pipes and initialises the loop's state.
 
+use std::cell::OnceCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdout};
@@ -93,6 +94,7 @@ impl<'a> Run<'a> {
             last_snapshot_counts: None,
             last_snapshot_at: None,
             percent: None,
+            typical_duration: OnceCell::new(),
             spec,
         })
     }

@@ -108,7 +108,6 @@ mod tests {
             environment: [("PATH".into(), path.into())].into_iter().collect(),
             current_dir: "/".into(),
             program: Some(program.to_owned()),
-            cores: 1,
             stdin_is_terminal: false,
             stdout_is_terminal: false,
             stderr_is_terminal: false,
