@@ -20,6 +20,7 @@
 mod connection_pool;
 mod conversation_error;
 mod error;
+mod file_stamp;
 mod format_version;
 mod isolation_error;
 #[cfg(all(test, debug_assertions))]
@@ -107,6 +108,7 @@ pub use supervise::evidence::{
     Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
     Renamed, RepositoryChanges, Source, UnattributedChanges,
 };
+pub use supervise::niceness::processors;
 pub use supervise::salvage::Salvage;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_diff::{DiffSource, TaskDiff};

@@ -3,15 +3,15 @@
 //! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot be written is
 //! skipped, and one that cannot be decoded counts as missing.
 
-use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use delegator_registry::{RegistryError, TaskDir, TaskFile};
 use delegator_supervisor::run::Snapshot;
 use serde::{Deserialize, Serialize};
 
+use crate::file_stamp::{FileStamp, file_stamp};
 use crate::format_version::FormatVersion;
 
 /// The content of `snapshot.json`.
@@ -32,40 +32,21 @@ pub(crate) fn read_snapshot(dir: &TaskDir) -> Result<Option<Snapshot>, RegistryE
     Ok(file.map(|SnapshotFile { snapshot, .. }| snapshot))
 }
 
-/// A cache of more snapshots than this is emptied.
+/// A cache with this many snapshots is emptied.
 const MAX_CACHED: usize = 1000;
 
-static LAST_READ: Mutex<Option<HashMap<PathBuf, (FileVersion, Snapshot)>>> = Mutex::new(None);
+/// What this process has read, by file.
+static CACHE: Mutex<BTreeMap<PathBuf, (FileStamp, Snapshot)>> = Mutex::new(BTreeMap::new());
 
-/// Differs after the file was replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileVersion {
-    inode: u64,
-    modified: (i64, i64),
-    length: u64,
-}
-
-impl FileVersion {
-    fn of(file: &Path) -> Option<FileVersion> {
-        let found = std::fs::metadata(file).ok()?;
-        Some(FileVersion {
-            inode: found.ino(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            length: found.len(),
-        })
-    }
-}
-
-/// Like [`read_snapshot`], but reads a file only if it was replaced since the last call in this process. For calls that list
+/// Like [`read_snapshot`], but reads the file only if it was replaced since the last call in this process. For calls that list
 /// many tasks, and come many times a second.
-pub(crate) fn read_snapshot_if_new(dir: &TaskDir) -> Option<Snapshot> {
+pub(crate) fn read_cached_snapshot(dir: &TaskDir) -> Option<Snapshot> {
     let file = dir.file(TaskFile::Snapshot);
     // Before the file is read: one that is replaced in between is read again by the next call.
-    let version = FileVersion::of(&file)?;
-    let mut cache = LAST_READ.lock().unwrap_or_else(PoisonError::into_inner);
-    let cache = cache.get_or_insert_default();
-    if let Some((known, snapshot)) = cache.get(&file)
-        && *known == version
+    let stamp = file_stamp(&std::fs::metadata(&file).ok()?);
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((cached, snapshot)) = cache.get(&file)
+        && *cached == stamp
     {
         return Some(snapshot.clone());
     }
@@ -73,7 +54,7 @@ pub(crate) fn read_snapshot_if_new(dir: &TaskDir) -> Option<Snapshot> {
     if cache.len() >= MAX_CACHED {
         cache.clear();
     }
-    cache.insert(file, (version, snapshot.clone()));
+    cache.insert(file, (stamp, snapshot.clone()));
     Some(snapshot)
 }
 
@@ -108,15 +89,15 @@ mod tests {
         let engine = crate::Engine::new(folder.path().join("state"), "/bin/true");
         let registry = engine.open_registry().unwrap();
         let dir = registry.dir().task(&TaskId::from_random(TaskLocation::Local, [1; 16]));
-        assert!(read_snapshot_if_new(&dir).is_none());
+        assert!(read_cached_snapshot(&dir).is_none());
         std::fs::create_dir_all(dir.path()).unwrap();
         for events in [1, 2, 2, 3] {
             write_snapshot(&dir, &serde_json::from_value(snapshot(events)).unwrap());
             for _ in 0..2 {
-                assert_eq!(read_snapshot_if_new(&dir).unwrap().events, events);
+                assert_eq!(read_cached_snapshot(&dir).unwrap().events, events);
             }
         }
         std::fs::write(dir.file(TaskFile::Snapshot), "{").unwrap();
-        assert!(read_snapshot_if_new(&dir).is_none());
+        assert!(read_cached_snapshot(&dir).is_none());
     }
 }

@@ -126,9 +126,10 @@ impl Registry {
         }
     }
 
-    /// All reads of this connection in `act` see one snapshot of the database. While others write, that is also much
-    /// faster than a snapshot for each of them: after a change, a new snapshot has to read its pages again.
-    pub fn with_snapshot<T, E: From<RegistryError>>(
+    /// Runs all reads of this connection in `act` in one transaction, so that they see one state of the database. While
+    /// others write, that is also much faster than a transaction for each read: after a change, a new one has to read its
+    /// pages again.
+    pub fn in_read_transaction<T, E: From<RegistryError>>(
         &self,
         act: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
@@ -138,20 +139,13 @@ impl Registry {
         Ok(value)
     }
 
-    /// Runs several reads on one snapshot of the database; on the present one within [`Registry::with_snapshot`].
+    /// Runs several reads in one transaction: in the present one within [`Registry::in_read_transaction`].
     pub(crate) fn read<T>(
         &self,
         operation: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
-        let run = || {
-            if !self.db.is_autocommit() {
-                return operation(&self.db);
-            }
-            let transaction = self.db.unchecked_transaction()?;
-            let value = operation(&transaction)?;
-            transaction.finish().map(|()| value)
-        };
-        run().map_err(|error| self.map_error(error))
+        let run = || operation(&self.db).map_err(|error| self.map_error(error));
+        if self.db.is_autocommit() { self.in_read_transaction(run) } else { run() }
     }
 }
 

@@ -14,7 +14,7 @@ use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::remote::refresh::ProviderProblem;
-use crate::snapshot_file::read_snapshot_if_new;
+use crate::snapshot_file::read_cached_snapshot;
 use crate::submit::estimate::DurationHistory;
 
 /// Selects the tasks of an overview.
@@ -97,7 +97,7 @@ pub struct RunningTask {
 impl RunningTask {
     fn of(registry: &Registry, task: TaskSummary) -> RunningTask {
         // One file that cannot be read must not hide the other tasks.
-        let snapshot = read_snapshot_if_new(&registry.dir().task(&task.id));
+        let snapshot = read_cached_snapshot(&registry.dir().task(&task.id));
         RunningTask { task, snapshot }
     }
 }
@@ -114,7 +114,9 @@ impl Engine {
         self.rescue_unless_recent(&mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
         let provider_problems = self.refresh_remote(&mut registry, &remote)?;
-        registry.with_snapshot(|| self.recorded_overview(&registry, request, provider_problems)).map(Some)
+        registry
+            .in_read_transaction(|| self.recorded_overview(&registry, request, provider_problems))
+            .map(Some)
     }
 
     /// The overview as the registry has it now.

@@ -13,7 +13,7 @@ mod create_restore_points;
 mod enclosure;
 mod error_locations;
 pub(crate) mod evidence;
-mod niceness;
+pub(crate) mod niceness;
 mod quotation;
 pub(crate) mod received_signals;
 mod retry_write;

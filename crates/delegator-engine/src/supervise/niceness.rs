@@ -31,8 +31,9 @@ pub(crate) fn adjusted_niceness(configured: u8, max_concurrent: usize, processor
     niceness
 }
 
-pub(crate) fn processors() -> usize {
-    // Reading it opens several files.
+/// The number of processors that this process may use.
+pub fn processors() -> usize {
+    // Read once: that opens several files.
     static PROCESSORS: LazyLock<usize> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *PROCESSORS

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{Follows, TaskEnd, TaskId, Verification};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::attempt;
 use super::queries::query_all;
@@ -19,7 +19,6 @@ use crate::task::{Finish, NewTask, Task};
 pub(crate) const AWAITING: &str = "SELECT id, follows, follows_on FROM tasks WHERE awaits = ?1 ORDER BY seq";
 pub(crate) const STOP_AWAITING: &str = "UPDATE tasks SET awaits = NULL WHERE awaits = ?1";
 pub(crate) const FOLLOWERS: &str = "SELECT * FROM tasks WHERE follows = ?1 ORDER BY seq";
-pub(crate) const PREDECESSOR: &str = "SELECT follows, follows_on FROM tasks WHERE id = ?1";
 /// Whether a follower that has not begun yet needs the report of this task.
 pub(crate) const IS_NEEDED: &str =
     "SELECT EXISTS (SELECT 1 FROM tasks WHERE follows = ?1 AND state IN ('queued', 'starting'))";
@@ -27,8 +26,12 @@ pub(crate) const IS_NEEDED: &str =
 impl Registry {
     /// The task that this one follows.
     pub fn predecessor(&self, id: &TaskId) -> Result<Option<TaskId>, RegistryError> {
-        let follows = self.read(|db| query_all(db, PREDECESSOR, [id.as_str()], row::follows_from))?;
-        Ok(follows.into_iter().flatten().next().map(|follows| follows.task))
+        let follows = self.read(|db| {
+            db.prepare_cached("SELECT follows, follows_on FROM tasks WHERE id = ?1")?
+                .query_row([id.as_str()], row::follows_from)
+                .optional()
+        })?;
+        Ok(follows.flatten().map(|follows| follows.task))
     }
 
     /// The tasks that directly follow this one, in order of submission.

@@ -100,8 +100,10 @@ impl Registry {
     /// The request to cancel a task; `None` also if the task does not exist.
     pub fn cancel_request(&self, id: &TaskId) -> Result<Option<CancelRequest>, RegistryError> {
         self.read(|db| {
-            let sql = "SELECT cancel_requested_at_ms, cancel_reason FROM tasks WHERE id = ?1";
-            Ok(query_all(db, sql, [id.as_str()], row::cancel_from)?.into_iter().flatten().next())
+            db.prepare_cached("SELECT cancel_requested_at_ms, cancel_reason FROM tasks WHERE id = ?1")?
+                .query_row([id.as_str()], row::cancel_from)
+                .optional()
+                .map(Option::flatten)
         })
     }
 

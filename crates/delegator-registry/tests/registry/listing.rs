@@ -225,18 +225,18 @@ fn active_tasks_are_listed_with_their_supervisor() {
 }
 
 #[test]
-fn reads_with_a_snapshot_see_no_change_by_others() {
+fn reads_in_one_transaction_see_no_change_by_others() {
     let world = World::new();
     let (reader, mut writer) = (world.registry(), world.registry());
     let id = submit(&mut writer).id;
-    let states = reader.with_snapshot(|| {
+    let states = reader.in_read_transaction(|| {
         let before = reader.get(&id)?.unwrap().state;
         writer.claim_all(&slots(1), 5)?;
         Ok::<_, RegistryError>((before, reader.get(&id)?.unwrap().state))
     });
     assert_eq!(states.unwrap(), (State::Queued, State::Queued));
     assert_eq!(reader.get(&id).unwrap().unwrap().state, State::Starting);
-    let failed = reader.with_snapshot(|| Err::<(), _>(RegistryError::IdInUse { id: id.clone() }));
+    let failed = reader.in_read_transaction(|| Err::<(), _>(RegistryError::IdInUse { id: id.clone() }));
     assert!(matches!(failed, Err(RegistryError::IdInUse { .. })), "{failed:?}");
     assert_eq!(reader.queue_position(&id).unwrap(), None, "it can read after an error");
 }

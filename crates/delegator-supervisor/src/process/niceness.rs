@@ -48,15 +48,14 @@ pub(crate) fn raise_niceness(niceness: u8) {
 #[derive(Debug)]
 pub(crate) struct AutogroupNiceness {
     niceness: u8,
-    /// Whether the supervisor is nice, too.
-    is_lasting: bool,
+    is_supervisor_nice: bool,
     is_set: bool,
 }
 
 impl AutogroupNiceness {
-    pub(crate) fn new(niceness: u8, is_lasting: bool) -> AutogroupNiceness {
-        let mut autogroup = AutogroupNiceness { niceness, is_lasting, is_set: false };
-        if is_lasting {
+    pub(crate) fn new(niceness: u8, is_supervisor_nice: bool) -> AutogroupNiceness {
+        let mut autogroup = AutogroupNiceness { niceness, is_supervisor_nice, is_set: false };
+        if is_supervisor_nice {
             autogroup.set();
         }
         autogroup
@@ -79,7 +78,7 @@ impl AutogroupNiceness {
     /// The agent has ended: normal priority for what follows, unless the supervisor is nice. If this fails, it only takes
     /// longer.
     pub(crate) fn end_agent(&mut self) {
-        if self.is_set && !self.is_lasting {
+        if self.is_set && !self.is_supervisor_nice {
             let _ = write_autogroup(0);
         }
     }

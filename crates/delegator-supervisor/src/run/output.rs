@@ -20,8 +20,8 @@ use super::sentinel::SentinelFilter;
 use super::stream_store::StreamStore;
 use crate::verdict::StderrDigest;
 
-/// A read that fills the buffer doubles it, up to this size. Larger reads are hardly faster, and the redaction needs buffers of the
-/// same size.
+/// A read that fills the buffer doubles it, up to this size. Redaction has buffers of the same size, so each
+/// supervisor needs this memory several times.
 const MAX_READ_BUFFER: usize = 32 << 10;
 const INITIAL_READ_BUFFER: usize = 8 << 10;
 /// A larger buffer is shrunk to this size after use.

@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
 
     /// Runs until the agent has exited or cannot be ended, then sweeps.
     fn run_to_end(&mut self) -> io::Result<SweepReport> {
-        // While the agent starts, and not before.
+        // Expensive, so it is done while the agent starts.
         self.spec.redactor.prepare();
         if let Ok(Some(identity)) = ProcessIdentity::of(self.agent.pid) {
             self.ports.on_started(&identity);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_config::{Config, ConfigError, Sources};
-use delegator_engine::ConnectionPool;
+use delegator_engine::{ConnectionPool, processors};
 
 use crate::commands::CommandList;
 use crate::output::screen::Screen;
@@ -42,6 +42,6 @@ pub fn sources(process: &Process) -> Sources {
         environment: process.environment.clone(),
         current_dir: process.current_dir.clone(),
         flags: Vec::new(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: processors(),
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use delegator_git::{ChangeKind, FileChange, TOOL_DIRECTORIES};
 use tempfile::SpooledTempFile;
+
+use crate::file_stamp::{FileStamp, file_stamp};
 
 /// A longer list of files is stored on disk.
 const MAX_BYTES_IN_MEMORY: usize = 256 << 10;
@@ -31,13 +33,6 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds { entries: 20_000, depth: 32, time: Duration::from_secs(2) }
     }
-}
-
-/// Identifies a file version without opening it: inode, size, seconds and nanoseconds of the modification time.
-type Stamp = [u64; 4];
-
-fn stamp(metadata: &Metadata) -> Stamp {
-    [metadata.ino(), metadata.size(), metadata.mtime().cast_unsigned(), metadata.mtime_nsec().cast_unsigned()]
 }
 
 /// The state before the run.
@@ -102,7 +97,7 @@ impl Scan {
         })?;
         for (path, then) in before {
             match fs::symlink_metadata(self.root.join(OsStr::from_bytes(&path))) {
-                Ok(now) if stamp(&now) == then => {}
+                Ok(now) if file_stamp(&now) == then => {}
                 // A file that cannot be examined is not necessarily deleted.
                 Err(error)
                     if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
@@ -152,12 +147,12 @@ pub(super) fn is_in_tool_directory(path: &Path) -> bool {
     folders.any(|folder| TOOL_DIRECTORIES.iter().any(|name| *name == folder))
 }
 
-fn milliseconds(stamp: Stamp) -> i64 {
+fn milliseconds(stamp: FileStamp) -> i64 {
     let [_, _, seconds, nanoseconds] = stamp.map(u64::cast_signed);
     seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
 }
 
-fn read_back(found: &mut SpooledTempFile) -> io::Result<BTreeMap<Vec<u8>, Stamp>> {
+fn read_back(found: &mut SpooledTempFile) -> io::Result<BTreeMap<Vec<u8>, FileStamp>> {
     let mut found = BufReader::new(found);
     let mut read = BTreeMap::new();
     let mut length = [0; 4];
@@ -168,7 +163,7 @@ fn read_back(found: &mut SpooledTempFile) -> io::Result<BTreeMap<Vec<u8>, Stamp>
         }
         let mut path = vec![0; u32::from_le_bytes(length) as usize];
         found.read_exact(&mut path)?;
-        let mut stamp = Stamp::default();
+        let mut stamp = FileStamp::default();
         for part in &mut stamp {
             let mut bytes = [0; 8];
             found.read_exact(&mut bytes)?;
@@ -179,7 +174,7 @@ fn read_back(found: &mut SpooledTempFile) -> io::Result<BTreeMap<Vec<u8>, Stamp>
 }
 
 /// Called with the path of an entry and, unless it is a `.git` directory, its stamp.
-type Visit<'a> = dyn FnMut(&[u8], Option<Stamp>) -> io::Result<()> + 'a;
+type Visit<'a> = dyn FnMut(&[u8], Option<FileStamp>) -> io::Result<()> + 'a;
 
 /// The directory whose `.git` a path is; not the root itself.
 fn repository_of(path: &[u8]) -> Option<&OsStr> {
@@ -211,7 +206,7 @@ fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> 
             // Deleted meanwhile.
             let Ok(found) = fs::symlink_metadata(root.join(&path)) else { continue };
             if found.is_file() || found.is_symlink() {
-                visit(path.as_os_str().as_bytes(), Some(stamp(&found)))?;
+                visit(path.as_os_str().as_bytes(), Some(file_stamp(&found)))?;
             } else if name == b".git" {
                 visit(path.as_os_str().as_bytes(), None)?;
             } else if found.is_dir() && !TOOL_DIRECTORIES.iter().any(|tool| tool.as_bytes() == name) {
