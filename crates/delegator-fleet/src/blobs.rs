@@ -7,9 +7,11 @@ use sha2::{Digest, Sha256};
 use crate::claim::Claim;
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::events::{lock_attempt, signed};
+use crate::events::signed;
 
 const PART_BYTES: usize = 512 * 1024;
+/// More than a worker stores.
+const MAX_BYTES: usize = 512 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlobName {
@@ -38,32 +40,27 @@ impl Database {
                 continue;
             }
             self.transaction(async |db| {
-                lock_attempt(db, claim).await?;
-                sqlx::query!(
-                    "insert into delegator.blob_parts (task, attempt, name, part, bytes) values ($1, $2, $3, $4, $5)
-                     on conflict do nothing",
+                let is_stored = sqlx::query_scalar!(
+                    r#"select delegator.put_blob_part($1, $2, $3, $4, $5, $6) as "is_stored!""#,
+                    claim.session.secret,
                     claim.task,
                     claim.attempt,
                     name.name(),
                     part,
                     bytes,
-                )
-                .execute(&mut *db)
-                .await?;
-                Ok(())
+                );
+                claim.require(is_stored.fetch_one(&mut *db).await?)
             })?;
         }
         self.transaction(async |db| {
-            lock_attempt(db, claim).await?;
-            sqlx::query!(
-                "update delegator.blobs set is_sealed = true where task = $1 and attempt = $2 and name = $3",
+            let is_sealed = sqlx::query_scalar!(
+                r#"select delegator.seal_blob($1, $2, $3, $4) as "is_sealed!""#,
+                claim.session.secret,
                 claim.task,
                 claim.attempt,
                 name.name(),
-            )
-            .execute(&mut *db)
-            .await?;
-            Ok(())
+            );
+            claim.require(is_sealed.fetch_one(&mut *db).await?)
         })
     }
 
@@ -76,36 +73,18 @@ impl Database {
         sha256: &[u8],
     ) -> Result<BTreeSet<i32>, FleetError> {
         self.transaction(async |db| {
-            lock_attempt(db, claim).await?;
-            sqlx::query!(
-                "delete from delegator.blobs where task = $1 and attempt = $2 and name = $3 and sha256 <> $4",
-                claim.task,
-                claim.attempt,
-                name.name(),
-                sha256,
-            )
-            .execute(&mut *db)
-            .await?;
-            sqlx::query!(
-                "insert into delegator.blobs (task, attempt, name, size, sha256) values ($1, $2, $3, $4, $5)
-                 on conflict do nothing",
+            let parts = sqlx::query_scalar!(
+                "select delegator.begin_blob($1, $2, $3, $4, $5, $6)",
+                claim.session.secret,
                 claim.task,
                 claim.attempt,
                 name.name(),
                 signed(size),
                 sha256,
             )
-            .execute(&mut *db)
+            .fetch_one(&mut *db)
             .await?;
-            let parts = sqlx::query_scalar!(
-                "select part from delegator.blob_parts where task = $1 and attempt = $2 and name = $3",
-                claim.task,
-                claim.attempt,
-                name.name(),
-            )
-            .fetch_all(&mut *db)
-            .await?;
-            Ok(parts.into_iter().collect())
+            Ok(parts.ok_or_else(|| claim.fenced())?.into_iter().collect())
         })
     }
 
@@ -113,9 +92,12 @@ impl Database {
     pub fn blob(&self, id: &str, name: BlobName) -> Result<Option<Vec<u8>>, FleetError> {
         let blob = self.transaction(async |db| {
             Ok(sqlx::query!(
-                "select b.attempt, b.sha256 from delegator.blobs b
+                r#"select b.attempt, b.size, b.sha256,
+                    (select coalesce(sum(octet_length(p.bytes)), 0)::bigint from delegator.blob_parts p
+                        where p.task = b.task and p.attempt = b.attempt and p.name = b.name) as "stored!"
+                 from delegator.blobs b
                  join delegator.tasks t on t.id = b.task and t.attempt = b.attempt
-                 where b.task = $1 and b.name = $2 and b.is_sealed",
+                 where b.task = $1 and b.name = $2 and b.is_sealed"#,
                 id,
                 name.name(),
             )
@@ -123,8 +105,18 @@ impl Database {
             .await?)
         })?;
         let Some(blob) = blob else { return Ok(None) };
+        let corrupt = |problem: String| FleetError::Corrupt { what: name.name(), problem };
+        // Before anything is read: the parts may be much larger.
+        let size =
+            usize::try_from(blob.size).ok().filter(|size| blob.stored == blob.size && *size <= MAX_BYTES);
+        let size = size.ok_or_else(|| {
+            corrupt(format!("its parts have {} bytes, its size is {}", blob.stored, blob.size))
+        })?;
         let mut bytes = Vec::new();
-        for part in 0_i32.. {
+        let mut parts = 0_i32..;
+        while bytes.len() < size
+            && let Some(part) = parts.next()
+        {
             let read = self.transaction(async |db| {
                 Ok(sqlx::query_scalar!(
                     "select bytes from delegator.blob_parts
@@ -137,16 +129,10 @@ impl Database {
                 .fetch_optional(&mut *db)
                 .await?)
             })?;
-            match read {
-                Some(part) => bytes.extend(part),
-                None => break,
-            }
+            bytes.extend(read.ok_or_else(|| corrupt("a part of it is missing".to_owned()))?);
         }
         if Sha256::digest(&bytes).as_slice() != blob.sha256 {
-            return Err(FleetError::Corrupt {
-                what: name.name(),
-                problem: "its checksum differs".to_owned(),
-            });
+            return Err(corrupt("its checksum differs".to_owned()));
         }
         Ok(Some(bytes))
     }

@@ -26,53 +26,26 @@ impl Database {
     /// A paused worker claims no tasks, also after a restart; those that it has go on. `None`: all workers. False if it was
     /// paused already.
     pub fn pause(&self, worker: Option<&str>) -> Result<bool, FleetError> {
-        self.transaction(async |db| {
-            if let Some(worker) = worker {
-                require_worker(db, worker).await?;
-            }
-            let inserted = sqlx::query!(
-                "insert into delegator.pauses (worker) values ($1) on conflict do nothing",
-                worker.unwrap_or(WHOLE_FLEET),
-            )
-            .execute(&mut *db)
-            .await?;
-            Ok(inserted.rows_affected() == 1)
-        })
+        self.transaction(async |db| set_pause(db, worker, true).await)
     }
 
     /// Ends a pause. False if there was none.
     pub fn resume(&self, worker: Option<&str>) -> Result<bool, FleetError> {
-        self.transaction(async |db| {
-            if let Some(worker) = worker {
-                require_worker(db, worker).await?;
-            }
-            let worker = worker.unwrap_or(WHOLE_FLEET);
-            let deleted = sqlx::query!("delete from delegator.pauses where worker = $1", worker)
-                .execute(&mut *db)
-                .await?;
-            sqlx::query!("select pg_notify('delegator', 'sessions')").execute(&mut *db).await?;
-            Ok(deleted.rows_affected() == 1)
-        })
+        self.transaction(async |db| set_pause(db, worker, false).await)
     }
 
     /// Lets a running worker end when its tasks have ended. False if it is draining already.
     pub fn drain(&self, worker: &str) -> Result<bool, FleetError> {
         self.transaction(async |db| {
-            let session = sqlx::query!(
-                "select id, is_draining from delegator.sessions where worker = $1 and ended_at is null for update",
-                worker,
-            )
-            .fetch_optional(&mut *db)
-            .await?;
-            let Some(session) = session else {
-                let known = live_workers(db).await?;
-                return Err(FleetError::UnknownWorker { worker: worker.to_owned(), known });
-            };
-            sqlx::query!("update delegator.sessions set is_draining = true where id = $1", session.id)
-                .execute(&mut *db)
-                .await?;
-            sqlx::query!("select pg_notify('delegator', $1)", session.id).execute(&mut *db).await?;
-            Ok(!session.is_draining)
+            let is_new =
+                sqlx::query_scalar!("select delegator.drain_worker($1)", worker).fetch_one(&mut *db).await?;
+            match is_new {
+                Some(is_new) => Ok(is_new),
+                None => {
+                    let known = live_workers(db).await?;
+                    Err(FleetError::UnknownWorker { worker: worker.to_owned(), known })
+                }
+            }
         })
     }
 
@@ -104,6 +77,17 @@ impl Database {
             })
         })
     }
+}
+
+/// Whether that changed something.
+async fn set_pause(db: &mut Statements, worker: Option<&str>, is_paused: bool) -> Result<bool, FleetError> {
+    if let Some(worker) = worker {
+        require_worker(db, worker).await?;
+    }
+    let worker = worker.unwrap_or(WHOLE_FLEET);
+    let is_changed =
+        sqlx::query_scalar!(r#"select delegator.set_pause($1, $2) as "is_changed!""#, worker, is_paused);
+    Ok(is_changed.fetch_one(&mut *db).await?)
 }
 
 /// A name counts as known if a session ever had it, or if it is paused.

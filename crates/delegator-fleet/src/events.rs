@@ -27,31 +27,18 @@ impl Database {
     /// Appends events at `offset` and returns the end of the stored stream. Bytes that are already stored are ignored.
     pub fn append_events(&self, claim: &Claim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
         self.transaction(async |db| {
-            let stored = lock_attempt(db, claim).await?;
-            if offset > stored {
-                return Err(FleetError::Gap { stored });
-            }
-            let known = usize::try_from(stored - offset).unwrap_or(usize::MAX);
-            let Some(new) = bytes.get(known..).filter(|new| !new.is_empty()) else { return Ok(stored) };
-            let end = stored + new.len() as u64;
-            sqlx::query!(
-                "insert into delegator.event_chunks (task, attempt, byte_offset, bytes) values ($1, $2, $3, $4)",
+            let stored = sqlx::query_scalar!(
+                "select delegator.append_events($1, $2, $3, $4, $5)",
+                claim.session.secret,
                 claim.task,
                 claim.attempt,
-                signed(stored),
-                new,
+                signed(offset),
+                bytes,
             )
-            .execute(&mut *db)
+            .fetch_one(&mut *db)
             .await?;
-            sqlx::query!(
-                "update delegator.attempts set event_bytes = $3 where task = $1 and attempt = $2",
-                claim.task,
-                claim.attempt,
-                signed(end),
-            )
-            .execute(&mut *db)
-            .await?;
-            Ok(end)
+            let stored = unsigned(stored.ok_or_else(|| claim.fenced())?);
+            if offset > stored { Err(FleetError::Gap { stored }) } else { Ok(stored) }
         })
     }
 
@@ -105,20 +92,6 @@ async fn read_chunks(
     let skipped = usize::try_from(start - first).unwrap_or(usize::MAX);
     let bytes = chunks.into_iter().flat_map(|chunk| chunk.bytes).skip(skipped).take(max_bytes);
     Ok(bytes.collect())
-}
-
-/// Locks the open attempt of a claim and returns the length of its stream.
-pub(crate) async fn lock_attempt(db: &mut Statements, claim: &Claim) -> Result<u64, FleetError> {
-    let stored = sqlx::query_scalar!(
-        "select event_bytes from delegator.attempts
-         where task = $1 and attempt = $2 and session = $3 and ended_at is null for update",
-        claim.task,
-        claim.attempt,
-        claim.session.0,
-    )
-    .fetch_optional(&mut *db)
-    .await?;
-    stored.map(unsigned).ok_or_else(|| claim.fenced())
 }
 
 pub(crate) fn signed(bytes: u64) -> i64 {

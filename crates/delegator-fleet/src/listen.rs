@@ -132,7 +132,7 @@ impl Listener {
 }
 
 fn hints_of(payload: &str, session: &SessionId) -> Hints {
-    Hints { queue: payload == QUEUED, session: payload == ALL_SESSIONS || payload == session.0 }
+    Hints { queue: payload == QUEUED, session: payload == ALL_SESSIONS || payload == session.id }
 }
 
 /// `None`: there is a pooler between this process and the server.

@@ -57,34 +57,20 @@ impl Database {
         }
     }
 
-    /// False if another worker has pruned lately, or does so now. Also deletes ended sessions to which no task refers; those
-    /// of the last day stay, so that their workers count as known.
+    /// False if another worker has pruned lately, or does so now.
     fn begin_pruning(&self, interval: Duration) -> Result<bool, FleetError> {
         self.transaction(async |db| {
-            let due = sqlx::query!(
-                "update delegator.upkeep set pruned_at = now() where only_row in (
-                    select only_row from delegator.upkeep
-                    where pruned_at < now() - make_interval(secs => $1) for update skip locked)",
+            let is_due = sqlx::query_scalar!(
+                r#"select delegator.begin_pruning($1) as "is_due!""#,
                 interval.min(MAX_AGE).as_secs_f64(),
-            )
-            .execute(&mut *db)
-            .await?;
-            if due.rows_affected() == 0 {
-                return Ok(false);
-            }
-            sqlx::query!(
-                "delete from delegator.sessions s where s.ended_at < now() - interval '1 day'
-                    and not exists (select from delegator.tasks t where t.session = s.id)"
-            )
-            .execute(&mut *db)
-            .await?;
-            Ok(true)
+            );
+            Ok(is_due.fetch_one(&mut *db).await?)
         })
     }
 
     fn continue_pruning_later(&self) -> Result<(), FleetError> {
         self.transaction(async |db| {
-            sqlx::query!("update delegator.upkeep set pruned_at = '-infinity'").execute(&mut *db).await?;
+            sqlx::query!("select delegator.continue_pruning()").execute(&mut *db).await?;
             Ok(())
         })
     }
@@ -112,16 +98,12 @@ impl Database {
     fn delete_batch(&self, last_end: &str) -> Result<u64, FleetError> {
         self.long_transaction(BATCH_LIMIT, async |db| {
             (&mut *db).execute(LONG_STATEMENTS).await?;
-            let deleted = sqlx::query!(
-                "delete from delegator.tasks where id in (
-                    select id from delegator.tasks where ended_at <= $1::text::timestamptz
-                    order by ended_at limit $2)",
+            let deleted = sqlx::query_scalar!(
+                r#"select delegator.delete_ended_tasks($1::text::timestamptz, $2) as "deleted!""#,
                 last_end,
                 BATCH,
-            )
-            .execute(&mut *db)
-            .await?;
-            Ok(deleted.rows_affected())
+            );
+            Ok(deleted.fetch_one(&mut *db).await?.unsigned_abs())
         })
     }
 }

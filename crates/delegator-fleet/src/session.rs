@@ -4,31 +4,39 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 use crate::claim::{CancelRequest, Claim, OwnedTask, lose_task, parse_spec};
 use crate::database::Database;
 use crate::error::FleetError;
 use crate::statements::Statements;
-use crate::submit::expire_sessions;
 use crate::task::{labels_text, new_id};
 
+/// The id of a session, which everyone may know, and the secret of which it is the hash. The secret is the right to write in
+/// the name of the session: only its worker has it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub(crate) String);
+pub struct SessionId {
+    pub(crate) id: String,
+    pub(crate) secret: String,
+}
 
 impl SessionId {
     pub fn random() -> SessionId {
-        SessionId(new_id())
+        let secret = new_id();
+        let id = Sha256::digest(&secret).iter().map(|byte| format!("{byte:02x}")).collect();
+        SessionId { id, secret }
     }
 }
 
 impl fmt::Display for SessionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.id)
     }
 }
 
 impl fmt::Debug for SessionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "SessionId({})", self.0)
+        write!(formatter, "SessionId({self})")
     }
 }
 
@@ -69,13 +77,9 @@ impl Database {
     pub fn open_session(&self, session: &NewSession) -> Result<OpenedSession, FleetError> {
         let id = SessionId::random();
         self.transaction(async |db| {
-            end_earlier_sessions(db, &session.workspace).await?;
-            expire_sessions(db).await?;
-            let inserted = sqlx::query!(
-                "insert into delegator.sessions (id, worker, workspace, version, slots, labels, lease, lease_until)
-                 values ($1, $2, $3, $4, $5, $6, make_interval(secs => $7), now() + make_interval(secs => $7))
-                 on conflict (worker) where ended_at is null do nothing",
-                id.0,
+            let is_open = sqlx::query_scalar!(
+                r#"select delegator.open_session($1, $2, $3, $4, $5, $6, $7) as "is_open!""#,
+                id.secret,
                 session.worker,
                 session.workspace,
                 session.version,
@@ -83,12 +87,11 @@ impl Database {
                 labels_text(&session.labels),
                 session.lease.as_secs_f64(),
             )
-            .execute(&mut *db)
+            .fetch_one(&mut *db)
             .await?;
-            if inserted.rows_affected() == 0 {
+            if !is_open {
                 return Err(name_in_use(db, &session.worker).await?);
             }
-            take_over(db, &session.workspace, &id).await?;
             Ok(OpenedSession { id: id.clone(), tasks: owned_tasks(db, &id).await? })
         })
     }
@@ -97,11 +100,8 @@ impl Database {
     pub fn heartbeat(&self, session: &SessionId) -> Result<Heartbeat, FleetError> {
         let heartbeat = self.transaction(async |db| {
             let renewed = sqlx::query!(
-                r#"update delegator.sessions s set heartbeat_at = now(), lease_until = now() + s.lease
-                 where s.id = $1 and s.ended_at is null
-                 returning s.is_draining,
-                    exists (select from delegator.pauses p where p.worker in ('', s.worker)) as "is_paused!""#,
-                session.0,
+                r#"select is_draining as "is_draining!", is_paused as "is_paused!" from delegator.heartbeat($1)"#,
+                session.secret,
             )
             .fetch_optional(&mut *db)
             .await?;
@@ -119,20 +119,7 @@ impl Database {
     /// Ends a session. Its claimed tasks are queued again, its running ones are lost.
     pub fn close_session(&self, session: &SessionId) -> Result<(), FleetError> {
         self.transaction(async |db| {
-            sqlx::query!(
-                "update delegator.sessions set ended_at = now(), end_reason = 'closed'
-                 where id = $1 and ended_at is null",
-                session.0,
-            )
-            .execute(&mut *db)
-            .await?;
-            sqlx::query!(
-                "select delegator.lose_task(id, attempt, $1, null, 'the worker was stopped')
-                 from delegator.tasks where session = $1",
-                session.0,
-            )
-            .execute(&mut *db)
-            .await?;
+            sqlx::query!("select delegator.close_session($1)", session.secret).execute(&mut *db).await?;
             Ok(())
         })
     }
@@ -150,49 +137,12 @@ async fn name_in_use(db: &mut Statements, worker: &str) -> Result<FleetError, Fl
     Ok(FleetError::NameInUse { worker: worker.to_owned(), heartbeat_age_sec: age.unwrap_or_default() })
 }
 
-async fn end_earlier_sessions(db: &mut Statements, workspace: &str) -> Result<(), FleetError> {
-    sqlx::query!(
-        "update delegator.sessions set ended_at = now(), end_reason = 'replaced'
-         where workspace = $1 and ended_at is null",
-        workspace,
-    )
-    .execute(&mut *db)
-    .await?;
-    Ok(())
-}
-
-/// The tasks of ended sessions of this workspace: claimed ones are queued again, running ones get the new session.
-async fn take_over(db: &mut Statements, workspace: &str, to: &SessionId) -> Result<(), FleetError> {
-    sqlx::query!(
-        "select delegator.lose_task(t.id, t.attempt, t.session, 'claimed', 'it was started again') from delegator.tasks t
-         join delegator.sessions s on s.id = t.session
-         where s.workspace = $1 and s.id <> $2 and t.state = 'claimed'",
-        workspace,
-        to.0,
-    )
-    .execute(&mut *db)
-    .await?;
-    sqlx::query!(
-        "with taken as (
-            update delegator.tasks t set session = $2 from delegator.sessions s
-            where s.id = t.session and s.workspace = $1 and s.id <> $2 and t.state = 'running'
-            returning t.id, t.attempt)
-         update delegator.attempts a set session = $2 from taken
-         where a.task = taken.id and a.attempt = taken.attempt",
-        workspace,
-        to.0,
-    )
-    .execute(&mut *db)
-    .await?;
-    Ok(())
-}
-
 async fn owned_tasks(db: &mut Statements, session: &SessionId) -> Result<Vec<OwnedTask>, FleetError> {
     let rows = sqlx::query!(
         r#"select id, attempt, spec, message, state = 'running' as "is_running!",
             cancel_requested_at is not null as "cancel_requested!"
          from delegator.tasks where session = $1 order by seq"#,
-        session.0,
+        session.id,
     )
     .fetch_all(&mut *db)
     .await?;

@@ -26,6 +26,9 @@ pub struct FleetStatus {
     pub stored_bytes: u64,
     /// Version of the tables.
     pub schema: i32,
+    /// The role of this connection does not own the tables, and can write to tasks that are not its own: `fleet grant` of
+    /// an earlier version has permitted it.
+    pub has_excess_rights: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +77,9 @@ impl Database {
                     (select coalesce(sum(stored_bytes), 0)::bigint from delegator.tasks
                         where ended_at is not null) as "stored_bytes!",
                     (select max(version) from delegator.migrations) as "schema!",
-                    exists (select from delegator.pauses where worker = '') as "is_paused!""#
+                    exists (select from delegator.pauses where worker = '') as "is_paused!",
+                    (select has_table_privilege(oid, 'update') and not pg_has_role(relowner, 'usage')
+                        from pg_class where oid = 'delegator.tasks'::regclass) as "has_excess_rights!""#
             )
             .fetch_one(&mut *db)
             .await?;
@@ -89,6 +94,7 @@ impl Database {
                 ended_last_day: count(history.ended),
                 stored_bytes: count(history.stored_bytes),
                 schema: history.schema,
+                has_excess_rights: history.has_excess_rights,
             })
         })
     }

@@ -17,7 +17,7 @@ fn a_server_elsewhere_must_prove_who_it_is() {
     let root = format!("{url}?sslrootcert={}", server.authority().display());
     assert_eq!(database(&root).migrate().unwrap().before, 0);
     // Encryption without a proof only if the URL says so.
-    assert_eq!(database(&format!("{url}?sslmode=require")).migrate().unwrap().before, 1);
+    assert_ne!(database(&format!("{url}?sslmode=require")).migrate().unwrap().before, 0);
     let encrypted = "select bool_and(ssl) from pg_stat_ssl join pg_stat_activity using (pid)
         where application_name = 'mcp-delegator'";
     let client = database(&root);
@@ -40,5 +40,5 @@ fn a_server_elsewhere_without_tls_is_refused() {
     let refused = database(&server.url_at(ELSEWHERE)).migrate().unwrap_err();
     assert!(matches!(refused, FleetError::NotAdmitted { .. }), "{refused:?}");
     assert_eq!(database(&server.url()).migrate().unwrap().before, 0);
-    assert_eq!(database(&server.socket_url()).migrate().unwrap().before, 1);
+    assert_ne!(database(&server.socket_url()).migrate().unwrap().before, 0);
 }

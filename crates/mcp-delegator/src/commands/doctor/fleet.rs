@@ -37,6 +37,13 @@ fn connection(context: &Context<'_>) -> Check {
         plural(status.workers.len(), "worker"),
         status.queued
     );
+    if status.has_excess_rights {
+        return Check::warning(
+            NAME,
+            format!("{message}; the role can change tasks that are not its own"),
+            "Upgrade all workers, then let the owner of the tables run the SQL of: mcp-delegator fleet grant",
+        );
+    }
     if url.is_on_this_machine() || url.verifies_server() {
         return Check::ok(NAME, message);
     }
