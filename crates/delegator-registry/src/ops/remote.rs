@@ -46,7 +46,8 @@ impl Registry {
             })
         })?;
         crash_point(CrashPoint::RemoteAccepted);
-        self.remove_inputs_best_effort(id);
+        // Not the settings of notifications: the task has not ended.
+        let _ = self.dir.task(id).remove_inputs();
         Ok(outcome)
     }
 

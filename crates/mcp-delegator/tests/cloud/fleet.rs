@@ -17,6 +17,7 @@ use delegator_testkit::stage::wait_until;
 use serde_json::{Value, json};
 
 use crate::hosted::DIFF;
+use crate::{notification, notify_by_command};
 
 const ENVIRONMENT: &str = "env_own";
 const STARTED: &str = "{\"type\":\"thread.started\",\"thread_id\":\"0199a213-81c0-7800-8aa1-bbab2a035a53\"}\n{\"type\":\"turn.started\"}\n";
@@ -430,5 +431,30 @@ fn changes_that_are_not_in_the_diff_are_named_everywhere() {
     for command in [&["diff"] as &[&str], &["cloud", "apply"]] {
         let refused = fleet.run(&[command, &[&too_large]].concat());
         assert!(format!("{refused:?}").contains("larger than 256 MiB"), "{refused:?}");
+    }
+}
+
+#[test]
+fn the_ends_of_fleet_tasks_are_notified() {
+    for end in [TaskEnd::Completed, TaskEnd::Cancelled { reason: None }] {
+        let fleet = Fleet::new();
+        notify_by_command(&fleet.world);
+        let id = fleet.submit(&[]);
+        match end {
+            TaskEnd::Completed => {
+                let task = fleet.start(&fleet.session("build-1"));
+                wait_until("the task works", || {
+                    fleet.data(&["cloud", "status", &id])["summary"]["running"] == 1
+                });
+                fleet.finish(&task, end.clone());
+                fleet.data(&["wait", &id]);
+            }
+            _ => drop(fleet.data(&["cancel", &id])),
+        }
+        let sent = notification(&fleet.world);
+        assert_eq!(
+            (&sent["subject"]["id"], &sent["subject"]["state"]),
+            (&json!(id), &json!(end.state().name()))
+        );
     }
 }

@@ -10,7 +10,8 @@ mod own_fleet;
 mod places;
 
 use delegator_testkit::fake_cloud::{ENVIRONMENT, FakeState, Fault};
-use delegator_testkit::program::read_text;
+use delegator_testkit::program::{World, read_text};
+use delegator_testkit::stage::wait_until;
 use serde_json::{Value, json};
 
 use hosted::{Cloud, DIFF};
@@ -336,4 +337,29 @@ fn a_task_with_an_unreadable_diff_does_not_hide_the_others() {
     assert_eq!(status["meta"]["warning_details"][0]["code"], "W_CLOUD_001", "{status}");
     let (_, error) = cloud.error(&["wait", &unreadable]);
     assert_eq!(error["error"]["code"], "AGENT_PROTOCOL_ERROR", "{error}");
+}
+
+/// What the configured command got about the end of a task.
+fn notification(world: &World) -> Value {
+    let notified = world.home().join("notified");
+    wait_until("the notification is delivered", || notified.exists() && read_text(&notified).ends_with('\n'));
+    serde_json::from_str(&read_text(&notified)).unwrap()
+}
+
+fn notify_by_command(world: &World) {
+    world.write(
+        "home/.config/mcp-delegator/config.toml",
+        "[notify]\ncommand = ['sh', '-c', '{ cat; echo; } >> ~/notified']\n",
+    );
+}
+
+#[test]
+fn the_end_of_a_hosted_task_is_notified() {
+    let cloud = Cloud::new();
+    notify_by_command(&cloud.world);
+    cloud.next_task(&[FakeState::Running, FakeState::Completed], &[DIFF]);
+    let id = cloud.submitted_id();
+    cloud.data(&["wait", &id]);
+    let sent = notification(&cloud.world);
+    assert_eq!((&sent["subject"]["id"], &sent["subject"]["state"]), (&json!(id), &json!("completed")));
 }
