@@ -10,7 +10,7 @@ use std::process::Child;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use delegator_domain::task::TaskId;
-use delegator_registry::Nonce;
+use delegator_registry::{Finish, Nonce, Registry};
 use delegator_supervisor::process::{OwnerLookup, ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{Ports, RunResult, RunSpec, supervise};
 use rustix::time::{ClockId, clock_gettime};
@@ -62,6 +62,16 @@ impl System for RealSystem {
     fn sweep_lost(&self, id: &TaskId, owner: OwnerLookup<'_>) -> Vec<i32> {
         let swept = sweep_lost(id, owner, SweepLimits::default());
         swept.map(|report| report.survivors.iter().map(|process| process.pid).collect()).unwrap_or_default()
+    }
+
+    fn finish_lost_run(
+        &self,
+        engine: &Engine,
+        registry: &Registry,
+        id: &TaskId,
+        survivors: Vec<i32>,
+    ) -> Finish {
+        engine.finish_lost_run(registry, id, survivors)
     }
 
     fn start_pruning(

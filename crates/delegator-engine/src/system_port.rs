@@ -10,7 +10,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use delegator_domain::task::{TaskId, TaskLocation};
-use delegator_registry::{Nonce, RegistryError};
+use delegator_registry::{Finish, Nonce, Registry, RegistryError};
 use delegator_supervisor::process::OwnerLookup;
 use delegator_supervisor::run::{Ports, RunResult, RunSpec};
 
@@ -53,6 +53,15 @@ pub(crate) trait System: Debug + Send + Sync {
     /// Kills every process of a task whose supervisor is gone, except those that `owner` assigns to another task. Returns
     /// the pids of survivors. The caller holds the task lock.
     fn sweep_lost(&self, id: &TaskId, owner: OwnerLookup<'_>) -> Vec<i32>;
+
+    /// How a task ended whose supervisor was lost. Writes its report, unless the supervisor has done so.
+    fn finish_lost_run(
+        &self,
+        engine: &Engine,
+        registry: &Registry,
+        id: &TaskId,
+        survivors: Vec<i32>,
+    ) -> Finish;
 
     /// Starts `prune` outside of the calling call's control flow, unless the previous one still runs.
     fn start_pruning(

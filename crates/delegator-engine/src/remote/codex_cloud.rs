@@ -12,12 +12,12 @@ use delegator_domain::task::{FailureKind, Provider, TaskEnd};
 use delegator_registry::RemoteRef;
 use delegator_supervisor::agent::{Agent, Variables, allowed_variables, variable};
 
-use super::diff_evidence::record_of_diff;
 use super::provider::{
     CancelProgress, EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus,
     TaskAnswer,
 };
 use crate::provider_error::{ProviderError, UnsupportedAction};
+use crate::supervise::diff_evidence::record_of_diff;
 
 /// Tasks in one page of the list; the maximum of `codex cloud list`.
 const PAGE: u8 = 20;

@@ -15,7 +15,6 @@
 
 pub(crate) mod cancel_remote;
 pub(crate) mod codex_cloud;
-mod diff_evidence;
 pub(crate) mod event_fold;
 pub(crate) mod event_mirror;
 pub(crate) mod fleet;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use delegator_domain::crash::{CrashPoint, set_crash_hook};
 use delegator_domain::message::MessageNumber;
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd, TaskId};
-use delegator_registry::Nonce;
+use delegator_registry::{Finish, Nonce, Registry};
 use delegator_supervisor::process::{OwnerLookup, SweepReport};
 use delegator_supervisor::run::{MessageOutcome, Ports, RunResult, RunSpec, StreamSummary};
 use delegator_supervisor::verdict::RefusedCalls;
@@ -364,6 +364,16 @@ impl System for SimulatedMachine {
     fn sweep_lost(&self, id: &TaskId, _owner: OwnerLookup<'_>) -> Vec<i32> {
         self.0.state().agents.remove(id);
         Vec::new()
+    }
+
+    fn finish_lost_run(
+        &self,
+        engine: &Engine,
+        registry: &Registry,
+        id: &TaskId,
+        survivors: Vec<i32>,
+    ) -> Finish {
+        engine.finish_lost_run(registry, id, survivors)
     }
 
     fn start_pruning(

@@ -52,6 +52,9 @@ pub enum DiffSource {
     InPlace,
     /// The work trees of the user before the task and now, because it has not ended. Changes of others are included.
     InProgress,
+    /// The work trees of the user before the task and when the loss of its supervisor was noticed. Changes of others are
+    /// included.
+    Late,
     /// The worktree of the task since it was created.
     Worktree,
     /// The provider of the task.
@@ -124,7 +127,24 @@ fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> R
         };
         trees.add(point, tree)?;
     }
-    trees.finish()
+    match trees.finish() {
+        Err(error @ EngineError::NoDiff { .. }) => late_diff(registry, task)?.ok_or(error),
+        finished => finished,
+    }
+}
+
+/// What was stored when the loss of the task's supervisor was noticed.
+fn late_diff(registry: &Registry, task: &Task) -> Result<Option<TaskDiff>, EngineError> {
+    let dir = registry.dir().task(&task.id);
+    let Some(text) = dir.read(TaskFile::Diff)? else { return Ok(None) };
+    let evidence = Record::read(&dir)?.and_then(|record| record.evidence);
+    let omissions = evidence.map(|evidence| DiffOmissions {
+        left_out: evidence.left_out,
+        left_out_count: evidence.left_out_count,
+        size_limit: None,
+    });
+    let omissions = omissions.unwrap_or_default();
+    Ok(Some(TaskDiff { text, omissions, source: DiffSource::Late, ..TaskDiff::default() }))
 }
 
 /// An ended task without restore points: either it changed nothing, or its changes cannot be compared.
@@ -135,7 +155,7 @@ fn without_points(registry: &Registry, task: &Task, found: &FoundPoints) -> Resu
     };
     let reason = match (found.record.problems.first(), evidence.source) {
         (Some(entry), _) => NoDiff::NoRestorePoint { problem: entry.problem.clone() },
-        (None, Source::Git) => NoDiff::PointDeleted,
+        (None, Source::Git | Source::Late) => NoDiff::PointDeleted,
         (None, Source::Scan | Source::Diff) => {
             NoDiff::NotInGit { directory: task.working_dir.clone().into() }
         }

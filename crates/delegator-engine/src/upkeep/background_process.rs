@@ -14,7 +14,7 @@ use crate::Engine;
 use crate::error::EngineError;
 
 /// PATH of these processes.
-pub(super) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// One kind of process: the one that this process started, until it is reaped.
 #[derive(Debug)]

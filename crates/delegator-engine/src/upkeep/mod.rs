@@ -7,7 +7,7 @@
 //!
 //! May use `submit` (to start the next tasks) and nothing above.
 
-mod background_process;
+pub(crate) mod background_process;
 pub(crate) mod clean;
 pub(crate) mod delivery;
 mod delivery_facts;

@@ -3,7 +3,7 @@
 //! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock before. A process
 //! that acquires the lock of an active task therefore knows that the task has no supervisor, and none can start while it
 //! holds the lock. A `starting` task returns to the queue. A `working` task, whose agent may have run, is never started
-//! again: it fails with `supervisor_lost`.
+//! again: it fails with `supervisor_lost`, and its report is rebuilt from its stored events and from its files.
 //!
 //! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone, supervisors every
 //! thirty seconds, other calls once.
@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
-use delegator_registry::{ActiveTask, Attempt, Finish, LockAttempt, Registry, TaskFile};
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{ActiveTask, Attempt, LockAttempt, Registry, TaskFile};
 use delegator_supervisor::process::Cgroup;
 
 use super::leftovers;
@@ -111,12 +111,7 @@ impl Engine {
         }
         // Before the end is recorded: afterwards no process looks at the task again.
         leftovers::remove_temporary_dir(&dir);
-        let message = "the supervisor was lost; what the agent did until then is kept".to_owned();
-        let finish = Finish {
-            survivors,
-            summary: Some("Failed: the supervisor was lost".to_owned()),
-            ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at_ms: None })
-        };
+        let finish = self.system.finish_lost_run(self, registry, &active.id, survivors);
         let attempt = Attempt::working(active.nonce.clone());
         let claimed = self.with_promotion(|promotion| {
             Ok(registry.finish(&active.id, &attempt, &finish, promotion, self.now_ms())?)

@@ -207,6 +207,10 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
         };
         warn("W_DIFF_004", message.to_owned());
     }
+    if diff.source == DiffSource::Late {
+        let message = "the supervisor of the task was lost: these are all changes from its start until that was noticed, also those of others";
+        warn("W_DIFF_006", message.to_owned());
+    }
     warnings.extend(setup_edits_warning(&diff.with_setup_edits));
     warnings
 }

@@ -60,7 +60,7 @@ pub enum FindingKind {
 }
 
 impl Finding {
-    pub(super) fn new(kind: FindingKind, message: impl Into<String>) -> Finding {
+    pub(crate) fn new(kind: FindingKind, message: impl Into<String>) -> Finding {
         Finding {
             kind,
             message: message.into(),
@@ -83,7 +83,7 @@ impl Finding {
         self
     }
 
-    pub(super) fn because(self, problem: &str) -> Finding {
+    pub(crate) fn because(self, problem: &str) -> Finding {
         Finding { problem: Some(problem.to_owned()), ..self }
     }
 }

@@ -29,6 +29,7 @@ pub use artifacts::{Artifact, NotHashed};
 pub use attribution::Attribution;
 pub use finding::{Branches, Finding, FindingKind};
 pub(crate) use observation::{Observation, ObservationContext, begin_observation};
+pub(crate) use paths::relative_name;
 
 /// No evidence if nothing could be examined; the findings say why.
 pub(crate) type EvidenceAndFindings = (Option<Evidence>, Vec<Finding>);
@@ -46,6 +47,8 @@ pub enum Source {
     Scan,
     /// The diff of a task that a provider ran.
     Diff,
+    /// By git, after the supervisor was lost: changes of others may be among them.
+    Late,
 }
 
 /// The observed changes of one task.

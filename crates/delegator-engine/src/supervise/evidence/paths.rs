@@ -42,6 +42,12 @@ impl TreePaths {
     }
 }
 
+/// A name relative to a directory, made relative to the working directory.
+pub(crate) fn relative_name(workdir: &Path, directory: &Path, name: &str) -> String {
+    let paths = TreePaths { workdir: workdir.to_owned(), top: directory.to_owned() };
+    display_path(&paths.relative_path_of(&normalized(&directory.join(name))))
+}
+
 /// Removes `.` and `..` lexically.
 fn normalized(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();

@@ -13,9 +13,10 @@ const MAX_HUNK_BYTES: usize = 4 << 20;
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TaskDiffData {
     pub task_id: String,
-    /// What is compared: `task`, the states before and after the task; `so_far`, the states before the task and now;
+    /// What is compared: `task`, the states before and after the task; `so_far`, the states before the task and now; `late`, the
+    /// states before the task and when the loss of its supervisor was noticed;
     /// `worktree`, the worktree of the task since it was created; `cloud`, as the environment of the task reported it.
-    #[schemars(extend("enum" = ["task", "so_far", "worktree", "cloud"]))]
+    #[schemars(extend("enum" = ["task", "so_far", "late", "worktree", "cloud"]))]
     pub source: &'static str,
     pub file_count: usize,
     pub lines_added: u64,
@@ -111,6 +112,7 @@ fn source_name(source: DiffSource) -> &'static str {
     match source {
         DiffSource::InPlace => "task",
         DiffSource::InProgress => "so_far",
+        DiffSource::Late => "late",
         DiffSource::Worktree => "worktree",
         DiffSource::Remote => "cloud",
     }

@@ -30,7 +30,7 @@ pub struct FileOperations {
     pub lines_added: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_deleted: Option<u64>,
-    /// git, scan, or agent: only what the agent reported.
+    /// git, scan, diff, late: by git after the supervisor was lost, or agent: only what the agent reported.
     #[schemars(extend("x-optional" = true))]
     pub source: &'static str,
     /// whole or partial.
@@ -116,6 +116,7 @@ fn from_evidence(evidence: &Evidence) -> FileOperations {
             Source::Git => "git",
             Source::Scan => "scan",
             Source::Diff => "diff",
+            Source::Late => "late",
         },
         scope: if evidence.is_partial() { "partial" } else { "whole" },
         renamed_files: files.renamed,

@@ -2,13 +2,11 @@
 
 use delegator_codex_cloud::{FileDiff, FileDiffKind, NotADiff, parse_diff};
 
-use crate::supervise::evidence::{
-    ChangeCounts, Evidence, Files, MAX_LISTED, Renamed, Source, UnattributedChanges,
-};
-use crate::supervise::task_report::Record;
+use super::evidence::{ChangeCounts, Evidence, Files, MAX_LISTED, Renamed, Source, UnattributedChanges};
+use super::task_report::Record;
 
 /// Everything in the diff is the agent's: it worked in a checkout of its own.
-pub(super) fn record_of_diff(diff: Option<&str>) -> Result<Record, NotADiff> {
+pub(crate) fn record_of_diff(diff: Option<&str>) -> Result<Record, NotADiff> {
     let changed = diff.map(parse_diff).transpose()?.unwrap_or_default();
     Ok(Record { evidence: Some(evidence(&changed)), ..Record::default() })
 }
