@@ -78,6 +78,35 @@ fn a_known_percentage_is_progress_of_a_total_of_one_hundred() {
     assert!(client.response(call)["result"].is_object());
 }
 
+/// The call begins before the agent has a plan.
+#[test]
+fn progress_switches_to_percent_when_a_plan_becomes_known() {
+    let plan = json!({"plan": {"steps": ["read", "write"], "done": 1}});
+    let steps = [json!({"wait_for_file": "plan"}), plan, json!({"wait_for_file": "go"})];
+    let stage = Stage::with_script(PROGRAM, successful_turn(&steps));
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
+    let (call, notifications) = first_notifications(&mut client, &json!({"task_id": id}), 2);
+    assert_eq!(notifications[1].1, json!(1200.0), "{notifications:?}");
+    let mut last = notifications[1].0;
+    stage.world.write("project/plan", "");
+    loop {
+        let notification = client.wait_for("progress", |message| is_progress(message, "scale"));
+        let params = &notification["params"];
+        let progress = params["progress"].as_f64().unwrap();
+        assert!(progress > last, "{notification} after {last}");
+        last = progress;
+        if params["message"].as_str().unwrap().starts_with("50% complete: ") {
+            // After more than 50 s a multiple of both.
+            assert_eq!(progress.floor() / params["total"].as_f64().unwrap(), 0.5, "{notification}");
+            break;
+        }
+        assert_eq!(params["total"], json!(1200.0), "{notification}");
+    }
+    release_agents(&stage);
+    assert!(client.response(call)["result"].is_object());
+}
+
 #[test]
 fn without_a_percentage_progress_is_seconds_of_the_hard_limit() {
     let stage = waiting_stage();

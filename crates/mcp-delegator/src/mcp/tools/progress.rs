@@ -1,9 +1,10 @@
 //! The numbers of progress notifications, as pure functions of what is known about the awaited tasks.
 //!
-//! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (of several tasks, the
-//! ended ones), or, if a task has no known percentage, seconds since its start of `total` its hard limit. Only before
-//! the tasks are known there is no `total`. Every value is greater than the one before, as MCP requires, and less than `total`: while nothing
-//! new is known, values grow by fractions below 1. A wait for the user before the tasks counts its own seconds.
+//! As soon as a percentage is known, for example from the agent's plan, the scale of a call is percent of `total` 100 (of
+//! several tasks, the ended ones). Until then it is seconds since the start of the task of `total` its hard limit, and
+//! before the tasks are known there is no `total`. Every value is greater than the one before, as MCP requires, and less than
+//! `total`: while nothing new is known, values grow by fractions below 1, and if many more seconds were reported than the
+//! first percentage, that and its `total` are multiplied. A wait for the user before the tasks counts its own seconds.
 
 use std::time::Duration;
 
@@ -79,6 +80,9 @@ impl TaskPosition {
     }
 }
 
+/// So many seconds may have been reported before the first percentage without a change of its `total`.
+const MAX_EXCESS: f64 = 25.0;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Percent,
@@ -104,14 +108,19 @@ pub struct ProgressScale {
 
 impl ProgressScale {
     pub fn next(&mut self, position: &TaskPosition) -> ProgressValue {
-        let in_percent = position.done.map(|done| (Unit::Percent, done.total));
         let in_seconds = position.time.map(|time| (Unit::Seconds, time.total));
-        let unit = self.unit.or(in_percent).or(in_seconds);
+        let unit = match (self.unit, position.done) {
+            (Some(percent @ (Unit::Percent, _)), _) => Some(percent),
+            (_, Some(done)) => Some((Unit::Percent, done.total * self.factor_above_last(done.part))),
+            (chosen, None) => chosen.or(in_seconds),
+        };
         if !position.is_before_tasks {
             self.unit = unit;
         }
         let share = match unit {
-            Some((Unit::Percent, _)) => position.done,
+            Some((Unit::Percent, total)) => {
+                position.done.map(|done| Share { part: done.part * total / done.total, total })
+            }
             Some((Unit::Seconds, _)) => position.time,
             None => None,
         };
@@ -126,6 +135,12 @@ impl ProgressScale {
         ProgressValue { progress: self.last(), total, message: message(unit, position, share) }
     }
 
+    /// The least whole number by which a percentage must be multiplied to be greater than the last value. A percentage that
+    /// is only a little less is not multiplied: it soon exceeds that value.
+    fn factor_above_last(&self, percent: f64) -> f64 {
+        if self.last() < MAX_EXCESS { 1.0 } else { (self.last() / percent.max(1.0)).floor() + 1.0 }
+    }
+
     fn last(&self) -> f64 {
         let repeats = f64::from(self.repeats);
         self.known.unwrap_or_default() + repeats / (repeats + 1.0)
@@ -135,10 +150,9 @@ impl ProgressScale {
 fn message(unit: Option<(Unit, f64)>, position: &TaskPosition, share: Option<Share>) -> String {
     let TaskPosition { percent, activity, .. } = position;
     match (unit, share, percent) {
-        (Some((Unit::Seconds, total)), Some(time), percent) => {
+        (Some((Unit::Seconds, total)), Some(time), _) => {
             let (elapsed, limit) = (grouped(time.part as u64), grouped(total as u64));
-            let percent = percent.map(|percent| format!(", {}", percent_text(percent)));
-            format!("{elapsed} s of at most {limit} s: {activity}{}", percent.unwrap_or_default())
+            format!("{elapsed} s of at most {limit} s: {activity}")
         }
         // The wording of the tool envelope's specification.
         (_, _, Some(Percent { value, source: PercentSource::Plan })) => {
@@ -207,15 +221,28 @@ mod tests {
     }
 
     #[test]
-    fn a_call_keeps_its_scale() {
+    fn the_scale_is_percent_as_soon_as_a_percentage_is_known() {
+        let numbers = |positions: Vec<TaskPosition>| -> Vec<_> {
+            values(positions).iter().map(|value| (value.progress, value.total.unwrap())).collect()
+        };
+        let soon = numbers(vec![seconds(10.05), percent(50.0), percent(50.0), percent(75.0)]);
+        assert_eq!(soon, [(10.05, 1200.0), (50.0, 100.0), (50.5, 100.0), (75.0, 100.0)]);
+        let early = numbers(vec![seconds(12.0), percent(0.0), percent(50.0)]);
+        assert_eq!(early, [(12.0, 1200.0), (12.5, 100.0), (50.0, 100.0)]);
+        let late = numbers(vec![seconds(300.0), percent(25.0), percent(50.0), percent(50.0)]);
+        assert_eq!(late, [(300.0, 1200.0), (325.0, 1300.0), (650.0, 1300.0), (650.5, 1300.0)]);
         let estimate = Some(Percent { value: 75, source: PercentSource::History });
         let known_later = TaskPosition { done: percent(75.0).done, percent: estimate, ..seconds(20.0) };
         let values = values([seconds(10.0), known_later]);
-        assert_eq!((values[1].progress, values[1].total), (20.0, Some(1200.0)));
-        assert_eq!(values[1].message, "20 s of at most 1,200 s: Running cargo test, about 75 % (estimate)");
+        assert_eq!((values[1].progress, values[1].total), (75.0, Some(100.0)));
+        assert_eq!(values[1].message, "about 75 % (estimate): Running cargo test");
+    }
+
+    #[test]
+    fn a_percentage_that_is_not_known_any_more_leaves_the_scale() {
         let mut lost = seconds(20.0);
         lost.time = None;
-        let values = self::values([percent(40.0), lost]);
+        let values = values([percent(40.0), lost]);
         assert_eq!((values[1].progress, values[1].total), (40.5, Some(100.0)));
         assert_eq!(values[1].message, "Running cargo test");
     }
