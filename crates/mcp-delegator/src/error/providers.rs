@@ -2,6 +2,7 @@
 
 use delegator_domain::task::{Provider, TaskId};
 use delegator_engine::{ProviderError, UnsupportedAction};
+use delegator_fleet::FleetError;
 
 use crate::error::fleet::{self, SET_DATABASE};
 use crate::error::suggestion::{NextCall, Suggestion};
@@ -17,6 +18,10 @@ pub(super) fn provider_error(
     error: ProviderError,
 ) -> AppError {
     let mut named = match &error {
+        // Another query reads the same.
+        ProviderError::Fleet(error @ FleetError::Corrupt { .. }) => {
+            AppError { code: ErrorCode::AgentProtocolError, ..AppError::from(error.clone()) }
+        }
         ProviderError::Fleet(error) => AppError::from(error.clone()),
         error => AppError::new(code(error, task.is_some()), message),
     };
