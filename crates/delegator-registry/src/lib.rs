@@ -41,7 +41,7 @@ pub use error::{RegistryError, StateDirError};
 pub use files::durable::{Durability, make_private_path, remove_if_exists, replace as replace_file};
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
-pub use files::task_dir::{NewBytes, ReadPosition, TaskDir, TaskFile};
+pub use files::task_dir::{LastLines, NewBytes, ReadPosition, TaskDir, TaskFile};
 pub use ops::agent_pauses::AgentPause;
 pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
 pub use ops::cancel::CancelOutcome;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{GroupId, TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use delegator_registry::{
-    Filter, Idempotency, OpenOptions, Registry, RegistryError, StateCounts, StateDir, StoredQuestion, Task,
-    TaskDir, TaskFile,
+    Filter, Idempotency, LastLines, OpenOptions, Registry, RegistryError, StateCounts, StateDir,
+    StoredQuestion, Task, TaskDir, TaskFile,
 };
 use delegator_supervisor::run::Snapshot;
 
@@ -194,6 +194,29 @@ impl Engine {
     pub fn read_stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>, EngineError> {
         let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
         Ok(dir.read(which)?.unwrap_or_default())
+    }
+
+    /// The first and the last `max_bytes` of a task file, and its size.
+    pub fn read_stored_ends(
+        &self,
+        id: &TaskId,
+        which: TaskFile,
+        max_bytes: u64,
+    ) -> Result<(Vec<u8>, u64), EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok((Vec::new(), 0)) };
+        Ok(dir.read_ends(which, max_bytes)?.unwrap_or_default())
+    }
+
+    /// The last lines of a task file before the line with this number.
+    pub fn read_stored_lines(
+        &self,
+        id: &TaskId,
+        which: TaskFile,
+        before: u64,
+        max_lines: usize,
+    ) -> Result<LastLines, EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(LastLines::default()) };
+        Ok(dir.read_last_lines(which, before, max_lines)?)
     }
 
     /// The last `max_bytes` of a task file.

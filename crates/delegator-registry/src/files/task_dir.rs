@@ -3,9 +3,10 @@
 //! The id is the only part of the path that comes from a caller, and its type admits only a fixed prefix and
 //! letters and digits. Files that hold secrets (`launch`, the output schema, messages) are removed at the end of the task.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -116,6 +117,17 @@ pub struct TaskDir {
     id: TaskId,
     path: PathBuf,
     reserve_file: ReserveFile,
+}
+
+/// The result of [`TaskDir::read_last_lines`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastLines {
+    /// Without their ends.
+    pub lines: VecDeque<Vec<u8>>,
+    /// The number of the first of them, from 0.
+    pub first: u64,
+    /// How many lines the file has.
+    pub total: u64,
 }
 
 impl TaskDir {
@@ -253,6 +265,55 @@ impl TaskDir {
             file.seek(SeekFrom::Start(from))?;
             file.take(max_bytes).read_to_end(bytes)
         })
+    }
+
+    /// The first and the last `max_bytes` bytes of a file, and its size; all of a file that is not longer than both.
+    pub fn read_ends(
+        &self,
+        which: TaskFile,
+        max_bytes: u64,
+    ) -> Result<Option<(Vec<u8>, u64)>, RegistryError> {
+        let mut size = 0;
+        let ends = self.read_with(which, |mut file, bytes| {
+            size = file.metadata()?.len();
+            if size > max_bytes.saturating_mul(2) {
+                file.by_ref().take(max_bytes).read_to_end(bytes)?;
+                file.seek(SeekFrom::Start(size - max_bytes))?;
+            }
+            file.read_to_end(bytes)
+        })?;
+        Ok(ends.map(|bytes| (bytes, size)))
+    }
+
+    /// The lines of a file before the one with this number, but only the last `max_lines` of them. Empty lines do not count.
+    pub fn read_last_lines(
+        &self,
+        which: TaskFile,
+        before: u64,
+        max_lines: usize,
+    ) -> Result<LastLines, RegistryError> {
+        let mut found = LastLines::default();
+        self.read_with(which, |file, _| {
+            let mut file = BufReader::new(file);
+            let mut line = Vec::new();
+            while file.read_until(b'\n', &mut line)? > 0 {
+                line.pop_if(|last| *last == b'\n');
+                if line.is_empty() {
+                    continue;
+                }
+                if found.total < before {
+                    found.lines.push_back(std::mem::take(&mut line));
+                    if found.lines.len() > max_lines {
+                        found.lines.pop_front();
+                        found.first += 1;
+                    }
+                }
+                found.total += 1;
+                line.clear();
+            }
+            Ok(0)
+        })?;
+        Ok(found)
     }
 
     /// The bytes after a position, which is moved to their end. If the file was truncated, replaced or removed since, they

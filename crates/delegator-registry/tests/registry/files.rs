@@ -160,3 +160,36 @@ fn reading_starts_again_when_the_file_was_truncated_or_replaced() {
     dir.write(TaskFile::Verify, b"other file\n").unwrap();
     assert_eq!(read(), ("other file\n".to_owned(), true), "it was replaced");
 }
+
+#[test]
+fn only_the_ends_of_a_long_file_are_read() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    assert_eq!(dir.read_ends(TaskFile::Events, 3).unwrap(), None);
+    for (text, expected) in
+        [("", ""), ("abcdef", "abcdef"), ("abcdefg", "abcefg"), ("abc--------efg", "abcefg")]
+    {
+        dir.write(TaskFile::Events, text.as_bytes()).unwrap();
+        let (ends, size) = dir.read_ends(TaskFile::Events, 3).unwrap().unwrap();
+        assert_eq!((ends.as_slice(), size), (expected.as_bytes(), text.len() as u64), "{text}");
+    }
+}
+
+#[test]
+fn the_last_lines_before_a_number_are_read() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    dir.write(TaskFile::Events, b"a\n\nb\nc\n\n\nd").unwrap();
+    for (before, max, expected, first) in [
+        (u64::MAX, 9, "abcd", 0),
+        (u64::MAX, 2, "cd", 2),
+        (3, 2, "bc", 1),
+        (1, 2, "a", 0),
+        (0, 2, "", 0),
+        (2, 0, "", 2),
+    ] {
+        let found = dir.read_last_lines(TaskFile::Events, before, max).unwrap();
+        assert_eq!(found.lines.iter().flatten().copied().collect::<Vec<u8>>(), expected.as_bytes());
+        assert_eq!((found.first, found.total), (first, 4), "{before}, {max}");
+    }
+}

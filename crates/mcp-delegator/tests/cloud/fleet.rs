@@ -14,6 +14,7 @@ use delegator_fleet::{
 use delegator_testkit::postgres::PostgresServer;
 use delegator_testkit::program::{RunOutput, World, wait_for_output};
 use delegator_testkit::stage::wait_until;
+use delegator_transcript::Report;
 use serde_json::{Value, json};
 
 use crate::hosted::DIFF;
@@ -99,9 +100,19 @@ impl Fleet {
     fn finish_with(&self, task: &RunningTask, end: TaskEnd, diff: &str, omissions: DiffOmissions) {
         self.database.put_blob(&task.claim, BlobName::Diff, diff.as_bytes()).unwrap();
         self.database.put_blob(&task.claim, BlobName::Setup, b"installed\n").unwrap();
+        self.finish_recorded(task, end, Record::default(), omissions);
+    }
+
+    fn finish_reported(&self, task: &RunningTask, record: Record) {
+        self.database.put_blob(&task.claim, BlobName::Diff, DIFF.as_bytes()).unwrap();
+        self.database.put_blob(&task.claim, BlobName::Setup, b"installed\n").unwrap();
+        self.finish_recorded(task, TaskEnd::Completed, record, DiffOmissions::default());
+    }
+
+    fn finish_recorded(&self, task: &RunningTask, end: TaskEnd, record: Record, omissions: DiffOmissions) {
         let result = FleetResult {
             version: FormatVersion,
-            record: Record::default(),
+            record,
             base_commit: Some("c0ffee".repeat(7)[..40].to_owned()),
             branch: Some("main".to_owned()),
             pushed_branch: None,
@@ -457,4 +468,45 @@ fn the_ends_of_fleet_tasks_are_notified() {
             (&json!(id), &json!(end.state().name()))
         );
     }
+}
+
+#[test]
+fn a_damaged_file_of_a_task_is_refused_and_its_query_is_not_repeated() {
+    for (damage, problem) in [
+        (
+            "insert into delegator.blob_parts select task, attempt, name, part + 1, bytes from delegator.blob_parts",
+            "bytes",
+        ),
+        ("update delegator.blob_parts set bytes = overlay(bytes placing 'X' from 1)", "checksum"),
+        ("delete from delegator.blob_parts", "bytes"),
+    ] {
+        let fleet = Fleet::new();
+        let id = fleet.submit(&[]);
+        let task = fleet.start(&fleet.session("build-1"));
+        fleet.finish(&task, TaskEnd::Completed);
+        fleet.server.execute(&format!(
+            "alter table delegator.blob_parts disable trigger all; {damage};
+             alter table delegator.blob_parts enable trigger all"
+        ));
+        let answer = fleet.error(&["wait", &id]);
+        assert_eq!(answer["error"]["retryable"], false, "{damage}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(problem), "{damage}: {answer}");
+    }
+}
+
+#[test]
+fn the_thread_of_a_fleet_task_is_in_its_answers() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let task = fleet.start(&fleet.session("build-1"));
+    fleet.append(&task, "{\"type\":\"thread.started\",\"thread_id\":\"0199-fleet\"}\n");
+    wait_until("the thread is known", || {
+        let expired = fleet.run(&["wait", &id, "--timeout-sec", "1"]).json();
+        expired["meta"]["failure_data"]["thread_id"] == "0199-fleet"
+    });
+    let report = Report { thread_id: Some("0199-fleet".to_owned()), ..Report::default() };
+    fleet.finish_reported(&task, Record { report, ..Record::default() });
+    assert_eq!(fleet.data(&["wait", &id])["metadata"]["thread_info"]["thread_id"], "0199-fleet");
+    let results = fleet.data(&["results", &id]);
+    assert_eq!(results["metadata"]["thread_info"]["thread_id"], "0199-fleet", "{results}");
 }

@@ -209,3 +209,38 @@ fn garbage_is_refused_or_dropped() {
     }
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
 }
+
+/// 40 MB, of which a response has a few kilobytes.
+#[test]
+fn the_output_and_events_of_a_long_stream_use_bounded_memory() {
+    let stage = quick_stage();
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let line =
+        |number: usize| format!("{}\n", json!({"type": "noise", "number": number, "text": "x".repeat(960)}));
+    let events: String = (0..40_000).map(line).collect();
+    std::fs::write(stage.task_dir(&id).join("events.jsonl"), &events).unwrap();
+    let server = HttpServer::start(&stage);
+    server.call("_codex_local_status", json!({}));
+    let before = server.peak_memory();
+    let arguments =
+        json!({"task_id": id, "include_output": true, "include_events": true, "max_output_bytes": 8_000});
+    let results = server.call("_codex_local_results", arguments);
+    let growth = server.peak_memory() - before;
+    println!("{growth} KiB");
+    assert!(growth <= 8 << 10, "{growth} KiB");
+    let output = &results["data"]["output"];
+    let stdout = output["stdout"].as_str().unwrap();
+    assert!(
+        stdout.starts_with(&line(0)[..100]) && events.ends_with(&stdout[stdout.len() - 100..]),
+        "{stdout}"
+    );
+    assert_eq!((&output["truncated"], &output["original_size"]), (&json!(true), &json!(events.len())));
+    let items = results["data"]["events"]["items"].as_array().unwrap();
+    assert_eq!(items.last().unwrap()["number"], 39_999);
+    let first = items[0]["number"].as_u64().unwrap();
+    let cursor = results["data"]["events"]["next_cursor"].clone();
+    let earlier = server.call("_codex_local_results", json!({"task_id": id, "events_cursor": cursor}));
+    let items = earlier["data"]["events"]["items"].as_array().unwrap();
+    assert_eq!(items.last().unwrap()["number"], first - 1, "{earlier}");
+}

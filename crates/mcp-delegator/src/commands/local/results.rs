@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use delegator_domain::task::GroupId;
 use delegator_engine::{Engine, Target, TaskFiles};
-use delegator_registry::{Task, TaskFile};
+use delegator_registry::{LastLines, Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::Value;
 
@@ -117,19 +117,18 @@ fn events_page(
         return Ok(EventsPage { included: false, count, reason, items: None, next_cursor: None });
     }
     engine.fetch_events(task)?;
-    let stored = engine.read_stored(&task.id, TaskFile::Events)?;
-    let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
         Some(cursor) => {
             let [position] = cursor_positions(("events_cursor", cursor), &query)?;
-            usize::try_from(position).unwrap_or(0).min(lines.len())
+            u64::try_from(position).unwrap_or(0)
         }
-        None => lines.len(),
+        None => u64::MAX,
     };
-    let from = until.saturating_sub(MAX_EVENTS);
+    let LastLines { lines, first, total } =
+        engine.read_stored_lines(&task.id, TaskFile::Events, until, MAX_EVENTS)?;
     // A line that is not JSON is returned as a string.
-    let items: Vec<Value> = lines[from..until]
+    let items: Vec<Value> = lines
         .iter()
         .map(|line| {
             let text = String::from_utf8_lossy(line);
@@ -138,9 +137,9 @@ fn events_page(
         .collect();
     Ok(EventsPage {
         included: true,
-        count: count.unwrap_or(lines.len() as u64),
+        count: count.unwrap_or(total),
         reason: None,
         items: Some(items),
-        next_cursor: (from > 0).then(|| position_cursor([i64::try_from(from).unwrap_or(i64::MAX)], &query)),
+        next_cursor: (first > 0).then(|| position_cursor([i64::try_from(first).unwrap_or(i64::MAX)], &query)),
     })
 }

@@ -442,12 +442,17 @@ pub fn task_result(
             Err(error) if include_output => return Err(error.into()),
             _ => {}
         }
-        let text = |which| {
-            engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        // The excerpt has no more than the budget of the beginning, or of the end.
+        let ends = |which| -> Result<(String, u64), AppError> {
+            let (bytes, size) = engine.read_stored_ends(&task.id, which, budget.into())?;
+            Ok((String::from_utf8_lossy(&bytes).into_owned(), size))
         };
+        let ((stdout, stdout_size), (stderr, stderr_size)) =
+            (ends(TaskFile::Events)?, ends(TaskFile::Stderr)?);
         Ok(OutputExcerpt {
-            stdout: text(TaskFile::Events)?,
-            stderr: text(TaskFile::Stderr)?,
+            stdout,
+            stderr,
+            stored_sizes: (stdout_size, stderr_size),
             budget: budget as usize,
             is_requested: include_output,
         })

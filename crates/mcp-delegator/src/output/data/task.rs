@@ -94,8 +94,11 @@ pub fn exit_code(task: &Task) -> Option<i32> {
 /// The agent's output to include in a result.
 #[derive(Debug)]
 pub struct OutputExcerpt {
+    /// At least the beginning and the end of each stream, as much as the budget.
     pub stdout: String,
     pub stderr: String,
+    /// The sizes of the stored streams.
+    pub stored_sizes: (u64, u64),
     pub budget: usize,
     /// The caller requested it, and thereby the complete final message.
     pub is_requested: bool,
@@ -278,9 +281,10 @@ impl TaskResult {
             group: task.group.as_ref().map(Into::into),
             report: TaskReport::of(task, files, shown.as_ref(), max_mode, syntax),
             output: match shown {
-                Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
-                    let sizes =
+                Some(OutputExcerpt { stdout, stderr, stored_sizes, budget, .. }) => {
+                    let received =
                         record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));
+                    let sizes = (received.0.max(stored_sizes.0), received.1.max(stored_sizes.1));
                     output::included(&stdout, &stderr, budget, sizes)
                 }
                 None => output::excluded("Output excluded by default (use include_output=true)"),
@@ -337,7 +341,8 @@ impl Metadata {
             duration: RunTimes::of(task).duration_seconds(),
             file_operations: files::operations(task, record),
             thread_info: ThreadInfo {
-                thread_id: task.thread_id.clone(),
+                // Only the report has the thread of a task that a provider ran.
+                thread_id: task.thread_id.clone().or_else(|| report?.thread_id.clone()),
                 cache_hit_rate: usage.and_then(|usage| usage.cache_hit_rate),
                 token_usage: usage.map(|usage| usage.own),
                 cost_usd: report.and_then(|report| report.cost).map(|cost| dollars(cost.own)),
@@ -516,7 +521,9 @@ impl UnfinishedTask {
             elapsed_seconds: elapsed_seconds(task, now_ms),
             working_dir: task.working_dir.clone(),
             sandbox: task.sandbox.map(SandboxKind::name),
-            thread_id: thread(task).map(str::to_owned),
+            thread_id: thread(task)
+                .or_else(|| files.snapshot.as_ref()?.thread_id.as_deref())
+                .map(str::to_owned),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
             remote: RemoteData::of(task, None),
             conversation: Conversation::of(&files.open_questions, &files.messages),
