@@ -56,6 +56,8 @@ named_enum! {
         CheckoutFailed = "checkout_failed",
         /// The setup script of the worktree or the environment failed, so the agent was not started.
         SetupFailed = "setup_failed",
+        /// No restore point could be created, so the agent was not started.
+        RestorePointFailed = "restore_point_failed",
         /// It is unknown whether a provider accepted the task.
         SubmissionUnconfirmed = "submission_unconfirmed",
         /// The submission was interrupted, and the provider does not have the task.

@@ -40,6 +40,9 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
+    /// Run without a restore point.
+    #[serde(default)]
+    pub no_restore_point: bool,
     /// Ask the user for each permission that the agent requests.
     pub ask: bool,
     pub answer_timeout_sec: u64,
@@ -194,6 +197,7 @@ impl Settings {
             add_dirs: Vec::new(),
             output_schema: None,
             skip_git_repo_check: false,
+            no_restore_point: false,
             ask: false,
             answer_timeout_sec: 300,
             budgets: Vec::new(),

@@ -1,7 +1,7 @@
 //! Creates the restore points of a task before its agent starts.
 //!
-//! A task never fails because a restore point could not be created: the problem is recorded instead and reported with the
-//! result.
+//! If that of a directory which the caller named cannot be created, the agent is not started: its changes could not be
+//! reverted. For a repository inside, the problem is recorded and reported with the result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use delegator_supervisor::agent::Variables;
 use crate::error::EngineError;
 use crate::upkeep::restore_record::{PointProblem, RestorePointRecord, first_line, git, reference};
 
-/// How long the agent may have to wait for one restore point.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the agent may have to wait for one restore point. Long, because the task fails without it.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates the restore points of one task, a directory at a time, the working directory first.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct RestorePointWriter<'a> {
     environment: &'a Variables,
     directories: usize,
     record: RestorePointRecord,
+    /// Why the last restore point could not be created.
+    failure: Option<String>,
 }
 
 impl<'a> RestorePointWriter<'a> {
@@ -34,7 +36,8 @@ impl<'a> RestorePointWriter<'a> {
         dir: &'a TaskDir,
         environment: &'a Variables,
     ) -> RestorePointWriter<'a> {
-        RestorePointWriter { task, dir, environment, directories: 0, record: RestorePointRecord::default() }
+        let record = RestorePointRecord::default();
+        RestorePointWriter { task, dir, environment, directories: 0, record, failure: None }
     }
 
     /// Creates a restore point of the work tree that contains the directory. Returns the baseline for a later comparison:
@@ -51,10 +54,15 @@ impl<'a> RestorePointWriter<'a> {
             }
             Err(error) => {
                 let problem = first_line(&error.to_string());
-                self.skip(directory, &problem);
+                self.failure = Some(problem.clone());
                 Err(problem)
             }
         }
+    }
+
+    /// Why the last restore point could not be created.
+    pub(crate) fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
     }
 
     /// Records that a directory has no restore point.
@@ -62,7 +70,7 @@ impl<'a> RestorePointWriter<'a> {
         self.record.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
     }
 
-    /// Writes the record. Errors are ignored: a full disk must not stop the task.
+    /// Writes the record. Errors are ignored: without it, the restore points are found in the repository.
     pub(crate) fn finish(self) {
         if self.record != RestorePointRecord::default() {
             let _ = self.record.write(self.dir);

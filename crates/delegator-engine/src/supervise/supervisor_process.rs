@@ -199,7 +199,9 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
             Ok(prepared) => prepared,
             Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
         };
-        begin_observation(&prepared, ports);
+        if let Err(problem) = begin_observation(&prepared, launch.settings.no_restore_point, ports) {
+            return Finish::bare(failed(FailureKind::RestorePointFailed, &problem));
+        }
         crash_point(CrashPoint::BaselineTaken);
         let Prepared { spec, limits, verify, .. } = prepared;
         let spec = RunSpec { own_niceness: ports.own_niceness(spec.niceness), ..spec };
@@ -222,13 +224,13 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
     }
 }
 
-/// The state of the files before the first agent.
-fn begin_observation(prepared: &Prepared, ports: &TaskPorts) {
+/// Records the state of the files before the first agent. Returns the problem if a restore point could not be created.
+fn begin_observation(prepared: &Prepared, no_restore_point: bool, ports: &TaskPorts) -> Result<(), String> {
     if ports.observation.borrow().is_some() {
-        return;
+        return Ok(());
     }
     let Prepared { spec, mode, may_write, is_isolated, add_dirs, .. } = prepared;
-    ports.observation.replace(evidence::begin_observation(ObservationContext {
+    let observation = evidence::begin_observation(ObservationContext {
         task: &ports.id,
         dir: &ports.dir,
         workdir: &spec.workdir,
@@ -238,8 +240,11 @@ fn begin_observation(prepared: &Prepared, ports: &TaskPorts) {
         state_dir: &ports.engine.state_dir,
         mode: *mode,
         may_write: *may_write,
+        no_restore_point,
         since_ms: ports.engine.now_ms(),
-    }));
+    })?;
+    ports.observation.replace(observation);
+    Ok(())
 }
 
 /// A run, and what its record needs besides.

@@ -222,6 +222,10 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub skip_git_repo_check: bool,
+    /// Create no restore point, and run where none can be created
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub no_restore_point: bool,
     /// Ask the user for each permission that the agent requests, instead of deciding by mode
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]

@@ -282,15 +282,40 @@ fn read_only_tasks_and_directories_outside_git_have_no_restore_point() {
 }
 
 #[test]
-fn a_task_runs_when_no_restore_point_can_be_created() {
+fn a_writing_task_without_a_restore_point_is_not_started_unless_the_caller_wants_none() {
     let stage = Stage::in_a_repository(&careless_steps());
     stage.world.write("project/.git/refs/mcp-delegator", "in the way");
     let id = stage.run_writing_task();
+    let failed = stage.run_json(&["local", "results", &id]);
+    assert_eq!(failed["data"]["state"], "failed", "{failed}");
+    assert_eq!(
+        failed["data"]["metadata"]["error_context"]["failure_kind"], "restore_point_failed",
+        "{failed}"
+    );
+    assert!(failed.to_string().contains("--no-restore-point"), "{failed}");
+    assert_eq!((stage.read("code.txt"), stage.exists("added")), ("mine\n".into(), false));
+    let id = stage.exec(&["--mode", "workspace-write", "--no-restore-point"]);
+    stage.run_json(&["local", "wait", &id]);
     let results = stage.run_json(&["local", "results", &id]);
     assert_eq!(results["data"]["state"], "completed", "{results}");
     assert!(results["warnings"].to_string().contains("W_GIT_001"), "{results}");
+    assert_eq!(stage.read("code.txt"), "agent\n");
     let none = stage.world.run(["restore", &id, "--dry-run"]);
     assert_eq!(none.exit, Some(5), "{none:?}");
+    // A read-only task needs none.
+    let id = stage.exec(&[]);
+    assert_eq!(stage.run_json(&["local", "wait", &id])["data"]["state"], "completed");
+}
+
+#[test]
+fn a_restore_point_is_left_out_only_on_request() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.exec(&["--mode", "workspace-write", "--no-restore-point"]);
+    stage.run_json(&["local", "wait", &id]);
+    let results = stage.run_json(&["local", "results", &id]);
+    assert_eq!(results["data"].get("restore_point"), None, "{results}");
+    assert!(results["data"]["metadata"]["file_operations"]["modified_files"][0] == "code.txt", "{results}");
+    assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
 }
 
 #[test]

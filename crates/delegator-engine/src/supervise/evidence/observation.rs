@@ -70,15 +70,21 @@ pub(crate) struct ObservationContext<'a> {
     pub(crate) state_dir: &'a Path,
     pub(crate) mode: Mode,
     pub(crate) may_write: bool,
+    /// The caller wants none.
+    pub(crate) no_restore_point: bool,
     /// The wall clock before the run: files modified later may be the task's.
     pub(crate) since_ms: i64,
 }
 
-/// Records the state of the files before the agent starts. For a task that may write, also creates the restore points.
-pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Observation> {
+/// Records the state of the files before the agent starts. For a task that may write, also creates the restore points; an
+/// error if that of a directory which the caller named could not be created.
+pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Result<Option<Observation>, String> {
     let began = Instant::now();
-    let fd = context.workdir.try_clone().ok()?;
-    let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+    let opened = context.workdir.try_clone().and_then(|fd| {
+        let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
+        Ok((fd, workdir))
+    });
+    let Ok((fd, workdir)) = opened else { return Ok(None) };
     let mut writer = RestorePointWriter::new(context.task, context.dir, context.environment);
     let mut directories = directories(context, &workdir);
     let (mut trees, mut not_observed) = (Vec::new(), Vec::new());
@@ -95,14 +101,27 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         }
         let tree =
             TreeObservation::take(&directory, &workdir, context.dir.path(), || match context.may_write {
-                true if context.is_isolated && directory == workdir => {
+                true if context.no_restore_point || (context.is_isolated && directory == workdir) => {
                     baseline(context, &directory, Limits::default())
                 }
                 true => writer.create(&directory),
                 false => baseline(context, &directory, READ_ONLY_LIMITS),
             });
-        if context.may_write && !tree.has_git() && directory != workdir {
-            writer.skip(&directory, "it is not in a git work tree");
+        let is_named = directory == workdir || context.add_dirs.contains(&directory);
+        match writer.take_failure() {
+            Some(problem) if is_named => {
+                writer.finish();
+                return Err(format!("{}: {problem}", directory.display()));
+            }
+            Some(problem) => writer.skip(&directory, &problem),
+            None if !context.may_write => {}
+            None if !tree.has_git() && directory != workdir => {
+                writer.skip(&directory, "it is not in a git work tree");
+            }
+            None if tree.has_git() && is_named && context.no_restore_point => {
+                writer.skip(&directory, "the caller requested none");
+            }
+            None => {}
         }
         // A linked worktree is a separate tree, in which another task may write at the same time.
         let (linked, inner): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -116,7 +135,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         trees.push(tree);
     }
     writer.finish();
-    Some(Observation {
+    Ok(Some(Observation {
         workdir: fd,
         trees,
         not_observed,
@@ -125,7 +144,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         may_write: context.may_write,
         since_ms: context.since_ms,
         took: began.elapsed(),
-    })
+    }))
 }
 
 /// The working directory and, for a task that may write, its additional directories; one per work tree.

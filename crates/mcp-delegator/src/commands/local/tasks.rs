@@ -352,6 +352,7 @@ fn build_settings(
         add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
+        no_restore_point: agent.no_restore_point,
         ask: agent.ask,
         budgets: Vec::new(),
         salvage: agent.salvage,

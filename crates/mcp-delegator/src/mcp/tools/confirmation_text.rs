@@ -31,10 +31,11 @@ const LABELLED_INPUTS: [(&str, &str); 9] = [
 ];
 
 /// Switches that are shown when they are on.
-const SWITCHES: [(&str, &str); 3] = [
+const SWITCHES: [(&str, &str); 4] = [
     ("allow_destructive_git", "The agent may rewrite git history."),
     ("allow_parallel_writes", "The agent may write while another task writes in the same work tree."),
     ("skip_git_repo_check", "The agent may run outside a git repository."),
+    ("no_restore_point", "No restore point is created, so the agent's changes cannot be restored."),
 ];
 
 pub(in crate::mcp) fn message(object: &Map<String, Value>, current_dir: &Path) -> String {

@@ -94,6 +94,8 @@ pub struct ErrorSubject {
     pub overlaps: Vec<OverlapContext>,
     /// Files that a diff cannot change as it demands.
     pub conflicts: Vec<ConflictContext>,
+    /// Files that were edited while they were changed, and stay as they are.
+    pub edited_files: Vec<String>,
     /// The restore point that undoes an incomplete restore.
     pub undo_point: String,
 }
@@ -184,6 +186,9 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         FailureKind::RemoteFailed => "The provider reported that the task failed.",
         FailureKind::CheckoutFailed => "The worker could not check out the repository.",
         FailureKind::SetupFailed => "The setup script of the environment failed. The agent was not started.",
+        FailureKind::RestorePointFailed => {
+            "No restore point of the files could be created, so the agent was not started."
+        }
         FailureKind::NoTerminalEvent => "The agent exited with code 0 but did not report that it was done.",
         FailureKind::AgentExit => {
             let code = exit_code.map_or_else(|| "a code".to_owned(), |code| format!("code {code}"));

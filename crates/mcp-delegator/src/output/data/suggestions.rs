@@ -103,6 +103,9 @@ fn by_kind(
                 .to_owned()
         }
         FailureKind::SetupFailed => "Correct the setup script of the environment.".to_owned(),
+        FailureKind::RestorePointFailed => {
+            "Free disk space or correct the problem that git reports, or {set:no_restore_point}.".to_owned()
+        }
         FailureKind::SpawnFailed => {
             return Some(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])));
         }
