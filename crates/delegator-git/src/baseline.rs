@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::capture::{CapturedFiles, LazyTrees, Limits, Purpose, capture_files};
 use crate::error::GitError;
+use crate::git_settings::GitSettings;
 use crate::listing::{RepoPath, on_disk};
 use crate::opened::{ConfigurationStamps, Opened, open};
 use crate::repository::{Head, Repository};
@@ -35,6 +36,7 @@ pub struct Baseline {
     pub(crate) configuration: Option<ConfigurationStamps>,
     /// Device and inode of the repository, to detect that another one took its place.
     pub(crate) identity: Option<(u64, u64)>,
+    pub(crate) settings: GitSettings,
     /// The restore point of the same state; `None` if there is none, or if it holds an earlier state.
     pub(crate) point: Option<PointOfBaseline>,
 }
@@ -78,8 +80,9 @@ impl Baseline {
             return Err(GitError::TooManyLeftOut { count: captured.unread.len() });
         }
         let identity = identity_of(&scratch.repository.common_dir);
+        let settings = GitSettings::read(&scratch.repository);
         let Opened { head, configuration, .. } = opened;
-        Ok(Baseline { scratch, captured, trees, index, head, configuration, identity, point: None })
+        Ok(Baseline { scratch, captured, trees, index, head, configuration, identity, settings, point: None })
     }
 
     /// Remembers the restore point of the same state.
@@ -94,6 +97,11 @@ impl Baseline {
 
     pub fn repository(&self) -> &Repository {
         &self.scratch.repository
+    }
+
+    /// The settings of the repository.
+    pub fn settings(&self) -> &GitSettings {
+        &self.settings
     }
 
     /// The repositories inside the work tree, submodules included. Their files are not part of this comparison.

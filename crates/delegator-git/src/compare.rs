@@ -19,6 +19,7 @@ use crate::capture::{
 use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
 use crate::error::GitError;
 use crate::examine::{Differences, examine};
+use crate::git_settings::GitSettings;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, single_line};
 use crate::opened::Opened;
@@ -48,6 +49,8 @@ pub struct Comparison {
     /// `None` if the repository is gone or is a different one.
     pub head_after: Option<Head>,
     pub commits: Commits,
+    /// The present settings of the repository, if they differ.
+    pub settings: Option<GitSettings>,
     /// The new version of every file whose content was compared; `None` if trees could not be compared.
     pub(crate) new_versions: Option<Vec<NewVersion>>,
     /// Files that changed and were not read, with their present stamp.
@@ -93,6 +96,7 @@ impl Baseline {
             names_only: compared.names_only,
             new_versions: compared.new_versions,
             unread: compared.unread,
+            settings: self.settings.changed(),
             index_changed: self.is_index_changed().unwrap_or(false),
             commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
             head_before: self.head.clone(),

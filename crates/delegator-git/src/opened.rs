@@ -82,14 +82,14 @@ impl Opened {
 
 /// The directories of a repository, as they are found on disk.
 #[derive(Debug, PartialEq, Eq)]
-struct Layout {
-    top_level: PathBuf,
-    git_dir: PathBuf,
-    common_dir: PathBuf,
+pub(crate) struct Layout {
+    pub(crate) top_level: PathBuf,
+    pub(crate) git_dir: PathBuf,
+    pub(crate) common_dir: PathBuf,
 }
 
 /// Searches `dir` and the directories above it like git. `None` if there is no repository or git must decide.
-fn find_layout(dir: &Path) -> Option<Layout> {
+pub(crate) fn find_layout(dir: &Path) -> Option<Layout> {
     let dir = dir.canonicalize().ok()?;
     let device = fs::metadata(&dir).ok()?.dev();
     for top_level in dir.ancestors() {

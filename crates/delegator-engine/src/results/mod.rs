@@ -14,6 +14,7 @@ pub(crate) mod messages;
 pub(crate) mod overview;
 pub(crate) mod questions;
 pub(crate) mod restore;
+mod restore_settings;
 pub(crate) mod task_queries;
 pub(crate) mod worktree_quota;
 pub(crate) mod worktrees;

@@ -19,6 +19,7 @@ use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::error::{EngineError, RestoreChanges};
+use crate::results::restore_settings::SettingsRestore;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::{git, undo_reference};
 
@@ -54,6 +55,8 @@ pub struct RestoreReport {
     pub trees: Vec<RestoredTree>,
     /// Work trees whose repository or restore point is missing, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
+    /// Git settings that were, or would be, restored.
+    pub settings: Vec<PathBuf>,
 }
 
 impl RestoredTree {
@@ -116,17 +119,29 @@ impl Engine {
         }
         let source = PointSource { registry: registry.as_deref(), environment, here };
         let mut found = source.find(task)?;
-        let points = requested_points(task, &found, request.undo)?;
+        let settings = SettingsRestore::check(task, registry.as_deref(), &found.record, request)?;
+        let points = match requested_points(task, &found, request.undo) {
+            Err(EngineError::NoRestorePoint { .. }) if !settings.is_empty() => Vec::new(),
+            points => points?,
+        };
         refuse_while_busy(registry.as_deref(), top_levels(&points))?;
-        let (mut checked, unavailable) = check_all(points, request, environment, &found)?;
-        let report = |trees| RestoreReport { trees, unavailable };
-        if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
+        let (mut checked, unavailable) = match points.is_empty() {
+            true => Default::default(),
+            false => check_all(points, request, environment, &found)?,
+        };
+        let report = |trees| RestoreReport { trees, unavailable, settings: settings.files() };
+        let changes_no_file = checked.iter().all(CheckedTree::changes_nothing);
+        if request.dry_run || (changes_no_file && settings.is_empty()) {
             return Ok(report(checked.into_iter().map(RestoredTree::unchanged).collect()));
         }
         // The checks may have taken a while.
         let points: Vec<RestorePoint> = checked.iter().map(|tree| tree.point.clone()).collect();
         refuse_while_busy(registry.as_deref(), top_levels(&points))?;
-        let undo = create_undo_points(&mut checked, &mut found)?;
+        let undo = match changes_no_file {
+            true => checked.iter().map(|_| None).collect(),
+            false => create_undo_points(&mut checked, &mut found)?,
+        };
+        settings.apply(&mut found, request.undo)?;
         apply(checked, undo).map(report)
     }
 }
@@ -221,7 +236,7 @@ fn create_undo_points(
         });
     }
     found.record.undo.push(undo.iter().flatten().cloned().collect());
-    found.save_undo_points()?;
+    found.save_record()?;
     crash_point(CrashPoint::UndoNoted);
     Ok(undo)
 }

@@ -88,7 +88,8 @@ impl Engine {
             .map_err(EnclosureProblem::Unavailable)?;
         let name = format!("process-{}", std::process::id());
         let forbidden = forbidden_path(environment, &name);
-        let enclosure = Enclosure { mechanism, launcher: self.program.clone(), writable: Vec::new() };
+        let launcher = self.program.clone();
+        let enclosure = Enclosure { mechanism, launcher, writable: Vec::new(), protected: Vec::new() };
         let request = writing_request(&forbidden, VerifySandbox::Enclosure, name);
         probe_enclosure(&enclosure, &request, environment, &forbidden, PROBE_TIMEOUT)
             .map(|()| enclosure.mechanism.describe())

@@ -13,7 +13,9 @@ use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 
 use crate::error::EngineError;
-use crate::upkeep::restore_record::{PointProblem, RestorePointRecord, first_line, git, reference};
+use crate::upkeep::restore_record::{
+    PointProblem, RecordedSettings, RestorePointRecord, first_line, git, reference,
+};
 
 /// How long the agent may have to wait for one restore point. Long, because the task fails without it.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -50,6 +52,11 @@ impl<'a> RestorePointWriter<'a> {
             Ok(Some(CreatedPoint { point, baseline })) => {
                 crash_point(CrashPoint::RestorePointCreated);
                 self.record.points.push(point);
+                self.record.settings.extend(baseline.as_ref().ok().map(|baseline| RecordedSettings {
+                    before: baseline.settings().clone(),
+                    after: None,
+                    is_restored: false,
+                }));
                 baseline.map(Some).map_err(|error| first_line(&error.to_string()))
             }
             Err(error) => {

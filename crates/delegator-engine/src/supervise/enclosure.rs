@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::Mode;
+use delegator_git::protected_settings;
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, variable};
 use delegator_supervisor::enclosure::{Enclosure, WritablePath};
@@ -35,10 +36,11 @@ pub(super) fn prepare(
 ) -> Result<Option<Enclosure>, EngineError> {
     let Some(mechanism) = launch.enclosure.clone() else { return Ok(None) };
     let io_error = |source| EngineError::Io { doing: "prepare the enclosure of the agent", source };
-    let mut writable = Vec::new();
+    let (mut writable, mut protected) = (Vec::new(), Vec::new());
     if launch.settings.effective_mode() == Mode::WorkspaceWrite {
         for (directory, path) in workspace {
             writable.push(WritablePath::of(path, directory).map_err(io_error)?);
+            protected.extend(protected_settings(path));
         }
     }
     for state_path in launch.agent.state_paths(variables).iter().filter_map(|path| path.open()) {
@@ -51,7 +53,7 @@ pub(super) fn prepare(
     writable.push(WritablePath::resolve(&temporary).map_err(io_error)?);
     variables.retain(|(name, _)| !TEMPORARY_VARIABLES.iter().any(|variable| name == variable));
     variables.extend(TEMPORARY_VARIABLES.map(|name| (name.into(), temporary.clone().into())));
-    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), writable }))
+    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), writable, protected }))
 }
 
 /// Creates a private directory and records its path first, so that a rescue can remove it.

@@ -10,7 +10,10 @@ use super::task_report::Record;
 
 /// The summary of an ended task.
 pub(crate) fn one_sentence_summary(end: &TaskEnd, exit: Option<ExitStatus>, record: &Record) -> String {
-    let changes = ChangeSummary::of(record).phrase();
+    let mut changes = ChangeSummary::of(record).phrase();
+    if record.findings.iter().any(|finding| finding.kind == FindingKind::GitSettings) {
+        changes = format!("settings of git changed; {changes}");
+    }
     match end {
         TaskEnd::Completed => match &record.check {
             Some(check) => format!("{}; {}", capitalized(&changes), check.describe()),

@@ -38,8 +38,8 @@ pub(crate) struct FoundPoints {
 }
 
 impl FoundPoints {
-    /// Writes the undo points to the record of the task. Without a task directory, the refs are the only record.
-    pub(crate) fn save_undo_points(&self) -> Result<(), EngineError> {
+    /// Writes the record of the task. Without a task directory, the refs are the only record.
+    pub(crate) fn save_record(&self) -> Result<(), EngineError> {
         self.dir.as_ref().map_or(Ok(()), |dir| self.record.write(dir))
     }
 }
@@ -59,11 +59,11 @@ impl PointSource<'_> {
         };
         let dir = registry.dir().task(task);
         let mut record = RestorePointRecord::read(&dir)?.unwrap_or_default();
-        if record == RestorePointRecord::default() {
+        if record.is_empty() {
             // An error means that there is no git work tree, so no restore point.
             let mut collected = CollectedPoints::default();
             let _ = self.collect(task, Path::new(&row.working_dir), &mut collected);
-            record = collected.into_record();
+            record = RestorePointRecord { settings: record.settings, ..collected.into_record() };
         }
         Ok(FoundPoints { record, scratch: new_scratch_dir(Some(&dir))?, dir: Some(dir) })
     }
@@ -81,7 +81,7 @@ impl PointSource<'_> {
             }
         }
         let record = collected.into_record();
-        if record == RestorePointRecord::default() {
+        if record.is_empty() {
             here?;
         }
         Ok(record)

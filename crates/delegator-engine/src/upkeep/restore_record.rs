@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::RestorePoint;
+use delegator_git::{GitSettings, RestorePoint};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ pub struct RestorePointRecord {
     pub problems: Vec<PointProblem>,
     /// The states before each restore, oldest first; each holds one restore point per work tree.
     pub undo: Vec<Vec<RestorePoint>>,
+    /// The settings of the repositories that the task could write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<RecordedSettings>,
     /// Work trees whose restore point was deleted since; set by `check_stored`.
     #[serde(skip)]
     pub gone: Vec<PathBuf>,
@@ -40,7 +43,35 @@ pub struct PointProblem {
     pub problem: String,
 }
 
+/// The settings of one repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedSettings {
+    pub before: GitSettings,
+    /// What the task left; `None` if they did not change, or if the supervisor was lost.
+    pub after: Option<GitSettings>,
+    /// A restore has reverted the change.
+    pub is_restored: bool,
+}
+
 impl RestorePointRecord {
+    /// Adds settings that changed during the task, and writes the record. Without it they are reported, but not restored.
+    pub(crate) fn add_changed_settings(
+        dir: &TaskDir,
+        changed: Vec<(GitSettings, GitSettings)>,
+    ) -> Result<(), EngineError> {
+        let mut record = RestorePointRecord::read(dir)?.unwrap_or_default();
+        for (before, after) in changed {
+            record.settings.retain(|known| known.before != before);
+            record.settings.push(RecordedSettings { before, after: Some(after), is_restored: false });
+        }
+        record.write(dir)
+    }
+
+    /// Whether it says nothing about restore points.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty() && self.problems.is_empty() && self.undo.is_empty()
+    }
+
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
         let bytes = dir.read(TaskFile::RestorePoint)?;
         bytes.map(|bytes| decode(&dir.file(TaskFile::RestorePoint), &bytes)).transpose()

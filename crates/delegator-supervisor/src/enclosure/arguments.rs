@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::{ENCLOSE, Enclosure, Mechanism, WritablePath};
 
+/// Marks a path that must not be changed.
+const PROTECTED: &str = "protected:";
+
 /// Separates the writable paths from the program. No path is equal to it: they begin with two numbers.
 const END_OF_PATHS: &str = "--";
 
@@ -14,6 +17,7 @@ const END_OF_PATHS: &str = "--";
 pub(super) struct Request {
     pub(super) mechanism: Mechanism,
     pub(super) writable: Vec<WritablePath>,
+    pub(super) protected: Vec<PathBuf>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,
 }
@@ -27,6 +31,7 @@ pub(super) fn encode(enclosure: &Enclosure, program: &Path, args: &[OsString]) -
     for WritablePath { path, device, inode } in &enclosure.writable {
         encoded.push(joined(&format!("{device}:{inode}:"), path));
     }
+    encoded.extend(enclosure.protected.iter().map(|path| joined(PROTECTED, path)));
     encoded.push(END_OF_PATHS.into());
     encoded.push(program.into());
     encoded.extend(args.iter().cloned());
@@ -41,14 +46,21 @@ fn joined(prefix: &str, path: &Path) -> OsString {
 pub(super) fn decode(args: &[OsString]) -> Option<Request> {
     let (mechanism, args) = args.split_first()?;
     let end = args.iter().position(|arg| arg == END_OF_PATHS)?;
-    let writable = args[..end].iter().map(|arg| writable_path(arg)).collect::<Option<Vec<_>>>()?;
+    let (protected, writable): (Vec<&OsString>, Vec<&OsString>) =
+        args[..end].iter().partition(|arg| protected_path(arg).is_some());
+    let protected = protected.into_iter().filter_map(|arg| protected_path(arg)).collect();
+    let writable = writable.into_iter().map(|arg| writable_path(arg)).collect::<Option<Vec<_>>>()?;
     let (program, args) = args[end + 1..].split_first()?;
     let mechanism = match mechanism.as_bytes().strip_prefix(b"bubblewrap:") {
         Some(program) => Mechanism::Bubblewrap { program: OsStr::from_bytes(program).into() },
         None if mechanism == "landlock" => Mechanism::Landlock,
         None => return None,
     };
-    Some(Request { mechanism, writable, program: program.into(), args: args.to_vec() })
+    Some(Request { mechanism, writable, protected, program: program.into(), args: args.to_vec() })
+}
+
+fn protected_path(arg: &OsStr) -> Option<PathBuf> {
+    arg.as_bytes().strip_prefix(PROTECTED.as_bytes()).map(|path| OsStr::from_bytes(path).into())
 }
 
 fn writable_path(arg: &OsStr) -> Option<WritablePath> {
@@ -69,13 +81,19 @@ mod tests {
         let writable = vec![path(b"/a:b c"), path(b"/--"), path(b"/\xff\n")];
         let args: Vec<OsString> = ["--", "-x", "", "a b"].map(OsString::from).to_vec();
         for mechanism in [Mechanism::Landlock, Mechanism::Bubblewrap { program: "/usr/bin/bw:rap".into() }] {
-            let enclosure =
-                Enclosure { mechanism: mechanism.clone(), launcher: "/m".into(), writable: writable.clone() };
+            let protected = vec![PathBuf::from("/a b/.git/config"), "/--".into()];
+            let enclosure = Enclosure {
+                mechanism: mechanism.clone(),
+                launcher: "/m".into(),
+                writable: writable.clone(),
+                protected: protected.clone(),
+            };
             let encoded = encode(&enclosure, Path::new("/bin/agent"), &args);
             assert_eq!(encoded[0], ENCLOSE);
             let expected = Request {
                 mechanism,
                 writable: writable.clone(),
+                protected,
                 program: "/bin/agent".into(),
                 args: args.clone(),
             };

@@ -6,8 +6,9 @@
 //! Measured with 0.8.0: `bwrap` stays as the parent of the agent and exits with its exit code (128 + the number of a
 //! signal). SIGTERM ends `bwrap` at once; the sweep then ends the agent.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
@@ -36,7 +37,12 @@ const COMMON_ARGS: [&str; 13] = [
 ];
 
 /// The arguments of `bwrap` that run a program.
-pub(super) fn args(writable: &[WritablePath], program: &Path, args: &[OsString]) -> Vec<OsString> {
+pub(super) fn args(
+    writable: &[WritablePath],
+    protected: &[PathBuf],
+    program: &Path,
+    args: &[OsString],
+) -> Vec<OsString> {
     let mut all: Vec<OsString> = COMMON_ARGS.map(OsString::from).to_vec();
     // Other users have no capabilities to retain.
     if geteuid().is_root() {
@@ -45,6 +51,15 @@ pub(super) fn args(writable: &[WritablePath], program: &Path, args: &[OsString])
     for WritablePath { path, .. } in writable {
         all.extend(["--bind".into(), path.into(), path.into()]);
     }
+    // A directory above could be renamed and replaced, unless it is a mount point itself.
+    let above: BTreeSet<&Path> = protected.iter().filter_map(|path| path.parent()).collect();
+    let is_writable = |path: &Path| writable.iter().any(|other| path.starts_with(&other.path));
+    for path in above.into_iter().filter(|path| is_writable(path)) {
+        all.extend(["--bind".into(), path.into(), path.into()]);
+    }
+    for path in protected {
+        all.extend(["--ro-bind".into(), path.into(), path.into()]);
+    }
     all.extend(["--".into(), program.into()]);
     all.extend(args.iter().cloned());
     all
@@ -52,7 +67,7 @@ pub(super) fn args(writable: &[WritablePath], program: &Path, args: &[OsString])
 
 /// Runs a command in it: whether user namespaces can be used shows only then.
 pub(super) fn probe(program: &Path) -> Result<(), ProbeError> {
-    let command = args(&[], Path::new("/bin/sh"), &["-c".into(), ":".into()]);
+    let command = args(&[], &[], Path::new("/bin/sh"), &["-c".into(), ":".into()]);
     let command = command.iter().map(OsString::as_os_str);
     match exit_and_output(program, command, &Vec::new(), PROBE_TIMEOUT)? {
         (true, _) => Ok(()),

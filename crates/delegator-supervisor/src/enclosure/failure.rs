@@ -85,7 +85,8 @@ mod tests {
     use super::*;
 
     fn kind(mechanism: Mechanism, code: i32, printed: u64, stderr: &str) -> Option<FailureKind> {
-        let enclosure = Enclosure { mechanism, launcher: "/m".into(), writable: Vec::new() };
+        let (launcher, writable) = ("/m".into(), Vec::new());
+        let enclosure = Enclosure { mechanism, launcher, writable, protected: Vec::new() };
         let end = enclosure.start_failure(Some(ExitStatus::Code(code)), printed, stderr)?;
         match end {
             TaskEnd::Failed { kind, .. } => Some(kind),

@@ -40,6 +40,8 @@ pub struct Enclosure {
     /// This program.
     pub launcher: PathBuf,
     pub writable: Vec<WritablePath>,
+    /// Paths in writable directories that the agent must not change; only bubblewrap can enforce it.
+    pub protected: Vec<PathBuf>,
 }
 
 /// A file or directory that was opened and checked. Only the same file may be made writable, whatever the path leads to by

@@ -69,8 +69,8 @@ const DELETION_PLANNED: &str = "deletion_planned";
 
 pub const SPEC: CommandSpec = CommandSpec {
     exactly_one_of: &["task_id", "list"],
-    details: "Reverts what the task changed: files, permissions, directories and index entries, in every work tree it \
-              could write to. What changed later stays; edits of other lines of the same file are merged. If a later \
+    details: "Reverts what the task changed: files, permissions, directories, index entries and git's settings \
+              (configuration, hooks), in every work tree it could write to. What changed later stays; edits of other lines of the same file are merged. If a later \
               edit overlaps, nothing is restored and the files are named. Also left unchanged: what changed during \
               the task but is not attributed to the agent, and files that the restore point excludes. --all restores \
               the whole tree to its state before the task. HEAD and its branch move only with --force. The current \
@@ -184,8 +184,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         }
         restored => restored?,
     };
-    let (message, warnings) =
-        (summary_sentence(&restored.trees, input.dry_run), warnings(&restored, request));
+    let (message, warnings) = (summary_sentence(&restored, input.dry_run), warnings(&restored, request));
     let batch = batch_of(batch, &restored);
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = RestoreOutput::restored(&id, restored, input.dry_run, result);

@@ -4,6 +4,7 @@
 
 mod diff;
 mod restore_reports;
+mod settings;
 
 use std::path::PathBuf;
 

@@ -169,7 +169,8 @@ esac
 attempt_all directly "$outside" "$PWD"
 attempt_all 'state directory' "$(dirname "$PWD")/home/state" "$PWD"
 attempt_all configuration "$(dirname "$PWD")/home/.config/mcp-delegator" "$PWD"
-attempt_all inside "$PWD" "$PWD/.git"
+mkdir "$PWD/same mount"
+attempt_all inside "$PWD" "$PWD/same mount"
 attempt_all added "$(dirname "$PWD")/added" "$(dirname "$PWD")/added/sub"
 attempt_all temporary "$TMPDIR/d" "$TMPDIR"
 ln -sfn "$outside" planted
@@ -302,6 +303,32 @@ fn an_agent_that_cannot_be_started_is_reported(mechanism: &'static str) {
     let run = enclosed.stage.world.run(["local", "run", "do it", "--agent", "helper"]);
     assert!(run.stdout.contains("spawn_failed"), "{run:?}");
     assert!(run.stdout.contains("No such file or directory"), "{run:?}");
+}
+
+/// Only bubblewrap can protect files in a writable directory. The agent can still commit.
+#[test]
+fn an_enclosed_agent_cannot_change_the_settings_of_git() {
+    let script = r#"
+try 'configuration' 'git config core.fsmonitor ./evil'
+try 'configuration directly' 'echo x >> .git/config'
+try 'new hook' 'echo x > .git/hooks/pre-push'
+try 'old hook' 'echo x > .git/hooks/mine'
+try 'other hooks' 'mv .git/hooks .git/old'
+try 'attributes' 'echo x > .git/info/attributes'
+try 'other repository' 'mv .git other && git init'
+try 'commit' 'echo x > file && git add file && git -c user.name=a -c user.email=a@localhost commit -qm x'
+"#;
+    let enclosed = Enclosed::new("bubblewrap", script, "");
+    enclosed.stage.world.write("project/.git/hooks/mine", "#!/bin/sh\n");
+    enclosed.stage.world.write("project/.git/info/exclude", "");
+    let lines = enclosed.run("workspace-write", &[]);
+    let done: Vec<&String> = lines.iter().filter(|line| !line.ends_with(": denied")).collect();
+    assert_eq!(
+        (lines.iter().filter(|line| line.ends_with(": denied")).count(), done.len()),
+        (7, 1),
+        "{lines:#?}"
+    );
+    assert!(done[0] == "commit: done", "{lines:#?}");
 }
 
 #[test]

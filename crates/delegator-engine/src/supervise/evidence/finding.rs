@@ -57,6 +57,8 @@ pub enum FindingKind {
     Partial,
     /// Nothing could be examined.
     NoEvidence,
+    /// The configuration, hooks or attributes of a repository changed.
+    GitSettings,
 }
 
 impl Finding {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{Mode, TaskId};
-use delegator_git::{AgentChanges, Baseline, ChangeKind, Doubt, LeftOut, LeftOutReason, Limits};
+use delegator_git::{AgentChanges, Baseline, ChangeKind, Doubt, GitSettings, LeftOut, LeftOutReason, Limits};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 use delegator_supervisor::run::RunResult;
@@ -19,7 +19,7 @@ use delegator_transcript::{Dialect, Report, StreamOutcome};
 
 use super::artifacts::{Artifacts, Budget};
 use super::attribution::AgentActions;
-use super::finding::Finding;
+use super::finding::{Finding, FindingKind};
 use super::merge::{Change, Merged};
 use super::paths::display_path;
 use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile};
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::submit::work_tree::work_tree_of;
 use crate::supervise::create_restore_points::RestorePointWriter;
-use crate::upkeep::restore_record;
+use crate::upkeep::restore_record::{self, RestorePointRecord};
 
 /// Time limit for git per tree of which no restore point is created.
 const BASELINE_GIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,6 +49,7 @@ pub(crate) struct Observation {
     /// Directories that are not examined: linked worktrees, and those beyond the limits.
     not_observed: Vec<PathBuf>,
     state_dir: PathBuf,
+    dir: TaskDir,
     was_read_only: bool,
     may_write: bool,
     since_ms: i64,
@@ -140,6 +141,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Result<Optio
         trees,
         not_observed,
         state_dir: context.state_dir.canonicalize().unwrap_or_else(|_| context.state_dir.to_owned()),
+        dir: context.dir.clone(),
         was_read_only: !context.mode.writes(),
         may_write: context.may_write,
         since_ms: context.since_ms,
@@ -185,8 +187,10 @@ impl Observation {
         let since_ms = self.since_ms;
         let changes: Vec<Result<TreeChanges, String>> =
             self.trees.iter_mut().map(|tree| tree.compare(since_ms)).collect();
-        let mut findings: Vec<Finding> =
-            self.trees.iter().zip(&changes).flat_map(|(tree, changes)| tree.findings(changes)).collect();
+        let observed = || self.trees.iter().zip(&changes);
+        let settings = observed().filter_map(|(tree, changes)| tree.changed_settings(changes)).collect();
+        let mut findings: Vec<Finding> = self.record_settings(settings).into_iter().collect();
+        findings.extend(observed().flat_map(|(tree, changes)| tree.findings(changes)));
         let is_complete = |changes: &TreeChanges| changes.source == Source::Git || changes.partial.is_none();
         // git lists every changed file, even if its content was not read.
         let is_whole = changes.iter().all(|changes| changes.as_ref().is_ok_and(is_complete));
@@ -228,6 +232,27 @@ impl Observation {
             &actions,
         ));
         (Some(self.evidence(merged, attributed, began)), findings)
+    }
+
+    /// Reports changed settings of repositories, and records them for a restore if the task could write.
+    fn record_settings(&self, changed: Vec<(GitSettings, GitSettings)>) -> Option<Finding> {
+        let files = changed.iter().flat_map(|(before, after)| before.differing_files(after));
+        let view = &self.trees[0].view;
+        let names: BTreeSet<String> = files.map(|path| display_path(&view.relative_path_of(path))).collect();
+        let message = "git's configuration, hooks or attributes changed during the task: check them before you run git, \
+                       they name programs that git runs";
+        let finding = Finding::new(FindingKind::GitSettings, message).about(names.iter().map(String::as_str));
+        if names.is_empty() {
+            return None;
+        }
+        let recorded = match self.may_write {
+            true => RestorePointRecord::add_changed_settings(&self.dir, changed),
+            false => Ok(()),
+        };
+        Some(match recorded {
+            Ok(()) => finding,
+            Err(error) => finding.because(&error.to_string()),
+        })
     }
 
     fn agent_actions(

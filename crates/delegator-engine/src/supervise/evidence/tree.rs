@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_git::{AgentChanges, Baseline, Comparison, FileChange, Limits};
+use delegator_git::{AgentChanges, Baseline, Comparison, FileChange, GitSettings, Limits};
 
 use super::Source;
 use super::finding::{Branches, Finding, FindingKind};
@@ -116,6 +116,15 @@ impl TreeObservation {
             }
             Before::Unknown => Err("the files could not be examined before the task".to_owned()),
         }
+    }
+
+    /// The settings of the repository before the task and now, if they differ.
+    pub(super) fn changed_settings(
+        &self,
+        changes: &Result<TreeChanges, String>,
+    ) -> Option<(GitSettings, GitSettings)> {
+        let after = changes.as_ref().ok()?.compared.as_ref()?.settings.clone()?;
+        Some((self.baseline()?.settings().clone(), after))
     }
 
     /// Stores the state after the task beside the restore point. Returns whether there is a restore point.

@@ -31,6 +31,9 @@ pub(super) struct RestoreOutput {
     /// Work trees that could not be restored, because their repository or restore point is gone
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable_work_trees: Vec<UnavailableTree>,
+    /// Files of git's own settings restored or removed: configuration, hooks, attributes
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub git_settings: Vec<String>,
     /// Shows what reverting the restore would change
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_command: Option<String>,
@@ -133,7 +136,10 @@ impl RestoreOutput {
         dry_run: bool,
         batch: Option<BatchResult>,
     ) -> RestoreOutput {
-        let changes = RestoreChanges::of_trees(&report.trees);
+        let changes = match RestoreChanges::of_trees(&report.trees) {
+            RestoreChanges::None if !dry_run && !report.settings.is_empty() => RestoreChanges::Files,
+            changes => changes,
+        };
         let unavailable = report
             .unavailable
             .into_iter()
@@ -146,6 +152,7 @@ impl RestoreOutput {
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
+            git_settings: report.settings.iter().map(|path| path.display().to_string()).collect(),
             undo_command: undo_command(task, changes),
             batch,
             ..RestoreOutput::default()
@@ -236,7 +243,21 @@ fn is_later(reason: KeepReason) -> bool {
 }
 
 /// Summary of a restore in one sentence.
-pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
+pub(super) fn summary_sentence(report: &RestoreReport, dry_run: bool) -> String {
+    let sentence = trees_sentence(&report.trees, dry_run);
+    let would = if dry_run { "would be " } else { "" };
+    match report.settings.len() {
+        0 => sentence,
+        1 => format!("1 file of git's settings {would}restored; {}", lowercased(&sentence)),
+        count => format!("{count} files of git's settings {would}restored; {}", lowercased(&sentence)),
+    }
+}
+
+fn lowercased(sentence: &str) -> String {
+    sentence.replacen('N', "n", usize::from(sentence.starts_with('N')))
+}
+
+fn trees_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
     let count = |list: fn(&RestoredTree) -> usize| trees.iter().map(list).sum::<usize>();
     let written = count(|tree| tree.plan.write.len() + tree.plan.modes.len());
     let removed = count(|tree| tree.plan.remove.len());
@@ -365,7 +386,15 @@ pub(super) fn describe(data: &Value) -> Document {
         (false, true) => "What a restore would do",
         (false, false) => "Nothing to restore",
     };
-    let mut document = add_work_tree(Document::titled(title), data, dry_run);
+    let settings: Vec<String> = data["git_settings"].as_array().into_iter().flatten().map(scalar).collect();
+    let mut document = Document::titled(title);
+    if !settings.is_empty() {
+        let heading =
+            if dry_run { "Settings of git that would be restored:" } else { "Settings of git restored:" };
+        document =
+            document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(settings.join("\n")));
+    }
+    let mut document = add_work_tree(document, data, dry_run);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
         document = add_work_tree(document, tree, dry_run);
     }
@@ -382,11 +411,12 @@ fn changes_anything(data: &Value) -> bool {
     const LISTS: [&str; 5] =
         ["written", "removed", "modes_restored", "directories_created", "directories_removed"];
     let others = data["other_work_trees"].as_array().into_iter().flatten();
-    others.chain([data]).any(|tree| {
-        LISTS.iter().any(|list| tree[*list].as_array().is_some_and(|paths| !paths.is_empty()))
-            || tree["is_index_restored"] == true
-            || tree["is_head_restored"] == true
-    })
+    data.get("git_settings").is_some()
+        || others.chain([data]).any(|tree| {
+            LISTS.iter().any(|list| tree[*list].as_array().is_some_and(|paths| !paths.is_empty()))
+                || tree["is_index_restored"] == true
+                || tree["is_head_restored"] == true
+        })
 }
 
 /// A table of restore points; `None` if there are none.

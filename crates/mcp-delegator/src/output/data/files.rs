@@ -16,6 +16,9 @@ use serde_json::{Map, Value, json};
 
 use crate::output::outcome::Warning;
 
+/// The code of the warning that comes first: the user's next git command may run a program of the agent.
+pub const GIT_SETTINGS_CHANGED: &str = "W_GIT_006";
+
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FileOperations {
     pub modified_files: Vec<String>,
@@ -217,6 +220,7 @@ fn warning_code(kind: FindingKind) -> &'static str {
         FindingKind::Repository => "W_FILES_007",
         FindingKind::Partial => "W_FILES_008",
         FindingKind::NoEvidence => "W_FILES_009",
+        FindingKind::GitSettings => GIT_SETTINGS_CHANGED,
     }
 }
 

@@ -29,6 +29,7 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(record.and_then(|record| record.salvage.as_ref()).map(salvage));
     warnings.extend(record.and_then(refused_calls));
     warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
+    warnings.sort_by_key(|warning| warning.code != files::GIT_SETTINGS_CHANGED);
     warnings
 }
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::error::suggestion::Suggestion;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::documents::text::{TextStyle, labelled};
+use crate::output::data::files::GIT_SETTINGS_CHANGED;
+use crate::output::documents::text::{TextStyle, labelled, state_style};
 use crate::output::outcome::Warning;
 
 /// The error without the parts that `printed` contains; empty if it contains all of them.
@@ -128,7 +129,13 @@ pub fn warnings(warnings: &[Warning], printed: &str, style: TextStyle) -> Vec<St
             .filter_map(|(key, value)| Some(format!("{}: {}", key.replace('_', " "), context_text(value)?)));
         let data: Vec<String> = data.collect();
         let data = if data.is_empty() { String::new() } else { format!(" ({})", data.join("; ")) };
-        labelled(style, "warning", &terminal::sanitize(&format!("{}{data}", warning.message)))
+        let text = terminal::sanitize(&format!("{}{data}", warning.message)).into_owned();
+        match warning.code {
+            GIT_SETTINGS_CHANGED => {
+                style.paint(state_style("error"), &style.wrap_after("warning: ", &text, 2))
+            }
+            _ => labelled(style, "warning", &text),
+        }
     };
     warnings.iter().filter(|warning| !printed.contains(&words(&warning.message))).map(line).collect()
 }
@@ -141,6 +148,15 @@ mod tests {
 
     fn text(error: &AppError, printed: &str) -> String {
         super::error(error, printed, TextStyle::default())
+    }
+
+    #[test]
+    fn changed_settings_of_git_are_red() {
+        let style = TextStyle { is_colored: true, ..TextStyle::default() };
+        let warning = |code| Warning::new(code, "changed");
+        let lines = warnings(&[warning(GIT_SETTINGS_CHANGED), warning("W_X")], "", style);
+        assert!(lines[0].starts_with("\u{1b}[31mwarning: changed"), "{lines:?}");
+        assert!(lines[1].ends_with(": changed") && !lines[1].contains("[31m"), "{lines:?}");
     }
 
     #[test]
