@@ -10,6 +10,7 @@
 //! changed), only names are reported.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use crate::add_to_index::{GatherResult, Gatherer};
 use crate::baseline::{Baseline, identity_of};
@@ -22,7 +23,7 @@ use crate::examine::{Differences, examine};
 use crate::git_settings::GitSettings;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, single_line};
-use crate::opened::Opened;
+use crate::opened::{Layout, Opened};
 use crate::repository::{Head, find_repository};
 use crate::stamp::Stamp;
 use crate::tracked::{TrackedFiles, is_checked_out};
@@ -85,6 +86,7 @@ impl Baseline {
         let is_unchanged =
             self.captured.snapshot.as_ref().is_some_and(|before| before.is_current(&self.scratch));
         let compared = match is_unchanged && !self.has_unread_changes() {
+            _ if !self.scratch.repository.top_level.is_dir() => self.deleted_tree()?,
             true => Compared { new_versions: Some(Vec::new()), ..Compared::default() },
             false => self.compare_files(limits)?,
         };
@@ -101,6 +103,23 @@ impl Baseline {
             commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
             head_before: self.head.clone(),
             head_after,
+        })
+    }
+
+    /// The comparison with a work tree that was deleted as a whole, which git cannot examine.
+    fn deleted_tree(&self) -> Result<Compared, GitError> {
+        let index = IndexFile::read_copy(&self.scratch, WORK_INDEX)?;
+        let entries = index.entries.iter().filter(|entry| !entry.is_submodule() && !entry.skip_worktree);
+        let version = |path: &RepoPath| NewVersion { path: path.clone(), version: None, existed: true };
+        let versions: Vec<NewVersion> = entries.map(|entry| version(&entry.path)).collect();
+        let unread = self.captured.unread.keys().filter(|path| !path.ends_with(b"/"));
+        let unread: Vec<(RepoPath, Option<Stamp>)> = unread.map(|path| (path.clone(), None)).collect();
+        let paths = versions.iter().map(|deleted| &deleted.path).chain(unread.iter().map(|(path, _)| path));
+        Ok(Compared {
+            files: paths.map(|path| FileChange::unread(ChangeKind::Deleted, path)).collect(),
+            new_versions: Some(versions),
+            unread,
+            ..Compared::default()
         })
     }
 
@@ -257,8 +276,12 @@ impl Baseline {
 
     fn current_head(&self) -> Option<Head> {
         let before = &self.scratch.repository;
-        let configuration =
-            self.configuration.as_ref().filter(|_| identity_of(&before.common_dir) == self.identity);
+        let is_same = identity_of(&before.common_dir) == self.identity;
+        if is_same && fs::symlink_metadata(before.top_level.join(".git")).is_err() {
+            // Only the git directory of a submodule outlives its work tree; from there git does not find it.
+            return Layout::of(before).head(&before.object_format);
+        }
+        let configuration = self.configuration.as_ref().filter(|_| is_same);
         if let Some(head) = configuration.and_then(|known| Opened::head_again(before, known)) {
             return Some(head);
         }

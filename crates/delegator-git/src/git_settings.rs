@@ -1,6 +1,6 @@
 //! The files of git directories that decide which programs git runs: configuration, hooks, attributes, links.
 //!
-//! Whoever changes them changes what the user's next git command does. They are small, so their contents are recorded before
+//! A change of them changes what the user's next git command does. They are small, so their contents are recorded before
 //! a task, compared after it, and written back by a restore: in the repository of a work tree, its linked worktrees and its
 //! submodules. What is large or not text is compared by its metadata and cannot be restored.
 
@@ -69,9 +69,10 @@ impl GitSettings {
         GitSettings { files: files.collect(), ..self.clone() }
     }
 
-    /// The settings that differ from these; `None` if none do, or if the repository is gone.
+    /// The settings that differ from these; `None` if none do, or if the repository or its work tree is gone.
     pub fn changed(&self) -> Option<GitSettings> {
-        let now = self.common_dir.join("HEAD").exists().then(|| self.read_again())?;
+        let is_there = self.common_dir.join("HEAD").exists() && self.top_level.is_dir();
+        let now = is_there.then(|| self.read_again())?;
         (now.files != self.files).then_some(now)
     }
 

@@ -34,6 +34,7 @@ mod baseline;
 mod capture;
 mod compare;
 mod content_merge;
+mod deleted_submodule;
 mod diff;
 mod directory_modes;
 mod end_state;
@@ -80,6 +81,7 @@ pub use apply_diff::{
 pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};
 pub use compare::{Commits, Comparison};
+pub use deleted_submodule::EmptyWorkTree;
 pub use diff::{ChangeKind, FileChange};
 pub use end_state::{AgentChanges, Doubt};
 pub use error::{EndStateProblem, GitError, RestoreError};

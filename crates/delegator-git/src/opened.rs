@@ -137,6 +137,11 @@ impl Layout {
         (is_valid && is_text).then(|| Layout { top_level: top_level.to_owned(), git_dir, common_dir })
     }
 
+    pub(crate) fn of(repository: &Repository) -> Layout {
+        let Repository { top_level, git_dir, common_dir, .. } = repository.clone();
+        Layout { top_level, git_dir, common_dir }
+    }
+
     fn repository(&self, object_format: &str) -> Repository {
         Repository {
             top_level: self.top_level.clone(),
@@ -147,7 +152,7 @@ impl Layout {
     }
 
     /// HEAD and the branch it points to, read from files; `None` if git must decide.
-    fn head(&self, object_format: &str) -> Option<Head> {
+    pub(crate) fn head(&self, object_format: &str) -> Option<Head> {
         let digits = if object_format == "sha256" { 64 } else { 40 };
         let head = read_regular(&self.git_dir.join("HEAD"), MAX_SMALL_FILE, false)?;
         if let Some(commit) = parse_id(&head, digits) {

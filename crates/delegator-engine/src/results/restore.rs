@@ -11,8 +11,8 @@ use std::time::Duration;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_git::{
-    HeadTarget, Overlap, OverlapPart, Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope,
-    prepare_restore,
+    EmptyWorkTree, HeadTarget, Overlap, OverlapPart, Plan, PreparedRestore, RestoreError, RestorePoint,
+    RestoreScope, prepare_restore,
 };
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
@@ -96,6 +96,8 @@ struct CheckedTree {
     point: RestorePoint,
     prepared: PreparedRestore,
     include_head: bool,
+    /// Of a submodule that was deleted.
+    recreated: Option<EmptyWorkTree>,
 }
 
 impl CheckedTree {
@@ -157,7 +159,14 @@ fn check_all(
     found: &FoundPoints,
 ) -> Result<(Vec<CheckedTree>, Unavailable), EngineError> {
     let (mut checked, mut missing, mut overlaps) = (Vec::new(), Vec::new(), Vec::new());
-    for point in points {
+    // All of them first: the work tree above shall not change once it is checked.
+    let recreated: Vec<Option<EmptyWorkTree>> = points
+        .iter()
+        .map(|point| {
+            EmptyWorkTree::create(point).map_err(EngineError::io("create the directory of a submodule"))
+        })
+        .collect::<Result<_, _>>()?;
+    for (point, recreated) in points.into_iter().zip(recreated) {
         let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
         let prepared = match prepare_restore(&git, &point, request.scope(), found.scratch.path()) {
             Err(error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. })) => {
@@ -175,7 +184,7 @@ fn check_all(
         } else if request.include_head && prepared.plan.head_target == HeadTarget::Overlaps {
             overlaps.push(Overlap { path: top_level.clone(), part: OverlapPart::Head });
         }
-        checked.push(CheckedTree { point, prepared, include_head });
+        checked.push(CheckedTree { point, prepared, include_head, recreated });
     }
     if !overlaps.is_empty() {
         return Err(EngineError::RestoreOverlap { overlaps });
@@ -253,6 +262,9 @@ fn apply(
             continue;
         };
         let (plan, head_restored) = (tree.prepared.plan.clone(), tree.include_head);
+        if let Some(recreated) = tree.recreated {
+            recreated.retain();
+        }
         if let Err(source) = tree.prepared.apply(&undo, head_restored) {
             if trees.len() == 1 {
                 return Err(source.into());

@@ -154,6 +154,53 @@ fn submodules_and_inner_repositories_are_examined() {
 }
 
 #[test]
+fn a_deleted_dirty_submodule_is_reported_and_restored() {
+    for delete in
+        ["rm -rf module", "rm -rf module; mkdir module", "rm -rf module/.git module/file module/notes"]
+    {
+        let dirs = Directories::with_agent_running(delete);
+        dirs.repository("library");
+        dirs.git("library", &["commit", "--quiet", "-am", "second"]);
+        dirs.repository("project");
+        dirs.git("project", &["submodule", "--quiet", "add", "../library", "module"]);
+        dirs.write("project/module/file", "the user's in the submodule\n");
+        dirs.write("project/module/notes", "untracked in the submodule\n");
+        let link = dirs.read("project/module/.git");
+        let (id, results) = dirs.run(&[]);
+        let deleted = json!(["module/file", "module/notes"]);
+        assert_eq!(files(&results)["deleted_files"], deleted, "{delete}: {results}");
+        let dry = dirs.stage.run_json(&["restore", &id, "--dry-run"]);
+        assert_eq!(
+            dry["data"]["other_work_trees"][0]["written"],
+            json!(["file", "notes"]),
+            "{delete}: {dry}"
+        );
+        assert!(!dirs.path("project/module/.git").exists(), "{delete}: a dry run changes nothing");
+        let restored = dirs.stage.run_json(&["restore", &id, "--confirm-destructive"]);
+        assert_eq!(restored["data"]["is_restored"], true, "{delete}: {restored}");
+        assert_eq!(dirs.read("project/module/file"), "the user's in the submodule\n");
+        assert_eq!(dirs.read("project/module/notes"), "untracked in the submodule\n");
+        assert_eq!(dirs.read("project/module/.git"), link);
+        dirs.git("project/module", &["rev-parse", "--verify", "HEAD"]);
+        assert!(!restored["warnings"].to_string().contains("W_RESTORE_001"), "HEAD did not move: {restored}");
+    }
+}
+
+#[test]
+fn a_deleted_inner_repository_is_reported() {
+    let dirs = Directories::with_agent_running("rm -rf inner");
+    dirs.repository("project");
+    dirs.repository("project/inner");
+    let (id, results) = dirs.run(&[]);
+    assert_eq!(files(&results)["deleted_files"], json!(["inner/file", "inner/notes"]), "{results}");
+    // Its restore point was deleted with it.
+    assert!(codes(&results).contains(&"W_GIT_005"), "{results}");
+    let restored = dirs.stage.run_json(&["restore", &id, "--dry-run"]);
+    let unavailable = &restored["meta"]["failure_data"]["unavailable_work_trees"];
+    assert_eq!(unavailable[0]["work_tree"], json!(dirs.path("project/inner")), "{restored}");
+}
+
+#[test]
 fn more_repositories_than_are_examined_are_named() {
     let dirs = Directories::with_agent_running("echo agent > inner-19/file");
     dirs.repository("project");

@@ -99,6 +99,9 @@ impl TreeObservation {
     /// Compares with the current state. `since_ms` is when the observation began.
     pub(super) fn compare(&mut self, since_ms: i64) -> Result<TreeChanges, String> {
         match &mut self.before {
+            _ if !self.view.workdir.is_dir() => {
+                Err("the working directory does not exist any more".to_owned())
+            }
             Before::Git(baseline) => {
                 baseline.set_time_limit(COMPARE_TIMEOUT);
                 let compared = baseline.compare(Limits::default(), since_ms.div_euclid(1000));
