@@ -44,6 +44,7 @@ mod git_settings;
 mod ignored;
 mod index_file;
 mod listing;
+mod merge_packs;
 mod new_object;
 mod opened;
 mod read_file;
@@ -88,11 +89,13 @@ pub use error::{EndStateProblem, GitError, RestoreError};
 pub use git_settings::{GitSettings, protected_settings};
 pub use ignored::TOOL_DIRECTORIES;
 pub use listing::display_path;
+pub use merge_packs::{delete_dropped_objects, merge_packs};
 pub use remote::{BaseCommit, Mirror, RemoteAccess, RemoteError, RemoteUrl, delete_unused_mirrors};
 pub use repository::{Head, Repository, find_repository};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{
     CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
+    stored_points_named,
 };
 pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreScope};
 pub use run::Git;

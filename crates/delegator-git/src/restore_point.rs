@@ -13,7 +13,7 @@
 //!
 //! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor work tree.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use crate::run::{Call, Git};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::state::{State, directories_of};
-use crate::store::Store;
+use crate::store::{Store, safe_name};
 use crate::write_restore_point::{CommittedTree, record};
 
 /// A restore point: everything needed to restore it.
@@ -121,7 +121,8 @@ pub fn create_restore_point(
     let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
     let directories = directories_of(&IndexFile::read_copy(&scratch, WORK_INDEX)?);
     let mut state = State::of(&scratch, captured, index, &directories, limits.time);
-    let point = match read_point(git, &opened.repository, scratch.store(), reference)? {
+    let known = read_points(git, &opened.repository, scratch.store(), vec![reference.to_owned()])?;
+    let point = match known.into_iter().next() {
         Some(point) => point,
         None => record(&scratch, &mut state, (opened.head.clone(), committed), reference)?,
     };
@@ -145,37 +146,60 @@ pub struct StoredPoint {
 
 /// The restore points in the store of the repository that contains `dir`, by name; `None` outside a work tree.
 pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
-    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
-    let store = Store::of(&repository.common_dir);
-    let mut found = Vec::new();
-    for reference in store.references() {
-        if let Some(point) = read_point(git, &repository, &store, &reference)? {
-            found.push(StoredPoint { point, bytes: store.size(&reference) });
-        }
-    }
-    Ok(Some(found))
+    stored_points_named(git, dir, "")
 }
 
-fn read_point(
+/// Those of the restore points whose reference begins with `prefix`. All are read with one git process.
+pub fn stored_points_named(
+    git: &Git,
+    dir: &Path,
+    prefix: &str,
+) -> Result<Option<Vec<StoredPoint>>, GitError> {
+    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
+    let store = Store::of(&repository.common_dir);
+    let references = store.references().into_iter().filter(|reference| reference.starts_with(prefix));
+    let points = read_points(git, &repository, &store, references.collect())?;
+    let sizes = if points.is_empty() { BTreeMap::new() } else { store.sizes() };
+    let bytes = |point: &RestorePoint| safe_name(&point.reference).and_then(|name| sizes.get(name)).copied();
+    let stored = |point: RestorePoint| StoredPoint { bytes: bytes(&point).unwrap_or_default(), point };
+    Ok(Some(points.into_iter().map(stored).collect()))
+}
+
+/// Reads these restore points, as far as they exist.
+fn read_points(
     git: &Git,
     repository: &Repository,
     store: &Store,
-    reference: &str,
-) -> Result<Option<RestorePoint>, GitError> {
-    let Some(commit) = store.read(reference) else { return Ok(None) };
-    let meta = format!("{commit}:meta.json");
-    let bytes =
-        git.run(&repository.top_level, &Call::in_git_dir(store.path(), ["cat-file", "blob", &meta]))?;
-    let unreadable = |_| GitError::UnexpectedOutput { command: "cat-file" };
-    let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
-    // The repository may have been moved since, or be reached by another path.
-    Ok(Some(RestorePoint {
-        commit,
-        reference: reference.to_owned(),
-        repository: repository.common_dir.clone(),
-        store: store.path().to_owned(),
-        ..point
-    }))
+    references: Vec<String>,
+) -> Result<Vec<RestorePoint>, GitError> {
+    let found = references.into_iter().filter_map(|reference| Some((store.read(&reference)?, reference)));
+    let found: Vec<(String, String)> = found.collect();
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unreadable = || GitError::UnexpectedOutput { command: "cat-file" };
+    let names: String = found.iter().map(|(commit, _)| format!("{commit}:meta.json\n")).collect();
+    let call = Call::in_git_dir(store.path(), ["cat-file", "--buffer", "--batch=%(objectsize)"]);
+    let call = Call { input: names.as_bytes(), extra_output: 1 << 30, ..call };
+    let output = git.run(store.path(), &call)?;
+    let (mut rest, mut points) = (output.as_slice(), Vec::new());
+    for (commit, reference) in found {
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
+        let bytes = str::from_utf8(&rest[..end]).ok().and_then(|bytes| bytes.parse::<usize>().ok());
+        let meta = bytes.and_then(|bytes| rest.get(end + 1..)?.split_at_checked(bytes));
+        let (meta, after) = meta.ok_or_else(unreadable)?;
+        rest = after.strip_prefix(b"\n").ok_or_else(unreadable)?;
+        let point: RestorePoint = serde_json::from_slice(meta).map_err(|_| unreadable())?;
+        // The repository may have been moved since, or be reached by another path.
+        points.push(RestorePoint {
+            commit,
+            reference,
+            repository: repository.common_dir.clone(),
+            store: store.path().to_owned(),
+            ..point
+        });
+    }
+    Ok(points)
 }
 
 /// Deletes a restore point with its objects if it still is the given commit. Returns whether it existed.

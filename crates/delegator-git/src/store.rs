@@ -7,22 +7,29 @@
 //!   objects/info/alternates              the repository's own objects
 //!   ends/<name>                          the state after the task, and its objects in
 //!   objects/pack/<name>.end-<hash>.pack
+//!   objects/pack/merged-<hash>.pack      the objects of many restore points, listed in merged/<hash>
 //! ```
 //!
 //! `git push --mirror`, fetch and clone do not read it, so untracked files stay private. A restore point is one ref and
 //! its packs, so deleting it walks no history. The user's repository only holds a ref of the same name to HEAD's
 //! commit, which protects that commit from `git gc`.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
+use crate::merge_packs::MergedPoints;
 use crate::new_object::NewPack;
 
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
+const MERGED: &str = "merged";
+/// Ends the base name of the packs of a state after a task.
+const END: &str = ".end";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
@@ -184,9 +191,70 @@ impl Store {
 
     /// Size on disk in bytes, including packs shared with other restore points.
     pub(crate) fn size(&self, reference: &str) -> u64 {
-        let (packs, end_packs) = (self.packs(reference), self.packs(&end_name(reference)));
-        let files = packs.into_iter().chain(end_packs).chain(self.end_path(reference));
-        files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
+        self.sizes().remove(point_name(reference)).unwrap_or_default()
+    }
+
+    /// The sizes of all restore points by their names.
+    pub(crate) fn sizes(&self) -> BTreeMap<String, u64> {
+        let merged = self.merged_points().points.into_iter().map(|(name, (bytes, _))| (name, bytes));
+        let packs = self.pack_files().into_iter().map(|pack| (pack.point, pack.bytes));
+        let ends = fs::read_dir(self.path.join("ends")).into_iter().flatten().flatten();
+        let ends =
+            ends.filter_map(|end| Some((end.file_name().into_string().ok()?, end.metadata().ok()?.len())));
+        let mut sizes = BTreeMap::new();
+        for (name, bytes) in merged.chain(packs).chain(ends) {
+            *sizes.entry(name).or_default() += bytes;
+        }
+        sizes
+    }
+
+    /// All packs, complete or not.
+    pub(crate) fn pack_files(&self) -> Vec<PackFile> {
+        let entries = fs::read_dir(self.objects().join("pack")).into_iter().flatten().flatten();
+        let mut packs: BTreeMap<PathBuf, PackFile> = BTreeMap::new();
+        for entry in entries {
+            let base = entry.path().with_extension("");
+            let bytes = entry.metadata().map_or(0, |found| found.len());
+            if let Some(pack) = PackFile::named(&base) {
+                packs.entry(base).or_insert(pack).bytes += bytes;
+            }
+        }
+        packs.into_values().collect()
+    }
+
+    /// The commit of the restore point of this name.
+    pub(crate) fn read_named(&self, name: &str) -> Option<String> {
+        self.read(&format!("{PREFIX}{name}"))
+    }
+
+    pub(crate) fn merged_pack_base(&self) -> PathBuf {
+        self.objects().join("pack").join(MERGED)
+    }
+
+    /// The files that list the objects of merged packs.
+    pub(crate) fn merged_lists(&self) -> Vec<PathBuf> {
+        let lists = fs::read_dir(self.path.join(MERGED)).into_iter().flatten().flatten();
+        let is_list =
+            |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b"."));
+        lists.map(|list| list.path()).filter(is_list).collect()
+    }
+
+    /// What the merged packs hold, deleted restore points included.
+    pub(crate) fn merged_points(&self) -> MergedPoints {
+        let mut merged = MergedPoints::default();
+        for list in self.merged_lists() {
+            merged.add_text(&fs::read_to_string(list).unwrap_or_default());
+        }
+        merged
+    }
+
+    /// Stores the list of a merged pack, which is complete.
+    pub(crate) fn write_merged_list(&self, hash: &str, text: &[u8]) -> Result<(), GitError> {
+        let folder = self.path.join(MERGED);
+        fs::create_dir_all(&folder)
+            .and_then(|()| File::open(self.objects().join("pack"))?.sync_all())
+            .and_then(|()| write_atomically(&folder.join(hash), text, true))
+            .map_err(GitError::io("create", folder))
     }
 
     /// The references of all restore points, sorted.
@@ -222,6 +290,45 @@ impl Store {
     }
 }
 
+/// A pack in a store.
+#[derive(Debug)]
+pub(crate) struct PackFile {
+    /// Without an ending.
+    base: PathBuf,
+    /// The name of the restore point that it was written for; `merged` if for several.
+    pub(crate) point: String,
+    hash: String,
+    /// With its index.
+    pub(crate) bytes: u64,
+}
+
+impl PackFile {
+    /// `None` if the name is not that of a pack.
+    fn named(base: &Path) -> Option<PackFile> {
+        let (owner, hash) = base.file_name()?.to_str()?.rsplit_once('-')?;
+        let is_hash = hash.len() >= 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let point = owner.strip_suffix(END).unwrap_or(owner).to_owned();
+        is_hash.then(|| PackFile { base: base.to_owned(), point, hash: hash.to_owned(), bytes: 0 })
+    }
+
+    pub(crate) fn is_merged(&self) -> bool {
+        self.point == MERGED
+    }
+
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The length of a binary object id; the hash of a pack is as long.
+    pub(crate) fn id_bytes(&self) -> usize {
+        self.hash.len() / 2
+    }
+
+    pub(crate) fn path(&self, ending: &str) -> PathBuf {
+        self.base.with_added_extension(ending)
+    }
+}
+
 /// The name of a restore point, if it can be a file name.
 pub(crate) fn safe_name(reference: &str) -> Option<&str> {
     let name = reference.strip_prefix(PREFIX)?;
@@ -234,7 +341,7 @@ pub(crate) fn safe_name(reference: &str) -> Option<&str> {
 
 /// The base name of the packs of a state after a task.
 pub(crate) fn end_name(reference: &str) -> String {
-    format!("{reference}.end")
+    format!("{reference}{END}")
 }
 
 /// The configuration of a git directory of ours.

@@ -12,10 +12,11 @@ use std::time::Duration;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, Verification};
+use delegator_git::merge_packs;
 use delegator_registry::{
     Attempt, BeginOutcome, Cas, Claim, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
-use delegator_supervisor::agent::{LaunchRequest, dialect_of};
+use delegator_supervisor::agent::{LaunchRequest, Variables, dialect_of};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{Ports, RunResult, RunSpec};
 use delegator_transcript::FoldOptions;
@@ -47,6 +48,8 @@ use crate::submit::verification::Verify;
 use crate::submit::worker_contact::ContactWatch;
 use crate::submit::worktree::WorktreePlan;
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
+use crate::upkeep::restore_lookup::MERGE_TIMEOUT;
+use crate::upkeep::restore_record::{RestorePointRecord, git};
 
 /// The main function of a supervisor process.
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -110,6 +113,7 @@ pub(crate) fn supervise_task(
         observed: RefCell::new(None),
     };
     crash_point(CrashPoint::LaunchRead);
+    let environment = launch.as_ref().map(|launch| launch.variables.clone()).unwrap_or_default();
     let worktree = launch.as_ref().ok().and_then(|launch| launch.settings.worktree.clone());
     let outcome = match launch {
         Ok(launch) => run_and_record(launch, RunParts { group, redactor }, &ports),
@@ -128,9 +132,19 @@ pub(crate) fn supervise_task(
     engine.start_all(&mut registry, claimed)?;
     crash_point(CrashPoint::SuccessorsStarted);
     record_worktree_size(&mut registry, worktree.as_ref())?;
+    merge_restore_points(&dir, &environment);
     engine.start_delivery_if_due(&registry)?;
     engine.start_pruning_if_due(&mut registry)?;
     engine.remove_orphaned_launches(&mut registry)
+}
+
+/// Merges the packs of the task's restore points with those of others, if there are many. Errors are ignored: the next task
+/// tries again.
+fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
+    let record = RestorePointRecord::read(dir).ok().flatten().unwrap_or_default();
+    for point in &record.points {
+        let _ = git(environment, &point.top_level, MERGE_TIMEOUT).map(|git| merge_packs(&git, point));
+    }
 }
 
 /// The size of the worktree, which the quota limits.

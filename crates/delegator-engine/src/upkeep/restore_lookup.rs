@@ -8,17 +8,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{RestoreError, RestorePoint, drop_point, holds_unique_content, stored_points};
+use delegator_git::{
+    RestoreError, RestorePoint, delete_dropped_objects, drop_point, holds_unique_content, stored_points,
+    stored_points_named,
+};
 use delegator_registry::{Registry, TaskDir};
 use delegator_supervisor::agent::Variables;
 use tempfile::TempDir;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::upkeep::restore_record::{REF_PREFIX, RestorePointRecord, git};
+use crate::upkeep::restore_record::{REF_PREFIX, RestorePointRecord, git, reference};
 
 /// Short, because lookup and deletion walk no history.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Long, because the packs of all restore points of a repository may be written again.
+pub(crate) const MERGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Where to look for restore points.
 pub(crate) struct PointSource<'a> {
@@ -95,10 +101,10 @@ impl PointSource<'_> {
         into: &mut CollectedPoints,
     ) -> Result<(), EngineError> {
         let git = git(self.environment, directory, GIT_TIMEOUT)?;
-        let stored = stored_points(&git, directory).map_err(RestoreError::from)?.unwrap_or_default();
+        let stored = stored_points_named(&git, directory, &reference(task, 0)).map_err(RestoreError::from)?;
         let is_of_task =
             |reference: &str| PointName::parse(reference).is_some_and(|name| name.task == task.as_str());
-        let points = stored.into_iter().map(|stored| stored.point);
+        let points = stored.into_iter().flatten().map(|stored| stored.point);
         points.filter(|point| is_of_task(&point.reference)).for_each(|point| into.add(point));
         Ok(())
     }
@@ -222,6 +228,10 @@ impl Engine {
         }
         if dry_run {
             return Ok(dropped);
+        }
+        for point in dropped.iter().map(|dropped| &dropped.point) {
+            let git = git(environment, &point.top_level, MERGE_TIMEOUT)?;
+            delete_dropped_objects(&git, point).map_err(RestoreError::from)?;
         }
         if let Some(dir) = found.dir {
             RestorePointRecord { problems: found.record.problems, ..RestorePointRecord::default() }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_git::{
-    Git, GitError, RestorePoint, StoredPoint, drop_point, holds_unique_content, stored_points,
+    Git, GitError, RestorePoint, StoredPoint, drop_point, holds_unique_content, stored_points_named,
 };
 use delegator_registry::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint, Registry};
 use delegator_supervisor::agent::Variables;
@@ -257,8 +257,7 @@ impl<'a> Examiner<'a> {
 fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitError> {
     drop_point(git, point)?;
     let of_task = format!("{}.", reference(task, 0));
-    let others = stored_points(git, &point.top_level).ok().flatten().unwrap_or_default();
-    for other in others.iter().filter(|other| other.point.reference.starts_with(&of_task)) {
+    for other in stored_points_named(git, &point.top_level, &of_task).ok().flatten().unwrap_or_default() {
         drop_point(git, &other.point)?;
     }
     Ok(())
@@ -266,6 +265,6 @@ fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitErr
 
 fn is_gone(git: &Git, point: &RestorePoint) -> bool {
     let is_other = |other: &StoredPoint| other.point.reference != point.reference;
-    stored_points(git, &point.top_level)
+    stored_points_named(git, &point.top_level, &point.reference)
         .is_ok_and(|stored| stored.is_some_and(|all| all.iter().all(is_other)))
 }

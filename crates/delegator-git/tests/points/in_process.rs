@@ -14,14 +14,14 @@ use crate::comparing::{compare, describe, set};
 use crate::world::{GIT, REFERENCE, World};
 
 /// A script in place of git that logs the command of each call.
-struct CountingGit {
+pub(crate) struct CountingGit {
     program: PathBuf,
     log: PathBuf,
     home: PathBuf,
 }
 
 impl CountingGit {
-    fn new(world: &World) -> CountingGit {
+    pub(crate) fn new(world: &World) -> CountingGit {
         let root = world.root.path();
         let (program, log) = (root.join("git"), root.join("calls"));
         let script = format!("#!/bin/sh\necho \"$*\" >> '{}'\nexec {GIT} \"$@\"\n", log.display());
@@ -30,12 +30,12 @@ impl CountingGit {
         CountingGit { program, log, home: world.home() }
     }
 
-    fn runner(&self) -> Git {
+    pub(crate) fn runner(&self) -> Git {
         runner(&self.program, &self.home)
     }
 
     /// The commands since the last call.
-    fn calls(&self) -> Vec<String> {
+    pub(crate) fn calls(&self) -> Vec<String> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let _ = fs::remove_file(&self.log);
         log.lines().map(command_name).collect()

@@ -10,6 +10,7 @@ mod exact;
 mod hidden;
 mod hostile;
 mod in_process;
+mod merging;
 mod mirrors;
 mod private;
 mod random_trees;
