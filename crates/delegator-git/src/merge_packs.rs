@@ -10,151 +10,134 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
 use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
 use crate::index_file::hex;
 use crate::listing::single_line;
 use crate::restore_point::RestorePoint;
 use crate::run::{Call, Git};
-use crate::store::{PackFile, Store};
+use crate::store::{PackFile, Store, write_atomically};
 
 /// Packs of single restore points.
 const MAX_PACKS: usize = 100;
 const MAX_MERGED_PACKS: usize = 16;
+/// The name of merged packs, in place of that of a restore point.
+const MERGED: &str = "merged";
+const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "pack-objects" };
 
-/// The objects of restore points in one merged pack.
-#[derive(Debug, Default)]
-pub(crate) struct MergedPoints {
-    /// By the name of the point: the bytes that its own packs had, and its objects.
-    pub(crate) points: BTreeMap<String, (u64, BTreeSet<String>)>,
-}
+/// What merged packs hold, by the names of the restore points, deleted ones included.
+pub(crate) type MergedPoints = BTreeMap<String, MergedPoint>;
 
-impl MergedPoints {
-    /// One line per point: name, bytes, objects.
-    fn to_text(&self) -> String {
-        let line = |(name, (bytes, ids)): (&String, &(u64, BTreeSet<String>))| {
-            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            format!("{name} {bytes} {}\n", ids.join(" "))
-        };
-        self.points.iter().map(line).collect()
-    }
-
-    pub(crate) fn add_text(&mut self, text: &str) {
-        for line in text.lines() {
-            let mut words = line.split(' ');
-            let (Some(name), Some(Ok(bytes))) = (words.next(), words.next().map(str::parse)) else {
-                continue;
-            };
-            self.add(name, bytes, words.map(str::to_owned));
-        }
-    }
-
-    fn add(&mut self, name: &str, bytes: u64, ids: impl IntoIterator<Item = String>) {
-        let (known_bytes, known_ids) = self.points.entry(name.to_owned()).or_default();
-        *known_bytes += bytes;
-        known_ids.extend(ids);
-    }
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct MergedPoint {
+    /// The size that its own packs had.
+    pub(crate) bytes: u64,
+    objects: BTreeSet<String>,
 }
 
 /// Merges the packs in the store of a restore point if there are many. Returns whether it did.
 pub fn merge_packs(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     let store = Store::at(&point.store);
-    match store.pack_files().len() > MAX_PACKS + MAX_MERGED_PACKS {
-        true => merge(git, &store, |merged| merged > MAX_MERGED_PACKS),
-        false => Ok(false),
-    }
+    let is_due = store.pack_files().len() > MAX_PACKS + MAX_MERGED_PACKS;
+    if is_due { store.merge(git, MAX_MERGED_PACKS) } else { Ok(false) }
 }
 
 /// Deletes the objects of dropped restore points from the merged packs in the store of one of them.
 pub fn delete_dropped_objects(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     let store = Store::at(&point.store);
-    let is_dropped = |name: &String| store.read_named(name).is_none();
-    match store.merged_points().points.keys().any(is_dropped) {
-        true => merge(git, &store, |_| true),
-        false => Ok(false),
-    }
+    let is_due = store.merged_points()?.keys().any(|name| !store.is_complete(name));
+    if is_due { store.merge(git, 0) } else { Ok(false) }
 }
 
-/// `merges_all` decides by the number of merged packs whether they are merged as well.
-fn merge(git: &Git, store: &Store, merges_all: impl FnOnce(usize) -> bool) -> Result<bool, GitError> {
-    let lock_file = store.path().join("merge.lock");
-    let lock = File::create(&lock_file).map_err(GitError::io("create", &lock_file))?;
-    if lock.try_lock().is_err() {
-        return Ok(false);
+impl Store {
+    fn is_complete(&self, name: &str) -> bool {
+        self.read(&format!("refs/mcp-delegator/{name}")).is_some()
     }
-    let is_complete = |name: &str| store.read_named(name).is_some();
-    let (merged, own): (Vec<PackFile>, Vec<PackFile>) =
-        store.pack_files().into_iter().partition(PackFile::is_merged);
-    let mut old: Vec<PackFile> = own.into_iter().filter(|pack| is_complete(&pack.point)).collect();
-    let mut points = MergedPoints::default();
-    for pack in &old {
-        points.add(&pack.point, pack.bytes, pack.object_ids()?);
+
+    fn merged_lists(&self) -> impl Iterator<Item = PathBuf> {
+        let lists = fs::read_dir(self.path().join(MERGED)).into_iter().flatten().flatten();
+        lists.filter(|list| !list.file_name().as_encoded_bytes().starts_with(b".")).map(|list| list.path())
     }
-    let mut old_lists: Vec<PathBuf> = Vec::new();
-    if merges_all(merged.len()) {
-        for (name, (bytes, ids)) in store.merged_points().points {
-            if is_complete(&name) {
-                points.add(&name, bytes, ids);
-            }
+
+    pub(crate) fn merged_points(&self) -> Result<MergedPoints, GitError> {
+        let mut merged = MergedPoints::new();
+        for list in self.merged_lists() {
+            let bytes = fs::read(&list).map_err(GitError::io("read", list))?;
+            let points: MergedPoints = serde_json::from_slice(&bytes).map_err(|_| UNREADABLE)?;
+            points.into_iter().for_each(|(name, point)| add(&mut merged, name, point));
         }
-        old_lists = store.merged_lists();
-        old.extend(merged);
-    }
-    let ids: BTreeSet<&String> = points.points.values().flat_map(|(_, ids)| ids).collect();
-    let hash = match ids.is_empty() {
-        true => None,
-        false => Some(write_pack(git, store, &ids)?),
-    };
-    if let Some(hash) = &hash {
-        store.write_merged_list(hash, points.to_text().as_bytes())?;
-    }
-    let is_new = |name: &str| hash.as_deref().is_some_and(|hash| name.ends_with(hash));
-    for pack in old.iter().filter(|pack| !(pack.is_merged() && is_new(pack.hash()))) {
-        pack.delete()?;
-    }
-    for list in old_lists.iter().filter(|list| !is_new(&list.to_string_lossy())) {
-        fs::remove_file(list).map_err(GitError::io("delete", list))?;
-    }
-    Ok(true)
-}
-
-/// Writes a pack with these objects of the store and returns its hash.
-fn write_pack(git: &Git, store: &Store, ids: &BTreeSet<&String>) -> Result<String, GitError> {
-    let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let base = store.merged_pack_base();
-    let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(std::ffi::OsStr::new);
-    let call = Call::in_git_dir(store.path(), args.into_iter().chain([base.as_os_str()]));
-    Ok(single_line(&git.run(store.path(), &Call { input: input.as_bytes(), ..call })?))
-}
-
-impl PackFile {
-    /// The ids of its objects, from its index.
-    fn object_ids(&self) -> Result<Vec<String>, GitError> {
-        let path = self.path("idx");
-        let unreadable = || GitError::UnexpectedOutput { command: "pack index" };
-        let bytes = fs::read(&path).map_err(GitError::io("read", path))?;
-        const FAN_OUT: usize = 8;
-        const IDS: usize = FAN_OUT + 256 * 4;
-        let count = bytes.get(IDS - 4..IDS).and_then(|count| count.try_into().ok()).map(u32::from_be_bytes);
-        let count =
-            count.filter(|_| bytes.starts_with(b"\xfftOc\0\0\0\x02")).ok_or_else(unreadable)? as usize;
-        let ids = bytes.get(IDS..IDS + count * self.id_bytes()).ok_or_else(unreadable)?;
-        Ok(ids.chunks(self.id_bytes()).map(hex).collect())
+        Ok(merged)
     }
 
-    /// Deletes it, the index first: git reports an index without its pack.
-    fn delete(&self) -> Result<(), GitError> {
-        for ending in ["idx", "rev", "pack"] {
-            let path = self.path(ending);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(GitError::io("delete", path)(error));
-                }
-                _ => {}
-            }
+    /// Merged packs are merged as well if there are more than `max_merged`.
+    fn merge(&self, git: &Git, max_merged: usize) -> Result<bool, GitError> {
+        let lock_file = self.path().join("merge.lock");
+        let lock = File::create(&lock_file).map_err(GitError::io("create", &lock_file))?;
+        if lock.try_lock().is_err() {
+            return Ok(false);
         }
-        Ok(())
+        let is_merged = |pack: &PackFile| pack.point == MERGED;
+        let (merged, mut old): (Vec<PackFile>, Vec<PackFile>) =
+            self.pack_files().into_iter().partition(is_merged);
+        // One without an index is being written, or its deletion was interrupted.
+        old.retain(|pack| self.is_complete(&pack.point) && pack.index().exists());
+        let mut points = MergedPoints::new();
+        for pack in &old {
+            let point = MergedPoint { bytes: pack.bytes, objects: object_ids(pack)? };
+            add(&mut points, pack.point.clone(), point);
+        }
+        let mut old_lists = Vec::new();
+        if merged.len() > max_merged {
+            let known = self.merged_points()?.into_iter().filter(|(name, _)| self.is_complete(name));
+            known.for_each(|(name, point)| add(&mut points, name, point));
+            old_lists.extend(self.merged_lists());
+            old.extend(merged);
+        }
+        let hash = self.write_merged(git, &points)?;
+        // The same objects give the same pack.
+        for pack in old.iter().filter(|pack| !is_merged(pack) || pack.hash != hash) {
+            pack.delete()?;
+        }
+        for list in old_lists.iter().filter(|list| !list.ends_with(&hash)) {
+            fs::remove_file(list).map_err(GitError::io("delete", list))?;
+        }
+        Ok(true)
     }
+
+    /// Writes a pack with the objects of the points, and its list. Returns the hash of the pack.
+    fn write_merged(&self, git: &Git, points: &MergedPoints) -> Result<String, GitError> {
+        let ids: BTreeSet<&String> = points.values().flat_map(|point| &point.objects).collect();
+        let ids: String = ids.into_iter().map(|id| format!("{id}\n")).collect();
+        let (packs, lists) = (self.objects().join("pack"), self.path().join(MERGED));
+        let base = packs.join(MERGED).into_os_string();
+        let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into);
+        let call = Call::in_git_dir(self.path(), args.into_iter().chain([base]));
+        let hash = single_line(&git.run(self.path(), &Call { input: ids.as_bytes(), ..call })?);
+        let text = serde_json::to_vec(points).map_err(|_| UNREADABLE)?;
+        fs::create_dir_all(&lists)
+            .and_then(|()| File::open(&packs)?.sync_all())
+            .and_then(|()| write_atomically(&lists.join(&hash), &text, true))
+            .map_err(GitError::io("create", lists))?;
+        Ok(hash)
+    }
+}
+
+fn add(points: &mut MergedPoints, name: String, more: MergedPoint) {
+    let point = points.entry(name).or_default();
+    point.bytes += more.bytes;
+    point.objects.extend(more.objects);
+}
+
+/// The ids of the objects in a pack, from its index. An id is as long as the hash of the pack.
+fn object_ids(pack: &PackFile) -> Result<BTreeSet<String>, GitError> {
+    const IDS: usize = 8 + 256 * 4;
+    let bytes = fs::read(pack.index()).map_err(GitError::io("read", pack.index()))?;
+    let header = bytes.get(..IDS).filter(|header| header.starts_with(b"\xfftOc\0\0\0\x02"));
+    let count = header.and_then(|header| header.last_chunk()).map(|count| u32::from_be_bytes(*count));
+    let id_bytes = pack.hash.len() / 2;
+    let ids = count.and_then(|count| bytes.get(IDS..IDS + count as usize * id_bytes)).ok_or(UNREADABLE)?;
+    Ok(ids.chunks(id_bytes).map(hex).collect())
 }

@@ -15,19 +15,16 @@
 //! commit, which protects that commit from `git gc`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
-use crate::merge_packs::MergedPoints;
 use crate::new_object::NewPack;
 
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
-const MERGED: &str = "merged";
 /// Ends the base name of the packs of a state after a task.
 const END: &str = ".end";
 
@@ -115,14 +112,8 @@ impl Store {
     /// Deletes the state after the task and the ref, if they exist, and then the objects.
     pub(crate) fn delete(&self, reference: &str) -> Result<(), GitError> {
         for path in [self.end_path(reference), self.ref_path(reference)].into_iter().flatten() {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(GitError::io("delete", path)(error));
-                }
-                _ => {}
-            }
+            remove_if_present(&path)?;
         }
-        self.delete_packs(&end_name(reference))?;
         self.delete_packs(reference)
     }
 
@@ -145,11 +136,10 @@ impl Store {
         }
     }
 
+    /// Deletes the packs of a restore point and of its state after the task.
     pub(crate) fn delete_packs(&self, reference: &str) -> Result<(), GitError> {
-        for path in self.packs(reference) {
-            fs::remove_file(&path).map_err(GitError::io("delete", &path))?;
-        }
-        Ok(())
+        let mut packs = self.pack_files().into_iter().filter(|pack| pack.point == point_name(reference));
+        packs.try_for_each(|pack| pack.delete())
     }
 
     /// Stores a complete pack. The ref of the restore point is written later, after the directory was synced.
@@ -196,13 +186,13 @@ impl Store {
 
     /// The sizes of all restore points by their names.
     pub(crate) fn sizes(&self) -> BTreeMap<String, u64> {
-        let merged = self.merged_points().points.into_iter().map(|(name, (bytes, _))| (name, bytes));
+        let merged = self.merged_points().unwrap_or_default().into_iter();
         let packs = self.pack_files().into_iter().map(|pack| (pack.point, pack.bytes));
         let ends = fs::read_dir(self.path.join("ends")).into_iter().flatten().flatten();
         let ends =
             ends.filter_map(|end| Some((end.file_name().into_string().ok()?, end.metadata().ok()?.len())));
         let mut sizes = BTreeMap::new();
-        for (name, bytes) in merged.chain(packs).chain(ends) {
+        for (name, bytes) in merged.map(|(name, point)| (name, point.bytes)).chain(packs).chain(ends) {
             *sizes.entry(name).or_default() += bytes;
         }
         sizes
@@ -214,47 +204,11 @@ impl Store {
         let mut packs: BTreeMap<PathBuf, PackFile> = BTreeMap::new();
         for entry in entries {
             let base = entry.path().with_extension("");
-            let bytes = entry.metadata().map_or(0, |found| found.len());
             if let Some(pack) = PackFile::named(&base) {
-                packs.entry(base).or_insert(pack).bytes += bytes;
+                packs.entry(base).or_insert(pack).bytes += entry.metadata().map_or(0, |found| found.len());
             }
         }
         packs.into_values().collect()
-    }
-
-    /// The commit of the restore point of this name.
-    pub(crate) fn read_named(&self, name: &str) -> Option<String> {
-        self.read(&format!("{PREFIX}{name}"))
-    }
-
-    pub(crate) fn merged_pack_base(&self) -> PathBuf {
-        self.objects().join("pack").join(MERGED)
-    }
-
-    /// The files that list the objects of merged packs.
-    pub(crate) fn merged_lists(&self) -> Vec<PathBuf> {
-        let lists = fs::read_dir(self.path.join(MERGED)).into_iter().flatten().flatten();
-        let is_list =
-            |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b"."));
-        lists.map(|list| list.path()).filter(is_list).collect()
-    }
-
-    /// What the merged packs hold, deleted restore points included.
-    pub(crate) fn merged_points(&self) -> MergedPoints {
-        let mut merged = MergedPoints::default();
-        for list in self.merged_lists() {
-            merged.add_text(&fs::read_to_string(list).unwrap_or_default());
-        }
-        merged
-    }
-
-    /// Stores the list of a merged pack, which is complete.
-    pub(crate) fn write_merged_list(&self, hash: &str, text: &[u8]) -> Result<(), GitError> {
-        let folder = self.path.join(MERGED);
-        fs::create_dir_all(&folder)
-            .and_then(|()| File::open(self.objects().join("pack"))?.sync_all())
-            .and_then(|()| write_atomically(&folder.join(hash), text, true))
-            .map_err(GitError::io("create", folder))
     }
 
     /// The references of all restore points, sorted.
@@ -267,18 +221,6 @@ impl Store {
             .collect();
         found.sort();
         found
-    }
-
-    fn packs(&self, reference: &str) -> Vec<PathBuf> {
-        let start = format!("{}-", point_name(reference));
-        let is_hash = |text: &str| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let entries = fs::read_dir(self.objects().join("pack")).into_iter().flatten().flatten();
-        let packs = entries.filter(|entry| {
-            let file = entry.file_name();
-            let suffix = file.to_str().and_then(|file| file.strip_prefix(&start));
-            suffix.and_then(|rest| rest.split_once('.')).is_some_and(|(hash, _)| is_hash(hash))
-        });
-        packs.map(|entry| entry.path()).collect()
     }
 
     fn ref_path(&self, reference: &str) -> Option<PathBuf> {
@@ -295,9 +237,9 @@ impl Store {
 pub(crate) struct PackFile {
     /// Without an ending.
     base: PathBuf,
-    /// The name of the restore point that it was written for; `merged` if for several.
+    /// The name of the restore point that it was written for.
     pub(crate) point: String,
-    hash: String,
+    pub(crate) hash: String,
     /// With its index.
     pub(crate) bytes: u64,
 }
@@ -311,21 +253,21 @@ impl PackFile {
         is_hash.then(|| PackFile { base: base.to_owned(), point, hash: hash.to_owned(), bytes: 0 })
     }
 
-    pub(crate) fn is_merged(&self) -> bool {
-        self.point == MERGED
+    pub(crate) fn index(&self) -> PathBuf {
+        self.base.with_added_extension("idx")
     }
 
-    pub(crate) fn hash(&self) -> &str {
-        &self.hash
+    /// Deletes it, the index first: git reports an index without its pack.
+    pub(crate) fn delete(&self) -> Result<(), GitError> {
+        let files = ["idx", "rev", "pack"].map(|ending| self.base.with_added_extension(ending));
+        files.iter().try_for_each(|file| remove_if_present(file))
     }
+}
 
-    /// The length of a binary object id; the hash of a pack is as long.
-    pub(crate) fn id_bytes(&self) -> usize {
-        self.hash.len() / 2
-    }
-
-    pub(crate) fn path(&self, ending: &str) -> PathBuf {
-        self.base.with_added_extension(ending)
+fn remove_if_present(path: &Path) -> Result<(), GitError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("delete", path)(error)),
+        _ => Ok(()),
     }
 }
 
@@ -358,7 +300,7 @@ fn point_name(reference: &str) -> &str {
 }
 
 /// Writes the file atomically. Without `may_replace` an existing file is an error.
-fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
     write_durably(path, bytes, may_replace)?;
     fs::File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }

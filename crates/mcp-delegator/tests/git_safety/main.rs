@@ -320,6 +320,37 @@ fn a_restore_point_is_left_out_only_on_request() {
 }
 
 #[test]
+fn the_packs_of_many_restore_points_are_merged_after_a_task() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let first = stage.run_writing_task();
+    let store = stage.world.project().join(".git/mcp-delegator");
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(store.join("objects/pack")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    // Further restore points that equal the first one.
+    let references = store.join("refs/mcp-delegator");
+    for (number, name) in (0..60).flat_map(|number| names().into_iter().map(move |name| (number, name))) {
+        let copy = format!("T-local-copy{number}");
+        if let Some(rest) = name.strip_prefix(&first) {
+            let packs = store.join("objects/pack");
+            std::fs::hard_link(packs.join(&name), packs.join(format!("{copy}{rest}"))).unwrap();
+            std::fs::copy(references.join(&first), references.join(copy)).unwrap();
+        }
+    }
+    let second = stage.run_writing_task();
+    while names().iter().filter(|name| name.ends_with(".pack")).count() > 20 {
+        std::thread::yield_now();
+    }
+    let listed = stage.run_json(&["restore", "--list"]);
+    assert_eq!(listed["data"]["restore_points"].as_array().unwrap().len(), 62, "{listed}");
+    for id in [&second, &first] {
+        let dry = stage.run_json(&["restore", id, "--all", "--dry-run"]);
+        assert_eq!(dry["ok"], true, "{dry}");
+    }
+}
+
+#[test]
 fn a_lost_supervisor_leaves_a_usable_restore_point() {
     let mut steps = careless_steps();
     steps.extend([json!({"touch_file": "ready.log"}), json!("silent")]);

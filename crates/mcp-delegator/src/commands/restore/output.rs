@@ -245,16 +245,11 @@ fn is_later(reason: KeepReason) -> bool {
 /// Summary of a restore in one sentence.
 pub(super) fn summary_sentence(report: &RestoreReport, dry_run: bool) -> String {
     let sentence = trees_sentence(&report.trees, dry_run);
-    let would = if dry_run { "would be " } else { "" };
-    match report.settings.len() {
-        0 => sentence,
-        1 => format!("1 file of git's settings {would}restored; {}", lowercased(&sentence)),
-        count => format!("{count} files of git's settings {would}restored; {}", lowercased(&sentence)),
+    match (report.settings.len(), dry_run) {
+        (0, _) => sentence,
+        (count, false) => format!("{sentence}; git settings restored: {count}"),
+        (count, true) => format!("{sentence}; git settings that would be restored: {count}"),
     }
-}
-
-fn lowercased(sentence: &str) -> String {
-    sentence.replacen('N', "n", usize::from(sentence.starts_with('N')))
 }
 
 fn trees_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
