@@ -132,10 +132,11 @@ pub(crate) fn supervise_task(
     engine.start_all(&mut registry, claimed)?;
     crash_point(CrashPoint::SuccessorsStarted);
     record_worktree_size(&mut registry, worktree.as_ref())?;
-    merge_restore_points(&dir, &environment);
     engine.start_delivery_if_due(&registry)?;
     engine.start_pruning_if_due(&mut registry)?;
-    engine.remove_orphaned_launches(&mut registry)
+    engine.remove_orphaned_launches(&mut registry)?;
+    merge_restore_points(&dir, &environment);
+    Ok(())
 }
 
 /// Merges the packs of the task's restore points with those of others, if there are many. Errors are ignored: the next task
