@@ -67,6 +67,7 @@ pub use delegator_supervisor::agent::{
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
+pub use delegator_supervisor::verdict::has_acted;
 pub use error::{DirectoryProblem, EngineError, FileProblem, NoDiff, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use isolation_error::IsolationError;

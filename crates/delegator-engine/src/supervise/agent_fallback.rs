@@ -5,11 +5,12 @@
 
 use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_supervisor::run::RunResult;
+use delegator_supervisor::verdict::has_acted;
 
 /// Why the agent could not run, if another one may run instead. Redacted.
 pub(super) fn reason_to_fall_back(result: &RunResult) -> Option<String> {
     let TaskEnd::Failed { kind, message, .. } = &result.end else { return None };
-    let acted = result.report.counts.items.keys().any(|kind| kind != "error");
+    let acted = has_acted(&result.report);
     let reason = match kind {
         FailureKind::SpawnFailed => message.clone(),
         FailureKind::UsageLimit if !acted => format!("its usage limit is reached: {message}"),

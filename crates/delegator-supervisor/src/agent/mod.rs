@@ -294,16 +294,18 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
     }
 }
 
-/// What an error that the agent reported in an event is about, if that is certain.
+/// What an error that the agent reported in an event is about, if that is certain. Agents pass on the words of model
+/// providers, so the same words mean the same from each of them.
 pub fn reported_failure(
     protocol: AgentProtocol,
     message: &str,
     code: Option<ErrorCode>,
 ) -> Option<FailureKind> {
     match protocol {
-        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::reported_failure(message, code),
-        AgentProtocol::ClaudeStream => claude::reported_failure(message, code),
-        AgentProtocol::Acp => acp::reported_failure(message, code),
+        AgentProtocol::CodexExec
+        | AgentProtocol::CodexAppServer
+        | AgentProtocol::ClaudeStream
+        | AgentProtocol::Acp => codex::reported_failure(message, code),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }

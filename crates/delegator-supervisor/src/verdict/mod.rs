@@ -7,6 +7,7 @@
 //! What a failure is about comes from the agent's error events, else from the last message on standard error, and only if
 //! it is certain: callers retry by it.
 
+mod acted;
 mod retry_time;
 mod signals;
 mod stderr;
@@ -19,6 +20,7 @@ use delegator_transcript::{ErrorCode, Report, StreamOutcome};
 use jiff::Zoned;
 
 use crate::agent::{NO_SANDBOX_HELPER, reported_failure};
+pub use acted::has_acted;
 pub use retry_time::retry_time;
 pub use signals::signal_name;
 pub use stderr::{RefusedCalls, StderrDigest};

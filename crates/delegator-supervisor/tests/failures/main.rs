@@ -12,7 +12,7 @@ use std::path::Path;
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
-use delegator_supervisor::verdict::{Facts, StderrDigest, verdict};
+use delegator_supervisor::verdict::{Facts, StderrDigest, has_acted, verdict};
 use delegator_transcript::{FoldOptions, LineLimits, Report, Summarizer};
 use jiff::Zoned;
 use serde::Deserialize;
@@ -70,10 +70,14 @@ fn report_of(stream: &str) -> Report {
 
 /// The kind, and whether a retry time was found.
 fn judge(report: &Report, stderr: &str) -> (FailureKind, bool) {
-    let stderr = StderrDigest::of(AgentProtocol::CodexExec, stderr);
+    judge_run_of(AgentProtocol::CodexExec, report, stderr)
+}
+
+fn judge_run_of(protocol: AgentProtocol, report: &Report, stderr: &str) -> (FailureKind, bool) {
+    let stderr = StderrDigest::of(protocol, stderr);
     let ended_at: Zoned = "2026-11-16T14:00:00Z[UTC]".parse().unwrap();
     let facts = Facts {
-        protocol: AgentProtocol::CodexExec,
+        protocol,
         was_finished: false,
         cause: None,
         exit: Some(ExitStatus::Code(1)),
@@ -286,5 +290,112 @@ fn misleading_lines_have_no_kind() {
         json!({"type": "item.completed", "item": {"id": "item_2", "type": "error", "message": limit}});
     for item in [command, message, warning] {
         assert_eq!(judge(&report_of(&item.to_string()), "").0, FailureKind::AgentExit, "{item}");
+    }
+}
+
+const USAGE_LIMIT: &str = "API Error: Request rejected (429) · You have reached your usage limit.";
+
+/// A turn of Claude Code that failed with this text.
+fn claude_failure(text: &str, name: &str, status: u16) -> String {
+    let error = json!({"type": "assistant", "message": {"model": "<synthetic>", "content": [{"type": "text", "text": text}]}, "error": name, "session_id": "s"});
+    let end = json!({"type": "result", "subtype": "success", "is_error": true, "result": text, "api_error_status": status, "session_id": "s"});
+    format!("{}\n{error}\n{end}\n", json!({"type": "system", "subtype": "init", "session_id": "s"}))
+}
+
+/// A turn of an agent of the Agent Client Protocol that sent these messages and then failed with this error.
+fn acp_failure(messages: &[&str], end: &Value) -> String {
+    let sent = |message: Value| json!({"sent": message}).to_string();
+    let mut lines = vec![
+        sent(json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {}})),
+        json!({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}).to_string(),
+        sent(json!({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": {"sessionId": "s"}})),
+    ];
+    for (number, text) in messages.iter().enumerate() {
+        let update = json!({"sessionUpdate": "agent_message_chunk", "messageId": number.to_string(), "content": {"type": "text", "text": text}});
+        let params = json!({"sessionId": "s", "update": update});
+        lines.push(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string());
+    }
+    let mut answer = json!({"jsonrpc": "2.0", "id": 2});
+    answer.as_object_mut().unwrap().extend(end.as_object().unwrap().clone());
+    lines.push(answer.to_string());
+    lines.join("\n") + "\n"
+}
+
+fn acp_error(text: &str, data: Value) -> Value {
+    json!({"error": {"code": -32603, "message": format!("Internal error: {text}"), "data": data}})
+}
+
+#[test]
+fn the_same_words_have_the_same_kind_from_every_agent() {
+    let claude = report_of(&claude_failure(USAGE_LIMIT, "rate_limit", 429));
+    let acp = report_of(&acp_failure(&[], &acp_error(USAGE_LIMIT, json!({"errorKind": "rate_limit"}))));
+    assert_eq!(judge_run_of(AgentProtocol::ClaudeStream, &claude, "").0, FailureKind::UsageLimit);
+    assert_eq!(judge_run_of(AgentProtocol::Acp, &acp, "").0, FailureKind::UsageLimit);
+    let recorded: Vec<RecordedError> = rows(include_str!("recorded_failures.jsonl"));
+    let messages = recorded.iter().map(|error| error.message.as_str()).chain([
+        USAGE_LIMIT,
+        "API Error: 500 Internal server error. This is a server-side issue, usually temporary.",
+        "Invalid API key · Fix external API key",
+        "Not logged in · Please run /login",
+        "Credit balance is too low",
+        "Rate limit exceeded: The usage limit has been reached.",
+        "401 Incorrect API key provided.",
+        "Failed; retried 5 times Last error: 500 The server had an error.",
+        "You exceeded your current quota, please check your plan.",
+        "models/no-such-model is not found for API version v1beta",
+        "the tests fail",
+    ]);
+    for message in messages {
+        let exec = judge(&failed_turn(message), "").0;
+        let claude = report_of(&claude_failure(message, "unknown", 0));
+        assert_eq!(judge_run_of(AgentProtocol::ClaudeStream, &claude, "").0, exec, "{message}");
+        let acp = report_of(&acp_failure(&[], &acp_error(message, json!({}))));
+        assert_eq!(judge_run_of(AgentProtocol::Acp, &acp, "").0, exec, "{message}");
+        let app_server = judge_run_of(AgentProtocol::CodexAppServer, &failed_turn(message), "").0;
+        assert_eq!(app_server, exec, "{message}");
+    }
+}
+
+#[test]
+fn a_response_that_the_model_ended_is_not_about_the_network() {
+    for reason in ["content_filter", "max_output_tokens"] {
+        let text =
+            format!("stream disconnected before completion: Incomplete response returned, reason: {reason}");
+        assert_eq!(judge(&failed_turn(&text), ""), (FailureKind::AgentError, false));
+        assert_eq!(judge(&report_of(""), &format!("Error: {text}")).0, FailureKind::AgentExit);
+        let error = json!({"message": text, "codex_error_info": {"response_stream_disconnected": {"http_status_code": null}}});
+        let event = json!({"type": "task_complete", "error": error});
+        let line = json!({"timestamp": "2026-11-16T05:57:41Z", "type": "event_msg", "payload": event});
+        assert_eq!(judge(&report_of(&line.to_string()), "").0, FailureKind::AgentError, "{line}");
+    }
+    let lost = "stream disconnected before completion: stream closed before response.completed";
+    assert_eq!(judge(&failed_turn(lost), "").0, FailureKind::Network);
+}
+
+#[test]
+fn an_agent_that_only_reports_its_failure_has_not_acted() {
+    let end_turn = json!({"result": {"stopReason": "end_turn"}});
+    let goose = "Ran into this error: Rate limit exceeded: The usage limit has been reached.\n\nPlease retry if you think this is a transient or recoverable error.";
+    let unauthorized = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    let limit = acp_error(USAGE_LIMIT, json!({"errorKind": "rate_limit"}));
+    let other = acp_error("The server sent something unknown", json!({}));
+    for (messages, end, kind, acted) in [
+        (vec![USAGE_LIMIT], &limit, FailureKind::UsageLimit, false),
+        (
+            vec!["Slow down, please."],
+            &acp_error("Slow down, please.", json!({"errorKind": "rate_limit"})),
+            FailureKind::RateLimit,
+            false,
+        ),
+        (vec!["Invalid API key · Fix external API key"], &unauthorized, FailureKind::Auth, false),
+        (vec![goose], &end_turn, FailureKind::UsageLimit, false),
+        (vec!["The server sent something unknown\n"], &other, FailureKind::AgentError, false),
+        (vec!["I change the file now.", USAGE_LIMIT], &limit, FailureKind::UsageLimit, true),
+        (vec!["I change the file now."], &limit, FailureKind::UsageLimit, true),
+        (vec!["I"], &other, FailureKind::AgentError, true),
+    ] {
+        let report = report_of(&acp_failure(&messages, end));
+        assert_eq!(judge_run_of(AgentProtocol::Acp, &report, "").0, kind, "{messages:?}");
+        assert_eq!(has_acted(&report), acted, "{messages:?}");
     }
 }

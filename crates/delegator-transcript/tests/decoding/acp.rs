@@ -254,3 +254,88 @@ fn a_call_that_was_dropped_because_too_many_are_open_starts_again_when_it_ends()
     let ended = report.commands.finished;
     assert!((2..1100).contains(&ended), "{ended}: the calls that are still known end with the turn");
 }
+
+#[test]
+fn failures_are_recognised_whatever_the_agent_calls_itself() {
+    let mut failed = 0;
+    for (name, stream) in recordings() {
+        let outcome = summarize(stream.as_bytes()).outcome;
+        if !matches!(outcome, StreamOutcome::Failed { .. }) {
+            continue;
+        }
+        failed += 1;
+        let renamed: String = stream
+            .lines()
+            .map(|line| {
+                let mut message: Value = serde_json::from_str(line).expect("JSON");
+                if message["result"]["protocolVersion"].is_number() {
+                    message["result"]["agentInfo"] = serde_json::json!({"name": "another", "version": "1"});
+                }
+                format!("{message}\n")
+            })
+            .collect();
+        assert_eq!(summarize(renamed.as_bytes()).outcome, outcome, "{name}");
+    }
+    assert!(failed > 15, "{failed}");
+}
+
+/// A permission request that is the first message about a command, as Gemini CLI sends it.
+fn unannounced_request(call_id: &str) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"session/request_permission\",\"params\":{{\"sessionId\":\"s\",\"options\":[{{\"optionId\":\"yes\",\"name\":\"Allow\",\"kind\":\"allow_once\"}},{{\"optionId\":\"no\",\"name\":\"Reject\",\"kind\":\"reject_once\"}}],\"toolCall\":{{\"toolCallId\":\"{call_id}\",\"status\":\"pending\",\"title\":\"make all\",\"kind\":\"execute\"}}}}}}\n"
+    )
+}
+
+const CANCELLED: &str = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"cancelled\"}}\n";
+
+#[test]
+fn a_command_that_only_the_permission_request_names_runs_once_it_is_allowed() {
+    let allowed =
+        sent(r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}"#);
+    let asked = [begun(), unannounced_request("c")].concat();
+    assert_eq!(summarize(asked.as_bytes()).open_items, [], "it is not allowed yet");
+    let running = [asked, allowed].concat();
+    let open = summarize(running.as_bytes()).open_items;
+    assert_eq!(open.len(), 1, "{open:?}");
+    assert_eq!(open[0].activity, "Running make all");
+    let cancel = sent(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#);
+    let report = summarize([running, cancel, CANCELLED.to_owned()].concat().as_bytes());
+    assert_eq!(
+        (report.open_items.len(), report.turn),
+        (1, TurnState::Interrupted),
+        "it was never reported to end"
+    );
+}
+
+#[test]
+fn a_question_that_a_cancellation_withdraws_is_no_command_that_ran() {
+    let cancel = sent(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#);
+    let withdrawn = sent(r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#);
+    let announced = update(
+        r#"{"sessionUpdate":"tool_call","toolCallId":"c","kind":"execute","status":"pending","title":"make all","rawInput":{"command":"make all"}}"#,
+    );
+    for (before, answer, declined) in [
+        (announced.clone(), withdrawn.clone(), 1),
+        (announced, String::new(), 1),
+        (String::new(), withdrawn, 0),
+        (String::new(), String::new(), 0),
+    ] {
+        let stream =
+            [begun(), before, unannounced_request("c"), cancel.clone(), answer, CANCELLED.to_owned()];
+        let report = summarize(stream.concat().as_bytes());
+        assert_eq!((report.commands.finished, report.commands.declined), (0, declined));
+        assert_eq!(report.open_items, []);
+    }
+}
+
+#[test]
+fn a_title_with_server_and_tool_is_split_like_a_name() {
+    for title in ["mcp__lab__echo", "mcp__lab__echo: {}"] {
+        let call = format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":"c","kind":"other","status":"completed","title":"{title}","rawInput":{{"text":"hi"}}}}"#
+        );
+        let report = summarize([begun(), update(&call), END.to_owned()].concat().as_bytes());
+        let tool = &report.mcp_calls.by_tool[0];
+        assert_eq!((tool.server.as_str(), tool.tool.as_str()), ("lab", "echo"), "{title}");
+    }
+}

@@ -51,6 +51,37 @@ fn the_next_agent_runs_if_the_first_one_is_out_of_usage_before_its_first_item() 
     assert_eq!(data["metadata"]["file_operations"]["added_files"], json!(["made"]));
 }
 
+/// An agent of the Agent Client Protocol that sends the error of its turn as a message first, as claude-acp does.
+const ACP_LIMIT: &str = r#"while read -r line; do
+  id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":1,"agentCapabilities":{}}' ;;
+    *'"session/prompt"'*)
+      echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"You have reached your usage limit."}}}}'
+      echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32603,"message":"Internal error: You have reached your usage limit.","data":{"errorKind":"rate_limit"}}}'
+      continue ;;
+    *) result='{"sessionId":"s"}' ;;
+  esac
+  echo '{"jsonrpc":"2.0","id":'$id',"result":'$result'}'
+done"#;
+
+#[test]
+fn an_error_that_is_also_sent_as_a_message_is_no_work() {
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
+    let agents = json!({
+        "limited": {"protocol": "acp", "command": ["/bin/sh", "-c", ACP_LIMIT], "unsandboxed": true},
+        "second": {"protocol": "plain", "command": ["/bin/sh", "-c", "cat >/dev/null; echo second was here"]},
+    });
+    let stage = stage.variable("MCP_DELEGATOR_AGENTS", &agents.to_string());
+    let (data, skipped) = run(&stage, &["limited", "second"]);
+    assert_eq!((&data["state"], skipped), (&json!("completed"), vec!["limited".to_owned()]), "{data:#}");
+    stage.run_json(&["queue", "resume", "--agent", "limited"]);
+    let args =
+        ["local", "run", "x", "--agent", "limited", "--mode", "workspace-write", "--skip-git-repo-check"];
+    let failed = stage.world.run(args);
+    assert_eq!(failed.json()["error"]["code"], "QUOTA_EXHAUSTED", "{failed:?}");
+}
+
 #[test]
 fn an_agent_that_may_have_changed_something_is_not_replaced() {
     let item = r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"I begin."}}"#;

@@ -14,13 +14,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::task::FailureKind;
-use delegator_transcript::ErrorCode;
-
 use super::capabilities::{AgentInput, Capabilities, MessageSupport};
 use super::codex;
 use super::environment::Variables;
-use super::error_codes::kind_of_code;
 use super::health::{HealthCheck, HealthStatus};
 use super::probe::printed_output;
 
@@ -105,9 +101,4 @@ pub(super) fn describe_program(
 
 pub(super) fn check_sign_in(name: &str, environment: &Variables) -> Option<HealthCheck> {
     sign_in::check(&profile(name).sign_in, environment)
-}
-
-/// The kind of an error that ended a turn or the handshake. Agents pass on the words of model providers, as Codex does.
-pub(super) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
-    code.and_then(kind_of_code).or_else(|| codex::reported_failure(message, None))
 }

@@ -13,12 +13,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::task::{FailureKind, Mode};
-use delegator_transcript::ErrorCode;
+use delegator_domain::task::Mode;
 
 use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 use super::environment::{Variables, variable};
-use super::error_codes::kind_of_code;
 use super::launch::{LaunchRequest, PlanError};
 use super::probe::{exit_and_output, printed_output};
 use super::state_dir::{StateDir, StatePaths};
@@ -129,18 +127,6 @@ fn config_dir(environment: &Variables) -> Option<PathBuf> {
     value("CLAUDE_CONFIG_DIR").or_else(|| Some(value("HOME")?.join(".claude")))
 }
 
-/// The kind of an error that it reported as the end of a turn. Without a code, only whole phrases of its own count.
-pub(super) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
-    let kind = code.and_then(kind_of_code);
-    kind.or_else(|| match message {
-        _ if message.starts_with("No conversation found with session ID: ") => {
-            Some(FailureKind::ThreadNotFound)
-        }
-        _ if message.starts_with("Not logged in") => Some(FailureKind::Auth),
-        _ => None,
-    })
-}
-
 /// An input that cannot be passed on.
 fn invalid(field: &'static str, problem: &'static str) -> PlanError {
     PlanError::Value { field, problem }
@@ -156,15 +142,5 @@ mod tests {
         for other in ["", "claude 2.1", "2.1", "2.1.x (Claude Code)"] {
             assert_eq!(parse_version(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn codes_decide_and_then_phrases_at_the_start() {
-        let kind = |message: &str| reported_failure(message, None);
-        assert_eq!(kind("No conversation found with session ID: 0-0"), Some(FailureKind::ThreadNotFound));
-        assert_eq!(kind("Not logged in · Please run /login"), Some(FailureKind::Auth));
-        assert_eq!(kind("The test prints: Not logged in"), None);
-        let code = Some(ErrorCode::Overloaded);
-        assert_eq!(reported_failure("Not logged in", code), Some(FailureKind::RateLimit));
     }
 }

@@ -6,8 +6,8 @@
 
 use delegator_transcript::ErrorBody;
 
-/// Context that Codex puts before the cause, in lower case.
-const CONTEXTS: [&str; 13] = [
+/// Context that agents put before the cause, in lower case. The last two are Claude Code's and goose's.
+const CONTEXTS: [&str; 15] = [
     "error: ",
     "thread/start: ",
     "thread/start failed: ",
@@ -21,6 +21,8 @@ const CONTEXTS: [&str; 13] = [
     "failed to initialize session: ",
     "failed to initialize in-process app-server client: ",
     "stream error: ",
+    "api error: ",
+    "ran into this error: ",
 ];
 
 /// Reasons of the statuses that model providers answer with, as Codex prints them.
@@ -152,11 +154,11 @@ fn ends_status(rest: &str) -> bool {
     }
 }
 
-/// Whether a sentence or a part of it ends here. Codex appends codes in parentheses.
+/// Whether a sentence or a part of it ends here. Codex appends codes in parentheses, Claude Code advice after a dot.
 pub(super) fn ends_clause(rest: &str) -> bool {
     rest.is_empty()
         || rest.starts_with(['.', ':', ',', ';'])
-        || [" (os error ", " (code "].iter().any(|code| rest.starts_with(code))
+        || [" (os error ", " (code ", " \u{b7} "].iter().any(|code| rest.starts_with(code))
 }
 
 pub(super) fn ends_word(rest: &str) -> bool {

@@ -7,6 +7,7 @@
 
 use delegator_domain::task::FailureKind;
 use delegator_transcript::ErrorCode;
+use delegator_transcript::wire::acp::{code_of_text, names_usage_limit};
 
 use FailureKind::{
     Auth, BadModel, Network, RateLimit, Sandbox, ThreadNotFound, UntrustedDirectory, UsageLimit,
@@ -87,13 +88,24 @@ const PLAIN_LINES: Phrases = &[
 /// Phrases that other programs print as well: of model providers, quoted by Codex, and short ones of Codex. They count
 /// only where the text is about the model for certain: in an error event, or quoted by a phrase of Codex.
 const EVENT_PHRASES: Phrases = &[
-    (ThreadNotFound, &["session not found: *", "no thread with id: *"]),
+    (
+        ThreadNotFound,
+        &["session not found: *", "no thread with id: *", "no conversation found with session id: *"],
+    ),
     (
         UsageLimit,
         &[
             "you exceeded your current quota",
             "the usage limit has been reached",
             "billing hard limit has been reached",
+            "credit balance is too low",
+            "you've hit your limit",
+            "you've reached your usage limit",
+            "you have reached your usage limit",
+            "claude usage limit reached",
+            "claude ai usage limit reached",
+            "5-hour limit reached",
+            "weekly limit reached",
         ],
     ),
     (
@@ -107,6 +119,8 @@ const EVENT_PHRASES: Phrases = &[
             "incorrect api key provided",
             "invalid api key$",
             "you didn't provide an api key",
+            "oauth token revoked",
+            "oauth token has expired",
             "missing bearer",
             "missing environment variable: `*`",
             "provided authentication token is expired",
@@ -126,6 +140,7 @@ const EVENT_PHRASES: Phrases = &[
             "the '*' model requires a newer version",
             "model '*' not found",
             "model \"*\" not found",
+            "there's an issue with the selected model",
             "unknown model",
             "unsupported model",
             "you do not have access to the model",
@@ -180,10 +195,25 @@ const BODY_NAMES: Phrases = &[
 
 const MAX_WORD_BYTES: usize = 100;
 
-/// The kind of an error that Codex reported in an event.
+/// The kind of an error that an agent reported in an event.
 pub(crate) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
-    code.and_then(kind_of_code)
-        .or_else(|| kind_of_message(&ErrorMessage::of_event(message), &[CODEX_PHRASES, EVENT_PHRASES]))
+    let text = normalized(message);
+    if is_stopped_response(&text) {
+        return None;
+    }
+    let code = code.or_else(|| code_of_text(message));
+    let words = || kind_of_message(&ErrorMessage::of_event(message), &[CODEX_PHRASES, EVENT_PHRASES]);
+    match code.and_then(kind_of_code).or_else(words)? {
+        RateLimit if names_usage_limit(&text) => Some(UsageLimit),
+        kind => Some(kind),
+    }
+}
+
+/// Whether the model ended its response itself: another attempt has the same result. Codex reports that as a lost connection.
+fn is_stopped_response(text: &str) -> bool {
+    ["incomplete response returned, reason: ", "reason: content_filter"]
+        .iter()
+        .any(|stop| text.contains(stop))
 }
 
 /// The kind of a message that Codex logged or printed as its error, without the prefix.
@@ -200,6 +230,9 @@ pub(super) fn kind_of_plain_line(line: &str) -> Option<FailureKind> {
 
 /// A name in an error response decides before the innermost text, and that before the phrases around it.
 fn kind_of_message(message: &ErrorMessage, phrases: &[Phrases]) -> Option<FailureKind> {
+    if is_stopped_response(&message.text) {
+        return None;
+    }
     let name = |link: &Link| match link {
         Link::Body(body) => body.names.iter().find_map(|name| find(name, &[BODY_NAMES])),
         Link::Status(_) | Link::Disconnected => None,
@@ -339,7 +372,8 @@ mod tests {
         let status = |status| kind(ErrorCode::Connection { http_status: Some(status) });
         assert_eq!(kind(ErrorCode::ModelNotFound), Some(BadModel));
         assert_eq!(kind(ErrorCode::Connection { http_status: None }), Some(Network));
-        assert_eq!([429, 403, 504].map(status), [Some(RateLimit), Some(Auth), Some(Network)]);
+        assert_eq!([429, 403, 504].map(status), [Some(UsageLimit), Some(Auth), Some(Network)]);
+        assert_eq!(reported_failure("Slow down.", Some(ErrorCode::RateLimit)), Some(RateLimit));
         assert_eq!(status(400), Some(UsageLimit), "this status decides nothing, so the message does");
     }
 

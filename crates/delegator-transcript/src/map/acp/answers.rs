@@ -72,10 +72,11 @@ impl AcpMapper {
         if !self.end_prompt(id, ids, &mut effects) {
             return or_held(effects);
         }
-        let failure = self.turn.failure(result, self.agent).map(|error| self.with_sign_in_methods(error));
+        let failure = self.turn.failure(result).map(|error| self.with_sign_in_methods(error));
         let is_cancelled = failure.is_none() && matches!(result.stop_reason, StopReason::Cancelled);
-        if !is_cancelled {
-            self.end_open_calls(ids, &mut effects);
+        match is_cancelled {
+            true => self.end_withdrawn_calls(&mut effects),
+            false => self.end_open_calls(ids, &mut effects),
         }
         let has_usage = self.add_usage(result);
         effects.extend(self.plan.complete());
@@ -124,6 +125,27 @@ impl AcpMapper {
                 effects.extend(call.end());
             }
             self.calls.insert(&call_id, CallState::Done, 0);
+        }
+    }
+
+    /// Calls of a cancelled turn that were never allowed to run: their permission was refused, or the cancellation withdrew
+    /// the question. The other calls stay open, because agents report their end later or never.
+    fn end_withdrawn_calls(&mut self, effects: &mut Effects<'_>) {
+        let withdrawn = if self.has_sent_lines { self.permissions.take_all() } else { Vec::new() };
+        for (call_id, state) in self.calls.take_all() {
+            let is_withdrawn = withdrawn.iter().any(|(_, permission)| permission.call_id == call_id);
+            match state {
+                CallState::Open(mut call) if call.is_rejected || is_withdrawn => {
+                    call.is_rejected = true;
+                    effects.extend(call.end());
+                    self.calls.insert(&call_id, CallState::Done, 0);
+                }
+                CallState::Open(call) => {
+                    let bytes = call.stored_bytes();
+                    self.calls.insert(&call_id, CallState::Open(call), bytes);
+                }
+                CallState::Done => self.calls.insert(&call_id, CallState::Done, 0),
+            }
         }
     }
 

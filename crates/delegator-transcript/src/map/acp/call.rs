@@ -228,13 +228,18 @@ impl Call {
         has_web(&self.tool) || has_web(&self.title)
     }
 
-    /// `mcp__server__tool`, `server__tool`, or a title `tool (server MCP Server)`; all others are tools of the agent.
+    /// `mcp__server__tool` as name or title, a name `server__tool`, or a title `tool (server MCP Server)`; all others are tools
+    /// of the agent.
     fn server_and_tool(&self, kind: ToolKind) -> (&str, &str) {
-        let named = self.tool.as_deref().and_then(|tool| {
-            let (server, tool) = tool.strip_prefix("mcp__").unwrap_or(tool).split_once("__")?;
-            Some((server, tool)).filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        });
+        let named = self.tool.as_deref().and_then(split_tool_name);
         let titled = || {
+            let titles = [self.first_title.as_deref(), self.title.as_deref()];
+            // Kimi writes the arguments behind the name.
+            let names = titles.into_iter().flatten().filter(|title| title.starts_with("mcp__"));
+            let mut names = names.filter_map(|title| title.split([' ', ':', '(', '{']).next());
+            if let Some(found) = names.find_map(split_tool_name) {
+                return Some(found);
+            }
             let (tool, server) = self.title.as_deref()?.strip_suffix(" MCP Server)")?.split_once(" (")?;
             Some((server, tool))
         };
@@ -260,6 +265,11 @@ impl Call {
             + self.changes.iter().map(|change| change.path.len()).sum::<usize>()
             + outputs.into_iter().flatten().map(Output::stored_bytes).sum::<usize>()
     }
+}
+
+fn split_tool_name(name: &str) -> Option<(&str, &str)> {
+    let (server, tool) = name.strip_prefix("mcp__").unwrap_or(name).split_once("__")?;
+    Some((server, tool)).filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
 /// Whether the content of a message is output. Content that comes with title and arguments, before the call runs,

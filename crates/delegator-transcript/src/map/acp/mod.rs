@@ -74,6 +74,8 @@ struct OpenPermission {
     call_id: String,
     /// The options that allow the call.
     allowing: Vec<String>,
+    /// No message before was about the call.
+    announces_call: bool,
 }
 
 #[derive(Debug)]
@@ -106,7 +108,7 @@ impl AcpMapper {
         match event {
             AcpEvent::Sent(message) => {
                 self.has_sent_lines = true;
-                self.on_sent(message)
+                self.on_sent(message, ids)
             }
             AcpEvent::Received(message) => self.on_received(message, ids),
         }
@@ -117,7 +119,7 @@ impl AcpMapper {
         self.flush_text(ids)
     }
 
-    fn on_sent<'a>(&mut self, message: ClientMessage<'_>) -> Effects<'a> {
+    fn on_sent<'a>(&mut self, message: ClientMessage<'_>, ids: &mut ItemIds) -> Effects<'a> {
         match message {
             ClientMessage::Request { id, request } => {
                 let mut effects = Vec::new();
@@ -146,8 +148,7 @@ impl AcpMapper {
                 or_held(effects)
             }
             ClientMessage::PermissionAnswer { id, option } => {
-                self.on_permission_answer(&id, option.as_ref());
-                unmapped(UnmappedReason::Held)
+                or_held(self.on_permission_answer(&id, option.as_ref(), ids).into_iter().collect())
             }
             ClientMessage::Cancel => {
                 self.turn.is_cancelled = true;
@@ -214,7 +215,10 @@ impl AcpMapper {
             Update::Notice { message } => {
                 effects.push(item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message }));
             }
-            Update::SessionInfo(SessionInfo { retried_error, has_failed }) => {
+            Update::SessionInfo(SessionInfo { is_codex, retried_error, has_failed }) => {
+                if is_codex {
+                    self.agent = KnownAgent::CodexAcp;
+                }
                 self.turn.has_failed |= has_failed;
                 effects.extend(retried_error.map(|message| Effect::Emit(ThreadEvent::Error { message })));
                 if effects.is_empty() && !has_failed {
@@ -235,9 +239,10 @@ impl AcpMapper {
                 self.turn.has_failed |= text.starts_with("Error: ");
                 text.starts_with("Info: ") || text.starts_with("Error: ")
             }
-            KnownAgent::Unnamed | KnownAgent::ClaudeAcp | KnownAgent::Kimi | KnownAgent::Other => false,
+            KnownAgent::ClaudeAcp | KnownAgent::Kimi | KnownAgent::Other => false,
         };
         if !is_remark {
+            self.turn.note_chunk(&text);
             return self.on_chunk(TextKind::Message, chunk, ids, effects);
         }
         effects.extend(self.flush_text(ids));
@@ -278,7 +283,8 @@ impl AcpMapper {
         let details = match text.kind {
             TextKind::Message => {
                 self.turn.has_output = true;
-                self.turn.ends_with_refusal = false;
+                // Copilot remarks on a refusal, too.
+                self.turn.ends_with_refusal &= text.text.starts_with("Info: ");
                 self.turn.set_last_message(&text.text);
                 ItemDetails::AgentMessage { text: Text::owned(text.text) }
             }
@@ -290,6 +296,7 @@ impl AcpMapper {
 
     fn on_tool_call<'a>(&mut self, message: ToolCall<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
         self.turn.has_output = true;
+        self.turn.error_chunk = None;
         let call_id = bounded(&message.id, MAX_ID_BYTES);
         let mut call = match self.calls.remove(&call_id) {
             Some(CallState::Open(call)) => call,
@@ -334,26 +341,38 @@ impl AcpMapper {
         let allowing: Vec<String> =
             options.map(|option| bounded(&option.id, MAX_ID_BYTES)).take(16).collect();
         let bytes = call_id.len() + allowing.iter().map(String::len).sum::<usize>();
-        self.permissions.insert(&key(id), OpenPermission { call_id, allowing }, bytes);
+        let announces_call = !self.calls.contains(&call_id);
+        self.permissions.insert(&key(id), OpenPermission { call_id, allowing, announces_call }, bytes);
         // The request describes the call; its status says nothing about whether the call runs.
         let call = ToolCall { status: None, ..request.call.clone() };
         self.on_tool_call(call, ids, &mut effects);
         or_held(effects)
     }
 
-    /// Marks the call as refused unless the chosen option allows it.
-    fn on_permission_answer(&mut self, id: &RequestId, option: Option<&Text<'_>>) {
-        let Some(request) = self.permissions.remove(&key(id)) else { return };
+    /// Marks the call as refused unless the chosen option allows it. An allowed call that only the question mentioned runs
+    /// from now on: Gemini CLI does not mention it again before it ends.
+    fn on_permission_answer<'a>(
+        &mut self,
+        id: &RequestId,
+        option: Option<&Text<'_>>,
+        ids: &mut ItemIds,
+    ) -> Option<Effect<'a>> {
+        let request = self.permissions.remove(&key(id))?;
         let is_allowed = option.is_some_and(|option| request.allowing.iter().any(|id| *option == **id));
         self.turn.ends_with_refusal |= !is_allowed;
         match self.calls.remove(&request.call_id) {
             Some(CallState::Open(mut call)) => {
                 call.is_rejected |= !is_allowed;
+                let started = if is_allowed && request.announces_call { call.start(ids) } else { None };
                 let bytes = call.stored_bytes();
                 self.calls.insert(&request.call_id, CallState::Open(call), bytes);
+                started
             }
-            Some(CallState::Done) => self.calls.insert(&request.call_id, CallState::Done, 0),
-            None => {}
+            Some(CallState::Done) => {
+                self.calls.insert(&request.call_id, CallState::Done, 0);
+                None
+            }
+            None => None,
         }
     }
 }

@@ -5,6 +5,8 @@ use crate::event::{AgentError, Usage};
 use crate::json::Text;
 use crate::wire::acp::{PromptResult, StopReason, code_of_text};
 
+/// Begins Copilot's message about an error.
+const COPILOT_ERROR: &str = "Error: ";
 /// Begins goose's message about an error.
 const GOOSE_ERROR: &str = "Ran into this error: ";
 const GOOSE_ADVICE: &str = "Please retry if you think this is a transient or recoverable error.";
@@ -13,13 +15,11 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 /// Agents whose messages need to be read in their own way, by the name in `initialize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KnownAgent {
-    /// Agents without a name, among them goose.
-    #[default]
-    Unnamed,
     ClaudeAcp,
     CodexAcp,
     Copilot,
     Kimi,
+    #[default]
     Other,
 }
 
@@ -30,7 +30,6 @@ impl KnownAgent {
             "@agentclientprotocol/codex-acp" => Self::CodexAcp,
             "Copilot" => Self::Copilot,
             "Kimi Code CLI" => Self::Kimi,
-            "" | "goose" => Self::Unnamed,
             _ => Self::Other,
         }
     }
@@ -61,34 +60,35 @@ pub(super) struct TurnFacts {
     pub(super) remark: Option<String>,
     /// The last message.
     pub(super) last_message: Option<String>,
+    /// The last chunk, if it begins as Copilot's message about an error.
+    pub(super) error_chunk: Option<String>,
     /// The sum of the model calls that were reported one by one.
     pub(super) calls_usage: Option<Usage>,
 }
 
 impl TurnFacts {
     pub(super) fn set_remark(&mut self, text: &str) {
-        let text = text.trim();
-        self.remark =
-            Some(text.get(..text.floor_char_boundary(MAX_ERROR_BYTES)).unwrap_or_default().to_owned());
+        self.remark = Some(beginning(text));
     }
 
     /// Stores what goose's sign of failure needs: the beginning.
     pub(super) fn set_last_message(&mut self, text: &str) {
-        let text = text.trim();
-        self.last_message =
-            Some(text.get(..text.floor_char_boundary(MAX_ERROR_BYTES)).unwrap_or_default().to_owned());
+        self.last_message = Some(beginning(text));
     }
 
-    /// Why the turn failed, if it did.
-    pub(super) fn failure(
-        &self,
-        result: &PromptResult<'_>,
-        agent: KnownAgent,
-    ) -> Option<AgentError<'static>> {
+    /// Notes whether a chunk begins as an error of Copilot. Whatever follows shows that it was none.
+    pub(super) fn note_chunk(&mut self, text: &str) {
+        self.error_chunk = text.strip_prefix(COPILOT_ERROR).map(beginning);
+    }
+
+    /// Why the turn failed, if it did. The agent's name is not needed to see it.
+    pub(super) fn failure(&self, result: &PromptResult<'_>) -> Option<AgentError<'static>> {
         let reported = match &result.failure {
             Some(title) => Some(Some(title.resolve().into_owned()).filter(|title| !title.is_empty())),
-            None if self.has_failed => Some(self.remark.clone()),
-            None => self.goose_error(agent).map(Some),
+            None if self.has_failed => {
+                Some(self.remark.clone().or_else(|| self.error_chunk.clone()).or(self.last_message.clone()))
+            }
+            None => self.goose_error().or_else(|| self.copilot_error(result)).map(Some),
         };
         if let Some(message) = reported {
             return Some(error(
@@ -113,12 +113,22 @@ impl TurnFacts {
         }))
     }
 
-    /// Goose reports errors as a message. It has no name in `initialize`.
-    fn goose_error(&self, agent: KnownAgent) -> Option<String> {
-        let message = self.last_message.as_deref().filter(|_| agent == KnownAgent::Unnamed)?;
-        let cause = message.strip_prefix(GOOSE_ERROR)?;
+    /// Goose reports errors as a message.
+    fn goose_error(&self) -> Option<String> {
+        let cause = self.last_message.as_deref()?.strip_prefix(GOOSE_ERROR)?;
         Some(cause.strip_suffix(GOOSE_ADVICE).unwrap_or(cause).trim().to_owned())
     }
+
+    /// Copilot reports errors as a chunk, and then no tokens.
+    fn copilot_error(&self, result: &PromptResult<'_>) -> Option<String> {
+        let has_usage = result.usage.or(result.quota).is_some() || self.calls_usage.is_some();
+        self.error_chunk.clone().filter(|_| !has_usage)
+    }
+}
+
+fn beginning(text: &str) -> String {
+    let text = text.trim();
+    text.get(..text.floor_char_boundary(MAX_ERROR_BYTES)).unwrap_or_default().to_owned()
 }
 
 fn error(message: String) -> AgentError<'static> {

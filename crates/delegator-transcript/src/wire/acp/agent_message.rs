@@ -74,6 +74,8 @@ pub struct Chunk<'a> {
 /// State of the session that decides about a turn (codex-acp).
 #[derive(Clone, Debug, Default)]
 pub struct SessionInfo<'a> {
+    /// Only codex-acp writes its members.
+    pub is_codex: bool,
     /// An error after which the agent retries.
     pub retried_error: Option<Text<'a>>,
     /// The turn failed, whatever its stop reason.
@@ -202,7 +204,9 @@ impl<'a> Chunk<'a> {
 impl<'a> SessionInfo<'a> {
     /// `_meta.codex.error` and `_meta.codex.threadStatus`.
     fn read(update: &Object<'a>) -> Self {
-        let codex = update.object("_meta").and_then(|meta| meta.object("codex")).unwrap_or_default();
+        let codex = update.object("_meta").and_then(|meta| meta.object("codex"));
+        let is_codex = codex.is_some();
+        let codex = codex.unwrap_or_default();
         let retried_error = || {
             let error = codex.object("error")?;
             let will_retry = error.first(&["willRetry"], Value::boolean)?;
@@ -210,7 +214,7 @@ impl<'a> SessionInfo<'a> {
         };
         let status = codex.object("threadStatus").and_then(|status| status.text("type"));
         let has_failed = status.is_some_and(|status| status == *"systemError");
-        Self { retried_error: retried_error(), has_failed }
+        Self { is_codex, retried_error: retried_error(), has_failed }
     }
 }
 

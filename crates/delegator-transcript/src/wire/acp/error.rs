@@ -14,6 +14,8 @@ use super::AUTHENTICATION_REQUIRED;
 
 /// Begins messages that say nothing but the code.
 const INTERNAL_ERROR: &str = "Internal error";
+/// What Claude Code and goose put before the cause, in lower case.
+const CONTEXTS: [&str; 2] = ["api error: ", "ran into this error: "];
 
 /// What an error is about, if it says so.
 pub(crate) fn error_code(error: &RpcError<'_>) -> Option<ErrorCode> {
@@ -29,17 +31,20 @@ pub(crate) fn error_code(error: &RpcError<'_>) -> Option<ErrorCode> {
         .or_else(|| code_of_text(&error_message(error)))
 }
 
-/// What an error is about of which only the text is known.
-pub(crate) fn code_of_text(text: &str) -> Option<ErrorCode> {
-    let text = text.to_lowercase();
+/// What an error is about of which only the text is known, whichever agent wrote it.
+pub fn code_of_text(message: &str) -> Option<ErrorCode> {
+    let lowered = message.to_ascii_lowercase();
+    let text = CONTEXTS.iter().find_map(|context| lowered.strip_prefix(context)).unwrap_or(&lowered);
+    let begins_with_status = begins_with_status(&message[message.len() - text.len()..]);
     // Goose without any configuration, and OpenAI's words, which Cline passes on without a status.
     if text == "missing provider" || text.starts_with("incorrect api key provided") {
         return Some(ErrorCode::Unauthorized);
     }
-    status_in(&text).and_then(|status| status_code(status, &text)).or_else(|| {
+    status_in(text, begins_with_status).and_then(|status| status_code(status, text)).or_else(|| {
         Some(match text.split_once(": ")?.0 {
             "authentication error" => ErrorCode::Unauthorized,
-            "rate limit exceeded" if names_usage_limit(&text) => ErrorCode::UsageLimit,
+            "credits exhausted" => ErrorCode::UsageLimit,
+            "rate limit exceeded" if names_usage_limit(text) => ErrorCode::UsageLimit,
             "rate limit exceeded" => ErrorCode::RateLimit,
             "cannot connect to api" => ErrorCode::Connection { http_status: None },
             _ => return None,
@@ -48,12 +53,22 @@ pub(crate) fn code_of_text(text: &str) -> Option<ErrorCode> {
 }
 
 /// The HTTP status in `401 Incorrect API key`, `… (HTTP 401).`, `… Last error: 500 The server …`, `Server error (500 …`.
-fn status_in(text: &str) -> Option<u16> {
-    let introductions = ["(http ", "last error: ", "status: ", "server error (", "resource not found ("];
+fn status_in(text: &str, begins_with_status: bool) -> Option<u16> {
+    let introductions =
+        ["(http ", "last error: ", "server error (", "resource not found (", "request rejected ("];
     let behind = introductions.iter().find_map(|introduction| Some(text.split_once(introduction)?.1));
-    [Some(text), behind].into_iter().flatten().find_map(|text| {
+    [Some(text).filter(|_| begins_with_status), behind].into_iter().flatten().find_map(|text| {
         let ends_word = !text.get(3..)?.starts_with(|next: char| next.is_alphanumeric());
         text.get(..3)?.parse().ok().filter(|_| ends_word)
+    })
+}
+
+/// Whether a sentence or a response follows a status, as in the errors of OpenAI's clients. Other numbers begin a count.
+fn begins_with_status(text: &str) -> bool {
+    let follows = text.get(3..).and_then(|rest| rest.strip_prefix(' '));
+    follows.is_some_and(|rest| {
+        rest.starts_with(|next: char| next.is_ascii_uppercase() || next == '{')
+            || rest.starts_with("status code (no body)")
     })
 }
 
@@ -72,10 +87,21 @@ fn code_of_kind(data: &Object<'_>, message: &str) -> Option<ErrorCode> {
     })
 }
 
-fn names_usage_limit(message: &str) -> bool {
-    ["usage limit", "hit your limit", "daily quota", "out of credits"]
-        .iter()
-        .any(|limit| message.contains(limit))
+/// Whether the message of a refused request is about a used-up plan, not about too many requests. In lower case.
+pub fn names_usage_limit(message: &str) -> bool {
+    const LIMITS: [&str; 10] = [
+        "usage limit",
+        "usage_limit_reached",
+        "insufficient_quota",
+        "hit your limit",
+        "exceeded your current quota",
+        "daily quota",
+        "weekly limit",
+        "5-hour limit",
+        "out of credits",
+        "credit balance is too low",
+    ];
+    LIMITS.iter().any(|limit| message.contains(limit))
 }
 
 /// `"usageLimitExceeded"` or `{"httpConnectionFailed":{"httpStatusCode":403}}`; the older adapter writes snake case.

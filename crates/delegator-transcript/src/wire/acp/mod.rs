@@ -20,7 +20,8 @@ pub use agent_message::{
     AgentMessage, Chunk, OptionKind, PermissionOption, PermissionRequest, SessionInfo, Update,
 };
 pub use client_message::{ClientMessage, ClientRequest};
-pub(crate) use error::{code_of_text, error_code, error_message};
+pub use error::{code_of_text, names_usage_limit};
+pub(crate) use error::{error_code, error_message};
 pub use results::{
     ConfigOption, InitializeResult, OptionValue, PromptResult, SessionResult, SteeringResult, StopReason,
 };

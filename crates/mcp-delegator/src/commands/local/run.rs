@@ -7,7 +7,7 @@
 use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, GroupId, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, EngineError, WaitOutcome};
+use delegator_engine::{Engine, EngineError, WaitOutcome, has_acted};
 use delegator_registry::Task;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -306,8 +306,7 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
 }
 
 fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
-    let record = files.record.as_ref();
-    record.is_some_and(|record| record.report.counts.items.keys().any(|kind| kind != "error"))
+    files.record.as_ref().is_some_and(|record| has_acted(&record.report))
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {
