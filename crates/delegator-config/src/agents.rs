@@ -28,6 +28,7 @@ impl Config {
             unsandboxed: settings.is_some_and(|agent| agent.unsandboxed),
             state_dirs: settings.map(|agent| agent.state_dirs.clone()).unwrap_or_default(),
             linger: settings.map_or(Duration::ZERO, |agent| agent.linger),
+            tool_command: settings.and_then(|agent| agent.tool_command.clone()).unwrap_or_default(),
         })
     }
 

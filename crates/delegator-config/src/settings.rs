@@ -131,6 +131,7 @@ pub struct AgentSettings {
     pub state_dirs: Vec<PathBuf>,
     #[serde(default, rename = "linger_sec", deserialize_with = "seconds")]
     pub linger: Duration,
+    pub tool_command: Option<Vec<String>>,
 }
 
 /// One entry of `repositories`.

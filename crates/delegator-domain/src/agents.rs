@@ -93,6 +93,8 @@ pub struct ConfiguredAgent {
     pub state_dirs: Vec<PathBuf>,
     /// How long it may wait for another message after its last turn.
     pub linger: Duration,
+    /// Answers its tool calls: a bare name or an absolute path, and arguments. Empty: the user does.
+    pub tool_command: Vec<String>,
 }
 
 impl ConfiguredAgent {

@@ -166,6 +166,12 @@ pub static KEYS: &[Key] = &[
         "How long an agent that takes messages (`idle-jsonl`) waits for another one after its last turn before its task ends.",
     ),
     key(
+        "agents.<name>.tool_command",
+        ValueKind::Command,
+        Unset("the user answers"),
+        "Command that answers the tool calls of an agent (`idle-jsonl`), without a shell and outside the agent's sandbox: it gets the call as JSON on standard input, its standard output is the output of the tool, and its standard error is the error unless it exits with 0. At most 1 MiB, and `answer_timeout_sec`.",
+    ),
+    key(
         "retention_hours",
         ValueKind::Integer { min: 1, max: 87_600, unit: "hours" },
         Integer(720),

@@ -144,6 +144,7 @@ mod tests {
             unsandboxed: true,
             state_dirs: Vec::new(),
             linger: Duration::ZERO,
+            tool_command: Vec::new(),
         }
     }
 

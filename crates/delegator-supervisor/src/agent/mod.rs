@@ -71,6 +71,9 @@ pub struct Agent {
     pub state_dirs: Vec<PathBuf>,
     /// How long it may wait for another message after its last turn.
     pub linger: Duration,
+    /// Answers its tool calls: an absolute path and arguments. Empty: the user does.
+    #[serde(default)]
+    pub tool_command: Vec<OsString>,
 }
 
 impl Agent {
@@ -85,6 +88,7 @@ impl Agent {
             unsandboxed: false,
             state_dirs: Vec::new(),
             linger: Duration::ZERO,
+            tool_command: Vec::new(),
         }
     }
 
@@ -103,6 +107,11 @@ impl Agent {
             AgentProtocol::Acp => acp::resolve_program(&configured.name, found, path, workdir),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => (found, Vec::new()),
         };
+        let tool_command = configured.tool_command.split_first().map(|(program, args)| {
+            let program = locate(OsStr::new(program), path, workdir)?.into_os_string();
+            Ok(std::iter::once(program).chain(args.iter().map(OsString::from)).collect())
+        });
+        let tool_command: Option<Vec<OsString>> = tool_command.transpose()?;
         Ok(Agent {
             name: configured.name.clone(),
             protocol: configured.protocol,
@@ -112,6 +121,7 @@ impl Agent {
             unsandboxed: configured.unsandboxed,
             state_dirs: configured.state_dirs.clone(),
             linger: configured.linger,
+            tool_command: tool_command.unwrap_or_default(),
         })
     }
 
@@ -192,7 +202,10 @@ impl Agent {
             }
             AgentProtocol::Plain => (Vec::new(), once(), EndingRecipe::terminate(request.terminate_grace)),
             AgentProtocol::IdleJsonl => {
-                let conversation = ConversationPlan::IdleQueue { prompt: request.prompt() };
+                let conversation = ConversationPlan::IdleQueue {
+                    prompt: request.prompt(),
+                    tool_command: self.tool_command.clone(),
+                };
                 (Vec::new(), conversation, EndingRecipe::close(request.terminate_grace))
             }
             AgentProtocol::ClaudeStream => {

@@ -161,6 +161,7 @@ impl Claude {
                 }
             }
             Control::Finish => out.close_stdin(),
+            Control::QueueEmpty => {}
         }
     }
 

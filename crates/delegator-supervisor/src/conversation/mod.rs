@@ -14,6 +14,8 @@ mod once;
 mod open_questions;
 mod permissions;
 
+use std::ffi::OsString;
+
 use delegator_domain::message::{Delivery, MessageNumber};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 
@@ -24,6 +26,7 @@ pub use app_server::AppServerPlan;
 use claude::Claude;
 pub use claude::ClaudePlan;
 use idle_queue::IdleQueue;
+pub(crate) use idle_queue::TOOL_ERROR;
 use once::Once;
 pub use permissions::PermissionPolicy;
 
@@ -37,6 +40,8 @@ pub enum ConversationPlan {
     /// The agent reads one message after the other and reports when it is idle.
     IdleQueue {
         prompt: String,
+        /// Answers its tool calls: an absolute path and arguments. Empty: the user does.
+        tool_command: Vec<OsString>,
     },
     Claude(ClaudePlan),
     Acp(AcpPlan),
@@ -63,6 +68,8 @@ pub(crate) enum Control {
         question: QuestionNumber,
         answer: Answer,
     },
+    /// All messages that were queued by now are delivered.
+    QueueEmpty,
     /// Stop the running turn. The process is ended afterwards.
     Interrupt,
     /// No further turn follows: let the agent exit.
@@ -76,6 +83,13 @@ pub(crate) enum Step {
     Ready,
     /// The agent waits for an answer.
     Asked(Question),
+    /// The agent waits for the result of a tool call, which this command gives.
+    ToolCalled {
+        question: QuestionNumber,
+        command: Vec<OsString>,
+        /// A line, without its end.
+        call: String,
+    },
     /// The agent no longer waits for it.
     Withdrawn(QuestionNumber),
     /// The agent confirmed a message or began to work on it.
@@ -131,7 +145,9 @@ impl Conversation {
     pub(crate) fn new(plan: ConversationPlan) -> Conversation {
         match plan {
             ConversationPlan::Once { stdin } => Conversation::Once(Once::new(stdin)),
-            ConversationPlan::IdleQueue { prompt } => Conversation::IdleQueue(IdleQueue::new(prompt)),
+            ConversationPlan::IdleQueue { prompt, tool_command } => {
+                Conversation::IdleQueue(IdleQueue::new(prompt, tool_command))
+            }
             ConversationPlan::Claude(plan) => Conversation::Claude(Claude::new(plan)),
             ConversationPlan::Acp(plan) => Conversation::Acp(Acp::new(plan)),
             ConversationPlan::AppServer(plan) => Conversation::AppServer(AppServer::new(plan)),
@@ -169,6 +185,11 @@ impl Conversation {
             Conversation::Acp(acp) => acp.on_control(control, out),
             Conversation::AppServer(app_server) => app_server.on_control(control, out),
         }
+    }
+
+    /// Whether the agent may still have messages to read although it has ended a turn.
+    pub(crate) fn may_have_input(&self) -> bool {
+        matches!(self, Conversation::IdleQueue(idle) if idle.may_have_input())
     }
 
     /// Whether a message of this kind can be delivered now.

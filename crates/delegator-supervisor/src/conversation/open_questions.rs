@@ -177,7 +177,7 @@ impl AgentQuestion {
     }
 }
 
-fn truncated(mut text: String) -> String {
+pub(super) fn truncated(mut text: String) -> String {
     if text.len() > MAX_DETAIL_BYTES {
         text.truncate(text.floor_char_boundary(MAX_DETAIL_BYTES));
         text.push('…');

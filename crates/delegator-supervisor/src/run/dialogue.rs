@@ -48,6 +48,10 @@ impl Dialogue {
         self.conversation.can_take(delivery)
     }
 
+    pub(crate) fn may_have_input(&self) -> bool {
+        self.conversation.may_have_input()
+    }
+
     pub(crate) fn take_steps(&mut self) -> Vec<Step> {
         std::mem::take(&mut self.outbox.steps)
     }

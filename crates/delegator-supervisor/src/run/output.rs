@@ -56,7 +56,7 @@ impl<R: Read + AsFd> Pipe<R> {
     }
 
     /// The next bytes, if any are available now.
-    fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+    pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         let reader = self.reader.as_mut()?;
         if buffer.is_empty() {
             buffer.resize(INITIAL_READ_BUFFER, 0);

@@ -1,9 +1,9 @@
-//! Starts the agent or its verification: in the validated directory, with the submitter's umask, in its own process
-//! group.
+//! Starts the agent, its verification or a command that answers its tool calls: in the validated directory, with the
+//! submitter's umask, in its own process group.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -35,7 +35,20 @@ pub(crate) struct SpawnedChild {
 /// Starts an agent, with a pipe for each stream.
 pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
     spec.pinned.iter().try_for_each(|(checked, path)| check_pinned(checked, path))?;
-    let mut command = command(spec);
+    start_piped(command(spec), spec, ports)
+}
+
+/// Starts a command of the user with the agent's environment, outside its enclosure.
+pub(crate) fn spawn_tool(
+    program: &OsStr,
+    args: &[OsString],
+    spec: &RunSpec,
+    ports: &dyn Ports,
+) -> io::Result<SpawnedChild> {
+    start_piped(in_workdir(with_args(Path::new(program), args), spec), spec, ports)
+}
+
+fn start_piped(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = start(command, spec, ports)?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -63,10 +76,14 @@ fn check_pinned(checked: &OwnedFd, path: &Path) -> io::Result<()> {
 
 fn command(spec: &RunSpec) -> Command {
     let (program, args) = (&spec.plan.program, &spec.plan.args);
-    let mut command = match &spec.enclosure {
+    let command = match &spec.enclosure {
         Some(enclosure) => with_args(&enclosure.launcher, &enclosure.wrap(program, args)),
         None => with_args(program, args),
     };
+    in_workdir(command, spec)
+}
+
+fn in_workdir(mut command: Command, spec: &RunSpec) -> Command {
     command.env_clear();
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
     command.envs(spec.plan.env.iter().map(|(name, value)| (name, value)));

@@ -32,6 +32,7 @@ use crate::verdict::Cause;
 use budgets::BudgetWatch;
 use salvage::Salvage;
 use talk::Talk;
+use tool_commands::ToolCommand;
 
 mod budgets;
 mod finish;
@@ -40,6 +41,7 @@ mod progress;
 mod salvage;
 mod start;
 mod talk;
+mod tool_commands;
 mod verify;
 
 pub use finish::{redact_record, redacted_report};
@@ -104,6 +106,7 @@ struct Run<'a> {
     /// The end of an agent that has ended its last turn.
     finishing: Option<Ending>,
     talk: Talk,
+    tool_commands: Vec<ToolCommand>,
     budgets: BudgetWatch,
     salvage: Salvage,
     signals: Vec<EndSignal>,
@@ -199,10 +202,12 @@ impl<'a> Run<'a> {
 
     /// Whether the agent has exited.
     fn reap(&mut self) -> bool {
-        let (agent, exit) = (self.agent.pid, &mut self.exit);
+        let (agent, exit, tool_commands) = (self.agent.pid, &mut self.exit, &mut self.tool_commands);
         reap(&mut |pid, status| {
             if pid == agent {
                 *exit = exit_status(status);
+            } else if let Some(command) = tool_commands.iter_mut().find(|command| command.pid == pid) {
+                command.exit = exit_status(status);
             }
         });
         self.exit.is_some()

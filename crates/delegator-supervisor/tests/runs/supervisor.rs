@@ -64,7 +64,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
             args: case.args.into_iter().map(Into::into).collect(),
             env: vec![("DELEGATOR_TASK".to_owned(), format!("{}:0", case.task))],
             conversation: match case.idle_prompt {
-                Some(prompt) => ConversationPlan::IdleQueue { prompt },
+                Some(prompt) => ConversationPlan::IdleQueue { prompt, tool_command: Vec::new() },
                 None => ConversationPlan::Once { stdin: case.stdin.into_bytes() },
             },
             ending: EndingRecipe::graceful(grace, grace),

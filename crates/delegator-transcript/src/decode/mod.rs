@@ -167,7 +167,11 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
             }
             Some(message) => SentRequest::from_message(&message)
                 .map_or(Event::Sent, |request| Event::AppServer(AppServerEvent::Sent(request))),
-            None => Event::Sent,
+            None => match decode_idle_event(&sent.text("type").unwrap_or_default().resolve(), &sent, None) {
+                // A message has no call.
+                Some(event @ IdleEvent::ToolResult { call_id: Some(_), .. }) => Event::Idle(event),
+                _ => Event::Sent,
+            },
         });
     }
     let message = Message::from_members(line)?;

@@ -20,6 +20,8 @@ const MAX_PATH_BYTES: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct IdleMapper {
     open_calls: Pending<OpenCall>,
+    /// Calls that ended: agents may repeat the result that they were sent.
+    ended_calls: Pending<()>,
     known_files: HashSet<String>,
 }
 
@@ -108,6 +110,10 @@ impl IdleMapper {
         effects: &mut Vec<Effect<'a>>,
     ) {
         let call_id = call_id.resolve();
+        if self.ended_calls.contains(&call_id) && !self.open_calls.contains(&call_id) {
+            return effects.push(Effect::Unmapped(UnmappedReason::Redundant));
+        }
+        self.ended_calls.insert(&call_id, (), 0);
         let open_call = self.open_calls.remove(&call_id).unwrap_or_else(|| {
             effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
             OpenCall { item_id: ids.next(), tool: Text::plain("unknown"), arguments: None }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use delegator_testkit::asking_agent;
+use delegator_testkit::program::read_text;
 use delegator_testkit::stage::{Stage, wait_until};
 use serde_json::{Value, json};
 
@@ -103,6 +104,29 @@ fn a_form_is_withdrawn_when_the_question_is_answered_elsewhere() {
     let result = client.response(call)["result"].clone();
     assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{result}");
     assert_eq!(decision(&stage), "allow");
+}
+
+#[test]
+fn a_form_gives_the_result_of_a_tool_call() {
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
+    let script = r#"read -r task
+echo '{"type":"tool_call","name":"look_up","call_id":"c1","arguments":{"key":"colour"}}'
+read -r result
+printf '%s\n' "$result" > result.json
+echo '{"type":"done"}'"#;
+    let agents = json!({"caller": {"protocol": "idle-jsonl", "command": ["/bin/sh", "-c", script], "unsandboxed": true}});
+    let stage = stage.variable("MCP_DELEGATOR_AGENTS", &agents.to_string());
+    let id = stage.exec(&["--agent", "caller", "--skip-git-repo-check"]);
+    let mut client = Client::connect_with(&stage, V2025_11, &[], capabilities());
+    let call = client.start_call(WAIT, json!({"task_id": id, "format": "json"}));
+    let form = client.wait_for("the form", is_form);
+    let message = form["params"]["message"].as_str().unwrap();
+    assert!(message.contains("look_up") && message.contains("colour"), "{form}");
+    respond(&mut client, &form, json!({"action": "accept", "content": {"text": "blue"}}));
+    let result = client.response(call)["result"].clone();
+    assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{result}");
+    let read = read_text(&stage.world.project().join("result.json"));
+    assert_eq!(read, "{\"type\":\"tool_result\",\"call_id\":\"c1\",\"output\":\"blue\"}\n");
 }
 
 /// The parameters of a repeated call: those of the first one, with the user's answer to the question that was asked.

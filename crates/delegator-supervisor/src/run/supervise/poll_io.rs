@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::super::limits::ActivitySource;
 use super::super::poll_fds::timespec;
+use super::tool_commands::ToolCommand;
 use super::{Run, TICK};
 
 /// A wait that took this much longer than planned means that the supervisor itself was paused.
@@ -99,6 +100,8 @@ impl Run<'_> {
                 fds.push(PollFd::from_borrowed_fd(fd, flags));
             }
         }
+        let tools = self.tool_commands.iter().flat_map(ToolCommand::sources);
+        fds.extend(tools.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         match poll(&mut fds, Some(&timespec(timeout))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -78,6 +78,7 @@ impl<'a> Run<'a> {
             ending: None,
             finishing: None,
             talk: Talk::default(),
+            tool_commands: Vec::new(),
             budgets: BudgetWatch::default(),
             salvage: Salvage::default(),
             signals: Vec::new(),

@@ -11,6 +11,11 @@ use super::Run;
 use crate::conversation::{Control, Step};
 use crate::verdict::Cause;
 
+/// So that the other sources get their turn.
+const MAX_MESSAGES_PER_ROUND: usize = 256;
+/// How long an agent that is idle may take to read messages that were written together.
+const UNREAD_INPUT_GRACE: Duration = Duration::from_secs(60);
+
 /// What the supervision loop knows of the conversation.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
@@ -47,10 +52,12 @@ impl Run<'_> {
     pub(super) fn continue_talk(&mut self, now: Duration) {
         self.act_on_steps();
         self.expire_questions(now);
+        self.continue_tool_commands(now);
         if self.ending.is_some() {
             return self.send_pending();
         }
-        if !self.talk.open_questions.is_empty() || self.talk.waiting_since.is_some() {
+        let is_asked = !self.talk.open_questions.is_empty() || !self.tool_commands.is_empty();
+        if is_asked || self.talk.waiting_since.is_some() {
             // The agent waits for us: that is not its idle time.
             self.limit_timers.record_activity(now);
         }
@@ -64,7 +71,8 @@ impl Run<'_> {
         let has_waited = self.talk.waiting_since.is_some_and(|since| now >= since + self.spec.plan.linger);
         if (has_waited || self.talk.is_over) && self.finishing.is_none() && self.ending.is_none() {
             self.control(Control::Finish);
-            self.finishing = Some(Ending::start(self.spec.plan.finish.clone(), now));
+            let grace = if self.dialogue.may_have_input() { UNREAD_INPUT_GRACE } else { Duration::ZERO };
+            self.finishing = Some(Ending::start(self.spec.plan.finish.clone(), now + grace));
         }
         self.send_pending();
     }
@@ -73,7 +81,7 @@ impl Run<'_> {
     pub(super) fn next_talk_deadline(&self) -> Duration {
         let linger = self.talk.waiting_since.map(|since| since + self.spec.plan.linger);
         let expiry = self.talk.open_questions.iter().map(|question| question.expires_at);
-        linger.into_iter().chain(expiry).min().unwrap_or(Duration::MAX)
+        linger.into_iter().chain(expiry).chain(self.tool_command_deadlines()).min().unwrap_or(Duration::MAX)
     }
 
     fn send_pending(&mut self) {
@@ -84,12 +92,17 @@ impl Run<'_> {
     }
 
     fn deliver_messages(&mut self) {
-        while self.finishing.is_none() && self.ending.is_none() {
+        for _ in 0..MAX_MESSAGES_PER_ROUND {
+            if self.finishing.is_some() || self.ending.is_some() {
+                return;
+            }
             let can_take_next = self.dialogue.can_take(Delivery::Next);
             if !can_take_next && !self.dialogue.can_take(Delivery::Now) {
                 return;
             }
-            let Some(message) = self.ports.next_message(!can_take_next) else { return };
+            let Some(message) = self.ports.next_message(!can_take_next) else {
+                return self.control(Control::QueueEmpty);
+            };
             let QueuedMessage { number, text, delivery } = message;
             if can_take_next {
                 self.talk.waiting_since = None;
@@ -137,7 +150,11 @@ impl Run<'_> {
         match step {
             Step::Ready => self.talk.has_prompt = true,
             Step::Asked(question) => self.open_question(&question, now),
+            Step::ToolCalled { question, command, call } => {
+                self.start_tool_command(question, &command, call);
+            }
             Step::Withdrawn(number) => {
+                self.end_tool_command(number);
                 self.talk.open_questions.retain(|question| question.number != number);
                 self.ports.close_question(number, QuestionEnd::Withdrawn);
             }

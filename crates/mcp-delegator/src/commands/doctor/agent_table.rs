@@ -134,5 +134,7 @@ What to know about single agents:
 - `kimi` needs Node.js 22 or newer.
 - `claude-acp` is Claude Code behind an adapter, `codex-acp` is Codex behind one; install `@agentclientprotocol/claude-agent-acp` and `@agentclientprotocol/codex-acp`.
 
+Tool calls of an `idle-jsonl` agent are answered by its `tool_command`, or by you: `answer TASK TEXT`, or in your MCP client.
+
 Agents of your own and changes to built-in ones: [adding an agent](adding-an-agent.md). All keys: [configuration](configuration.md).
 ";
