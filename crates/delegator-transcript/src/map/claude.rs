@@ -14,7 +14,8 @@ use crate::event::{
 };
 use crate::json::Text;
 use crate::wire::claude::{
-    Block, ClaudeLine, TaskChange, ToolCall, ToolKind, ToolResult, TurnOutcome, TurnResult,
+    Block, ClaudeLine, ControlRequest, PermissionRequest, TaskChange, ToolCall, ToolKind, ToolResult,
+    TurnOutcome, TurnResult,
 };
 
 const MAX_PLAN_STEPS: usize = 1024;
@@ -24,6 +25,10 @@ const MAX_STEP_BYTES: usize = 4096;
 pub(super) struct ClaudeMapper {
     thread_is_named: bool,
     open_calls: Pending<OpenCall>,
+    /// The calls of open permission requests.
+    asked_calls: Pending<String>,
+    /// Calls whose permission request an interrupt withdrew: they never ran.
+    withdrawn_calls: Pending<()>,
     plan: Plan,
     steps: Vec<PlanStep>,
     usage: Usage,
@@ -81,11 +86,23 @@ impl ClaudeMapper {
                 effects.extend([Effect::LimitReset(reset), Effect::Unmapped(UnmappedReason::Context)]);
             }
             ClaudeLine::SubAgent => effects.push(Effect::Unmapped(UnmappedReason::Ignored)),
-            ClaudeLine::Replay
-            | ClaudeLine::ControlRequest { .. }
-            | ClaudeLine::ControlCancel { .. }
-            | ClaudeLine::ControlResponse { .. }
-            | ClaudeLine::Other => effects.push(Effect::Unmapped(UnmappedReason::Context)),
+            ClaudeLine::ControlRequest { request_id, request } => {
+                if let ControlRequest::Permission(PermissionRequest { call_id: Some(call_id), .. }) = request
+                {
+                    let (call_id, bytes) = (call_id.resolve().into_owned(), call_id.len());
+                    self.asked_calls.insert(&request_id.resolve(), call_id, bytes);
+                }
+                effects.push(Effect::Unmapped(UnmappedReason::Context));
+            }
+            ClaudeLine::ControlCancel { request_id } => {
+                if let Some(call_id) = self.asked_calls.remove(&request_id.resolve()) {
+                    self.withdrawn_calls.insert(&call_id, (), 0);
+                }
+                effects.push(Effect::Unmapped(UnmappedReason::Context));
+            }
+            ClaudeLine::Replay | ClaudeLine::ControlResponse { .. } | ClaudeLine::Other => {
+                effects.push(Effect::Unmapped(UnmappedReason::Context))
+            }
         }
         if effects.is_empty() {
             effects.push(Effect::Unmapped(UnmappedReason::Held));
@@ -144,8 +161,10 @@ impl ClaudeMapper {
         Some(item(ItemPhase::Started, id, has_status.then_some(ItemStatus::InProgress), details))
     }
 
-    fn end_call<'a>(&mut self, result: ToolResult<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
-        let call_id = result.call_id.resolve();
+    fn end_call<'a>(&mut self, mut result: ToolResult<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+        let call_id = result.call_id.clone();
+        let call_id = call_id.resolve();
+        result.is_declined |= self.withdrawn_calls.remove(&call_id).is_some();
         match self.open_calls.remove(&call_id) {
             Some(OpenCall::Item { id, details }) => effects.push(finished_item(id, details, result)),
             Some(OpenCall::PlanStep(change)) if !result.is_error => {

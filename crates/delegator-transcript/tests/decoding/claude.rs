@@ -92,6 +92,8 @@ fn a_task_has_the_report_of_any_agent() {
 fn a_failed_command_has_its_exit_code_and_a_refused_one_is_declined() {
     let command = &report("shell_fail").commands.list[0];
     assert_eq!((command.exit_code, command.output_head.as_str()), (Some(3), "oops"));
+    let withdrawn = report("interrupt_permission").commands;
+    assert_eq!((withdrawn.finished, withdrawn.declined), (0, 1), "an interrupt withdrew the question");
     for name in ["task_default", "task_deny"] {
         let report = report(name);
         assert_eq!((report.commands.finished, report.commands.declined), (0, 1), "{name}");

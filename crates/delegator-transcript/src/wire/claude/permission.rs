@@ -7,6 +7,8 @@ use crate::json::{Object, Text, Value};
 /// `can_use_tool`
 #[derive(Clone, Debug)]
 pub struct PermissionRequest<'a> {
+    /// The call for which permission is requested.
+    pub call_id: Option<Text<'a>>,
     pub tool: Text<'a>,
     pub action: ToolAction<'a>,
     /// Raw JSON; a permission repeats it.
@@ -62,7 +64,7 @@ pub(super) fn read<'a>(request: &Object<'a>) -> Option<PermissionRequest<'a>> {
         _ => ToolAction::Other,
     };
     let reason = request.first(&["decision_reason", "description"], Value::text);
-    Some(PermissionRequest { tool, action, input: raw_input, reason })
+    Some(PermissionRequest { call_id: request.text("tool_use_id"), tool, action, input: raw_input, reason })
 }
 
 fn read_question(question: Value<'_>) -> Option<AgentQuestion<'_>> {
