@@ -37,9 +37,10 @@ pub use event::{
     IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    CommandFailure, CommandReport, Commands, CostReport, Counts, FileOperations, FinalMessage, FoldOptions,
-    LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress, RecentLine, Report,
-    StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
+    AgentTexts, CommandFailure, CommandReport, Commands, CostReport, Counts, FileOperations, FinalMessage,
+    FoldOptions, LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress,
+    RecentLine, Report, StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState,
+    UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::Headlines;

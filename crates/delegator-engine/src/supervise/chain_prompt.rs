@@ -109,7 +109,7 @@ fn errors(end: &TaskEnd, record: &Record) -> String {
         TaskEnd::Timeout(limit) => format!("the {} limit was exceeded\n", limit.name()),
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => String::new(),
     };
-    for failure in record.report.failures.iter().rev() {
+    for failure in record.report.failures.iter().rev().filter(|failure| !failure.command.is_empty()) {
         let _ = writeln!(text, "`{}` failed: {}", failure.command, failure.message);
     }
     text

@@ -27,7 +27,7 @@ const MAX_STORED_OUTPUT_BYTES: usize = 64 << 10;
 /// A command that failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandFailure {
-    /// As the agent gave it, without the shell wrapper; at most 2 KiB.
+    /// As the agent gave it, without the shell wrapper; at most 2 KiB. Empty if the agent itself failed.
     pub command: String,
     /// Absent if the agent reported only the failure.
     pub exit_code: Option<i32>,

@@ -8,6 +8,7 @@
 //! `error`) and retries (top-level `error`) never decide it.
 
 pub(crate) mod activity;
+mod agent_texts;
 mod bounded_text;
 mod calls;
 mod commands;
@@ -25,6 +26,7 @@ mod test_log;
 mod usage;
 
 pub use activity::OpenItem;
+pub use agent_texts::AgentTexts;
 pub use commands::{CommandReport, Commands};
 pub use counts::Counts;
 pub use failures::CommandFailure;

@@ -60,7 +60,7 @@ const KEYS: [(&str, &str); 5] = [
     ("/artifacts/0", "attributed_to ref sha256 size type"),
 ];
 
-/// The keys that only agents have that report commands and tokens.
+/// The keys that agents have that report commands and tokens.
 const REPORTED_KEYS: [(&str, &str); 3] = [
     ("/metadata", "test_results"),
     ("/metadata/test_results", "failed failed_tests passed skipped"),
@@ -70,13 +70,17 @@ const REPORTED_KEYS: [(&str, &str); 3] = [
 /// What only some agents report.
 const OPTIONAL_KEYS: [&str; 3] = ["cache_write_input_tokens", "reasoning_output_tokens", "cost_usd"];
 
-/// A plain agent reports no changed files, so we cannot know which are its own.
-const UNREPORTED_KEYS: [(&str, &str); 1] = [("/metadata/file_operations", "possibly_agent_files")];
+/// A plain agent reports no changed files, so we cannot know which are its own. Tests are read from its output.
+const PLAIN_KEYS: [(&str, &str); 3] = [
+    ("/metadata/file_operations", "possibly_agent_files"),
+    ("/metadata", "test_results"),
+    ("/metadata/test_results", "failed failed_tests passed skipped"),
+];
 
 /// Asserts that a report has the keys that it has for every agent.
 fn assert_shape(kind: AgentKind, data: &Value, more: &'static str) {
     let of_kind: &[(&str, &str)] = match kind {
-        AgentKind::Plain => &UNREPORTED_KEYS,
+        AgentKind::Plain => &PLAIN_KEYS,
         AgentKind::IdleJsonl => &[],
         _ => &REPORTED_KEYS,
     };

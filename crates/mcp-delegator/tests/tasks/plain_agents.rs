@@ -282,3 +282,57 @@ fn the_log_marks_what_is_not_stored() {
     let log = stage.world.run(["logs", &id, "--format", "human"]).stdout;
     assert_eq!(log.matches(" bytes omitted]\n").count(), 1, "{log}");
 }
+
+const NODE_ERROR: &str = "/w/src/app.js:3\n    user.name();\n         ^\n\nTypeError: user.name is not a function\n    at greet (src/app.js:3:10)\n    at Object.<anonymous> (src/main.js:9:1)\n    at Module._compile (node:internal/modules/cjs/loader:1554:14)\n\nNode.js v22.14.0\n";
+const PYTHON_ERROR: &str = "Traceback (most recent call last):\n  File \"src/app.py\", line 12, in <module>\n    main()\n  File \"src/app.py\", line 7, in main\n    int(\"x\")\nValueError: invalid literal for int() with base 10: 'x'\n";
+
+#[test]
+fn the_error_that_ends_an_agent_has_its_location_from_either_stream() {
+    for (text, file, line, column, kind, message) in [
+        (NODE_ERROR, "src/app.js", 3, json!(10), "TypeError", "user.name is not a function"),
+        (
+            PYTHON_ERROR,
+            "src/app.py",
+            7,
+            Value::Null,
+            "ValueError",
+            "invalid literal for int() with base 10: 'x'",
+        ),
+    ] {
+        for stream in [">&2", ""] {
+            let stage =
+                stage_with_helper(&format!("cat > /dev/null\ncat {stream} <<'END'\n{text}END\nexit 1"));
+            let waited = stage.wait(&exec(&stage, &[]));
+            let context = &waited["data"]["metadata"]["error_context"];
+            let location = &context["error_locations"][0];
+            assert_eq!((&location["file"], &location["line"]), (&json!(file), &json!(line)), "{waited}");
+            assert_eq!(location["column"], column, "{waited}");
+            assert_eq!((&context["error_type"], &context["error_message"]), (&json!(kind), &json!(message)));
+            assert_eq!(context["agent_message"], format!("{kind}: {message}"), "{waited}");
+            assert_eq!(context["failed_files"], json!([file]));
+        }
+    }
+}
+
+#[test]
+fn the_text_of_a_failed_turn_has_locations() {
+    let event = json!({"type": "turn.failed", "error": {"message": NODE_ERROR}}).to_string();
+    let stage = Stage::with_shell_agent(
+        PROGRAM,
+        &format!("cat > /dev/null\ncat <<'END'\n{{\"type\":\"turn.started\"}}\n{event}\nEND\nexit 1"),
+    );
+    let waited = stage.wait(&stage.exec(&["--skip-git-repo-check"]));
+    let context = &waited["data"]["metadata"]["error_context"];
+    assert_eq!(context["error_locations"][0]["file"], "src/app.js", "{waited}");
+    assert_eq!(context["error_message"], "user.name is not a function", "{waited}");
+}
+
+#[test]
+fn test_results_of_a_plain_agent_are_read() {
+    let output = "test a ... ok\ntest b ... FAILED\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    let stage = stage_with_helper(&format!("cat > /dev/null\ncat <<'END'\n\nrunning 2 tests\n{output}END"));
+    let waited = stage.wait(&exec(&stage, &[]));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    let tests = &waited["data"]["metadata"]["test_results"];
+    assert_eq!((&tests["passed"], &tests["failed"]), (&json!(1), &json!(1)), "{waited}");
+}

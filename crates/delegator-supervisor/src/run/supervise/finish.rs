@@ -3,8 +3,8 @@
 use std::io;
 
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_transcript::{RecentLine, Report};
+use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
+use delegator_transcript::{AgentTexts, RecentLine, Report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,9 +25,9 @@ impl Run<'_> {
             self.ports.on_stdin_delivered();
         }
         self.record_budgets(self.ended_at.unwrap_or_default());
-        let (report, stdout, last_output) = self.finish_stdout();
+        let (mut report, stdout, last_output) = self.finish_stdout();
         let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
-        let run_verdict = verdict(&Facts {
+        let mut run_verdict = verdict(&Facts {
             protocol: self.spec.protocol,
             cause: self.cause.as_ref().or(self.salvage.cause()),
             exit: self.exit,
@@ -57,6 +57,8 @@ impl Run<'_> {
         let stderr = self.stderr.store().summary(self.stderr.pipe.received());
         warnings.extend(storage_warnings(&[("events", &stdout), ("stderr", &stderr)]));
         let last_stderr = self.stderr.store().tail(LAST_BYTES);
+        let workdir = self.spec.fold.workdir.as_deref();
+        add_agent_texts(&mut report, &mut run_verdict.end, self.exit, &last_stderr, workdir);
         let not_started = self.failed_start(stdout.received, &last_stderr);
         let redacted_report = redacted_report(redactor, &report, &mut warnings);
         let elapsed = self.ended_at.unwrap_or_default();
@@ -96,6 +98,34 @@ impl Run<'_> {
         events.finish();
         let summary = events.store().summary(events.pipe.received());
         (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
+    }
+}
+
+/// Adds what the agent's own texts say. An agent that gave no reason failed with the error in them.
+fn add_agent_texts(
+    report: &mut Report,
+    end: &mut TaskEnd,
+    exit: Option<ExitStatus>,
+    stderr: &str,
+    workdir: Option<&str>,
+) {
+    use FailureKind::{AgentError, AgentExit, NoTerminalEvent};
+    let exit_code = match exit {
+        Some(ExitStatus::Code(code)) => Some(code),
+        _ => None,
+    };
+    let texts = AgentTexts { failure: "", stderr, exit_code, workdir };
+    report.add_printed_tests(texts);
+    let TaskEnd::Failed { kind: kind @ (AgentError | AgentExit | NoTerminalEvent), message, .. } = end else {
+        return;
+    };
+    if let Some(failure) = report.add_own_failure(AgentTexts { failure: message, ..texts })
+        && *kind != AgentError
+    {
+        *message = match &failure.kind {
+            Some(kind) => format!("{kind}: {}", failure.message),
+            None => failure.message.clone(),
+        };
     }
 }
 

@@ -3,7 +3,7 @@
 //! The end of the task comes from its record, the errors of its commands from the fold: commands that failed and never
 //! succeeded later. The last of them with a location is what the failure is about. A command is blamed for the failure only
 //! if the agent gave no known reason and the command was the last one it ran; then the error is the command's, and the
-//! agent's message becomes `agent_message`.
+//! agent's message becomes `agent_message`. A failure without a command is the agent's own, from its texts.
 //!
 //! All text of agents and commands is truncated, and characters that control a terminal are removed.
 
@@ -151,8 +151,9 @@ fn blamed_command<'a>(end: &TaskEnd, record: Option<&'a Record>) -> Option<(&'a 
         }
     );
     let last_failure = failures(record).last().filter(|_| gave_no_reason)?;
-    let last_command = record?.report.commands.list.last()?;
-    let is_last = last_command.command == last_failure.command;
+    let last_command = record?.report.commands.list.last();
+    let is_last = last_failure.command.is_empty()
+        || last_command.is_some_and(|command| command.command == last_failure.command);
     Some((last_failure.kind.as_deref()?, last_failure.message.as_str())).filter(|_| is_last)
 }
 
@@ -183,7 +184,9 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
             line: location.line.into(),
             message: clean_line(&location.message),
         }),
-        command: about.map(|failure| (clean_line(&failure.command), clean_line(&failure.message))),
+        command: about
+            .filter(|failure| !failure.command.is_empty())
+            .map(|failure| (clean_line(&failure.command), clean_line(&failure.message))),
         failed_tests: tests
             .iter()
             .flat_map(|tests| &tests.failed_tests)
