@@ -137,6 +137,19 @@ impl World {
     }
 }
 
+/// A directory that the program does not take for a temporary one, wherever the checkout lies.
+#[track_caller]
+pub fn durable_dir() -> TempDir {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let places = [Some("/dev/shm".into()), home, Some(env!("CARGO_MANIFEST_DIR").into())];
+    let is_durable =
+        |place: &PathBuf| !["/tmp", "/var/tmp"].iter().any(|temporary| place.starts_with(temporary));
+    let mut places = places.into_iter().flatten().filter(is_durable);
+    places
+        .find_map(|place| tempfile::tempdir_in(place).ok())
+        .expect("a writable directory that is not temporary")
+}
+
 /// Waits for a child whose output is piped.
 pub fn wait_for_output(child: Child) -> RunOutput {
     checked_output(child.wait_with_output().unwrap())

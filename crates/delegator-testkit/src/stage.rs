@@ -28,7 +28,7 @@ impl Stage {
         stage.set_script(steps);
         let script = stage.root().join("script.json");
         stage.write_agent(&format!(
-            "{prelude}\nexec {program} scripted-agent --script {} \"$@\"",
+            "{prelude}\nexec '{program}' scripted-agent --script '{}' \"$@\"",
             script.display()
         ));
         stage

@@ -53,8 +53,8 @@ fn run_each(stage: &Stage, situation: &str, commands: &[String]) {
         // A wait for a task that does not end would not end either.
         let is_endless = command.contains(" wait ") || command.ends_with("--follow");
         let script = match is_endless {
-            true => command.replacen("mcp-delegator", &format!("timeout -s INT 1 {PROGRAM}"), 1),
-            false => command.replacen("mcp-delegator", PROGRAM, 1),
+            true => command.replacen("mcp-delegator", &format!("timeout -s INT 1 '{PROGRAM}'"), 1),
+            false => command.replacen("mcp-delegator", &format!("'{PROGRAM}'"), 1),
         };
         let run = stage.world.run_as(Path::new("bash"), ["-c", &script]);
         let exit = run.exit.unwrap_or_default();
@@ -71,7 +71,9 @@ fn remedies_for_long_messages_and_ended_tasks_run() {
     stage.wait(&id);
     let cut = suggested(&stage, &["local", "results", &id]);
     run_all(&stage, "a long message", &cut, "--include-output");
-    let whole = stage.world.run_as(Path::new("bash"), ["-c", &cut[0].replacen("mcp-delegator", PROGRAM, 1)]);
+    let whole = stage
+        .world
+        .run_as(Path::new("bash"), ["-c", &cut[0].replacen("mcp-delegator", &format!("'{PROGRAM}'"), 1)]);
     assert!(whole.stdout.contains(&long), "the remedy returns the whole message");
     run_all(&stage, "an ended task", &suggested(&stage, &["logs", &id]), "results");
     run_all(&stage, "an unknown task", &suggested(&stage, &["local", "wait", "T-local-zzzz"]), "status");

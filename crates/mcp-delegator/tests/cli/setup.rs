@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use delegator_testkit::program::{World, output_of, read_text, wait_for_output};
+use delegator_testkit::program::{World, durable_dir, output_of, read_text, wait_for_output};
 use delegator_testkit::terminal::{TerminalSession, run_on_terminal};
 use serde_json::{Value, json};
 
@@ -221,8 +221,7 @@ fn tool_approval_needs_consent() {
 #[test]
 fn the_path_on_path_is_registered() {
     let world = world();
-    // A temporary directory would be a risk itself.
-    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let folder = durable_dir();
     let link = folder.path().join("mcp-delegator");
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
     world.write("home/.cursor/mcp.json", "{}");

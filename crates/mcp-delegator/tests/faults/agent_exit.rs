@@ -169,8 +169,10 @@ fn f06_an_unkillable_child_is_reported_and_the_slot_is_freed() {
 /// The program as user 65534 in a world that belongs to that user; `None` if this process cannot become that user.
 pub(crate) fn program_as_unprivileged_user(stage: &Stage) -> Option<std::path::PathBuf> {
     let drop_privileges = "setpriv --reuid=65534 --regid=65534 --clear-groups";
-    let wrapper = stage
-        .write_program("bin/unprivileged", &format!("#!/bin/sh\nexec {drop_privileges} {PROGRAM} \"$@\"\n"));
+    let wrapper = stage.write_program(
+        "bin/unprivileged",
+        &format!("#!/bin/sh\nexec {drop_privileges} '{PROGRAM}' \"$@\"\n"),
+    );
     chown_to_unprivileged_user(&stage.root());
     // It fails if that user cannot read the build directory, or if this process is not root.
     (stage.world.run_as(&wrapper, ["version"]).exit == Some(0)).then_some(wrapper)

@@ -12,14 +12,14 @@ fn f15_too_few_file_descriptors_are_a_retryable_error() {
     for limit in [5, 7, 9, 11, 13, 16, 20] {
         let limited = stage.write_program(
             "bin/limited",
-            &format!("#!/bin/sh\nexec prlimit --nofile={limit} {PROGRAM} \"$@\"\n"),
+            &format!("#!/bin/sh\nexec prlimit --nofile={limit} '{PROGRAM}' \"$@\"\n"),
         );
         let run = stage.world.run_as(&limited, ["local", "run", "x"]);
         assert!(run.exit.is_some(), "{limit}: it was killed: {run:?}");
         assert_eq!(run.json()["ok"], run.exit == Some(0), "{limit}: {run:?}");
     }
-    let limited =
-        stage.write_program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile=6 {PROGRAM} \"$@\"\n"));
+    let limited = stage
+        .write_program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile=6 '{PROGRAM}' \"$@\"\n"));
     for command in [&["local", "status"][..], &["local", "run", "x"]] {
         let error = stage.world.run_as(&limited, command).json()["error"].clone();
         assert_eq!(error["retryable"], true, "{command:?}: {error}");
@@ -46,7 +46,7 @@ fn f15_a_task_stays_queued_when_no_process_can_start() {
     let limited = stage.write_program(
         "bin/limited",
         &format!(
-            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 {PROGRAM} \"$@\"\n"
+            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 '{PROGRAM}' \"$@\"\n"
         ),
     );
     // Run once without the limit, so that the agent's version is cached and the limit applies to the start itself.
@@ -68,7 +68,7 @@ fn f15_a_run_without_a_supervisor_is_retryable() {
     let limited = stage.write_program(
         "bin/limited",
         &format!(
-            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 {PROGRAM} \"$@\"\n"
+            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 '{PROGRAM}' \"$@\"\n"
         ),
     );
     let run = stage.world.run_as(&limited, ["local", "run", "x"]);

@@ -76,15 +76,15 @@ impl Machine {
 
     /// `cargo run` and `cargo install` use the program that is built already.
     fn add_cargo(&self) {
-        let run = format!("run) shift 2; exec {PROGRAM} \"$@\" ;;");
-        let copy = format!("mkdir -p \"$root/bin\" && cp {PROGRAM} \"$root/bin/mcp-delegator\"");
+        let run = format!("run) shift 2; exec '{PROGRAM}' \"$@\" ;;");
+        let copy = format!("mkdir -p \"$root/bin\" && cp '{PROGRAM}' \"$root/bin/mcp-delegator\"");
         let install = format!("install) for root; do :; done; {copy} ;;");
         self.add_tool("cargo", &format!("case $1 in\n{run}\n{install}\n*) exit 1 ;;\nesac"));
     }
 
     /// What `npm install -g @openai/codex` does: the real Codex is on `PATH`.
     pub(super) fn add_codex(&self) {
-        self.add_tool("codex", &format!("exec {} \"$@\"", codex_program().display()));
+        self.add_tool("codex", &format!("exec '{}' \"$@\"", codex_program().display()));
     }
 
     fn add_tool(&self, name: &str, script: &str) {
@@ -98,7 +98,8 @@ impl Machine {
 #[expect(clippy::disallowed_methods, reason = "the home of the developer, not an input of the program")]
 fn folder() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let folders = [Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))), home, Some(PathBuf::from("/var/lib"))];
+    // Not in this repository: the program trusts no agent that lies in the repository of the current directory.
+    let folders = [home, Some("/var/lib".into()), Some("/dev/shm".into())];
     let is_usable = |folder: &PathBuf| {
         let is_temporary = folder.starts_with("/tmp") || folder.starts_with("/var/tmp");
         !is_temporary

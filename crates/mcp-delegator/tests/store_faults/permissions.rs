@@ -32,7 +32,7 @@ fn open_to_others(folder: &Path) -> Vec<(PathBuf, u32)> {
 
 /// Runs the program under umask 000.
 fn run_with_umask_000(stage: &Stage, args: &[&str]) -> RunOutput {
-    let text = format!("#!/bin/sh\numask 000\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_mcp-delegator"));
+    let text = format!("#!/bin/sh\numask 000\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_mcp-delegator"));
     let open = write_program(&stage.world, "bin/open", &text);
     stage.world.run_as(&open, args)
 }

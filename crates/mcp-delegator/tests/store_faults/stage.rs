@@ -27,7 +27,7 @@ impl Stage {
         world.write("script.json", &json!({"steps": steps}).to_string());
         let script = root.join("script.json");
         let wrapper =
-            format!("#!/bin/sh\nexec {program} scripted-agent --script {} \"$@\"\n", script.display());
+            format!("#!/bin/sh\nexec '{program}' scripted-agent --script '{}' \"$@\"\n", script.display());
         let codex = write_program(&world, "bin/codex", &wrapper);
         let state = state.map_or_else(|| root.join("home/state"), Path::to_owned);
         let world = world

@@ -515,7 +515,7 @@ fn a_task_submitted_by_an_agent_has_depth_one() {
     let codex = stage.root().join("bin/codex").display().to_string();
     // The agent's command waits for the inner task, because the inner task's process is swept with the outer one.
     let run = format!(
-        "MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} {program} local run inner > inner.json"
+        "MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} '{program}' local run inner > inner.json"
     );
     stage.set_script(json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"record": {"file": "record.json"}},

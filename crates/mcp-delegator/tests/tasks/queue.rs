@@ -274,8 +274,8 @@ fn waiting_for_any_reports_the_pending_tasks() {
 #[test]
 fn a_nested_task_continues_after_its_parent_ends() {
     let script = format!(
-        "if [ -e inner ]; then exec {PROGRAM} scripted-agent --script \"$INNER\" \"$@\"; fi; touch inner; \
-         {PROGRAM} local exec 'the inner one' > inner.json < /dev/null; cat > /dev/null; \
+        "if [ -e inner ]; then exec '{PROGRAM}' scripted-agent --script \"$INNER\" \"$@\"; fi; touch inner; \
+         '{PROGRAM}' local exec 'the inner one' > inner.json < /dev/null; cat > /dev/null; \
          echo '{{\"type\":\"thread.started\",\"thread_id\":\"outer\"}}'; echo '{{\"type\":\"turn.started\"}}'; \
          echo '{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}}}'"
     );

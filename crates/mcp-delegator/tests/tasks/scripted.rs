@@ -15,7 +15,7 @@ pub(crate) fn world(steps: &Value) -> (World, PathBuf) {
     world.write("script.json", &json!({"steps": steps}).to_string());
     let (starts, script) = (root.join("starts"), root.join("script.json"));
     let wrapper = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] || echo \"$DELEGATOR_TASK\" >> {}\nexec {PROGRAM} scripted-agent --script {} \"$@\"\n",
+        "#!/bin/sh\n[ \"$1\" = --version ] || echo \"$DELEGATOR_TASK\" >> '{}'\nexec '{PROGRAM}' scripted-agent --script '{}' \"$@\"\n",
         starts.display(),
         script.display()
     );

@@ -216,7 +216,7 @@ fn a_detached_demo_prints_a_wait_command_that_works() {
     let hint = envelope["error"]["suggestion"].as_str().unwrap();
     let wait_command = hint.split_once(": ").unwrap().1;
     assert!(run.stderr.contains(wait_command), "{run:?}");
-    let wait_command = wait_command.replace("mcp-delegator wait", &format!("{PROGRAM} wait"));
+    let wait_command = wait_command.replace("mcp-delegator wait", &format!("'{PROGRAM}' wait"));
     let waited = stage.world.run_as(Path::new("/bin/sh"), ["-c", &wait_command]);
     assert_eq!(waited.json()["data"]["state"], "completed", "{waited:?}");
 }

@@ -129,10 +129,9 @@ mod tests {
         }
     }
 
-    /// Below the working directory, because a temporary directory is a risk itself.
     #[test]
     fn the_entry_on_path_is_preferred_to_the_file_it_leads_to() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = delegator_testkit::program::durable_dir();
         let at = |path: &str| {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

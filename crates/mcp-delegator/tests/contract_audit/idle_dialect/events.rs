@@ -376,7 +376,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                     let (half, rest) = STREAM.split_at(20);
                     let world = World::new(PROGRAM);
                     let script = format!(
-                        "(printf %s '{half}'; printf %s '{rest}') | {PROGRAM} events normalize --strict"
+                        "(printf %s '{half}'; printf %s '{rest}') | '{PROGRAM}' events normalize --strict"
                     );
                     let run = world.run_as(Path::new("/bin/sh"), ["-c", &script]);
                     assert_eq!(events(&run), converted(STREAM));

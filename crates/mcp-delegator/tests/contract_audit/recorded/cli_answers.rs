@@ -121,8 +121,8 @@ fn early_results(stage: &Stage) -> CliAnswer {
 }
 
 fn resource_shortage(stage: &Stage) -> CliAnswer {
-    let limited =
-        stage.write_program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile=6 {PROGRAM} \"$@\"\n"));
+    let limited = stage
+        .write_program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile=6 '{PROGRAM}' \"$@\"\n"));
     answer(&stage.world.run_as(&limited, ["local", "run", "x"]))
 }
 

@@ -74,7 +74,7 @@ fn call_without_disk(tool: &str, arguments: Value) -> Value {
     let stage = stage_with_agent(&done());
     stage.run_json(&["local", "run", "first"]);
     // The signal would end the server; ignored, its writes fail.
-    let limited = format!("trap '' XFSZ; ulimit -f 0; exec {PROGRAM} serve");
+    let limited = format!("trap '' XFSZ; ulimit -f 0; exec '{PROGRAM}' serve");
     let mut command = stage.world.command_as(Path::new("/bin/sh"), ["-c", &limited]);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut client = Client::wrap(child);

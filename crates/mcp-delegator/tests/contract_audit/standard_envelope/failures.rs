@@ -59,7 +59,7 @@ fn unreadable_file() -> RunOutput {
     let program = stage.write_program(
         "bin/without-capabilities",
         &format!(
-            "#!/bin/sh\n[ \"$(id -u)\" != 0 ] || exec {without} {PROGRAM} \"$@\"\nexec {PROGRAM} \"$@\"\n"
+            "#!/bin/sh\n[ \"$(id -u)\" != 0 ] || exec {without} '{PROGRAM}' \"$@\"\nexec '{PROGRAM}' \"$@\"\n"
         ),
     );
     let args = ["events", "summarize", private.to_str().unwrap(), "--envelope", "standard"];
@@ -85,7 +85,7 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
             let stage = quick_stage();
             stage.run_json(&["local", "run", "first"]);
             // The signal would end the process; ignored, its writes fail.
-            let limited = format!("trap '' XFSZ; ulimit -f 0; exec {PROGRAM} {}", EXEC.join(" "));
+            let limited = format!("trap '' XFSZ; ulimit -f 0; exec '{PROGRAM}' {}", EXEC.join(" "));
             let run = stage.world.run_as(Path::new("/bin/sh"), ["-c", &limited]);
             is_error(&run, "InternalError", "E_INTERNAL_002");
         }),
