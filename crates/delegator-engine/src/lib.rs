@@ -103,6 +103,7 @@ pub use submit::nesting::Nesting;
 pub use submit::notifications::Notifications;
 pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
+pub use submit::work_tree::untrusted_trees;
 pub use submit::worktree::{Isolation, WorktreePlan, WorktreeRequest};
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{

@@ -10,7 +10,7 @@ use delegator_codex_cloud::{CloudError, CodexCloud, HostedState, NewHostedTask, 
 use delegator_domain::agents::ConfiguredAgent;
 use delegator_domain::task::{FailureKind, Provider, TaskEnd};
 use delegator_registry::RemoteRef;
-use delegator_supervisor::agent::{Agent, Variables, allowed_variables, variable};
+use delegator_supervisor::agent::{Agent, UntrustedTrees, Variables, allowed_variables, variable};
 
 use super::provider::{
     CancelProgress, EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus,
@@ -42,9 +42,8 @@ impl HostedCodex {
 
     fn command(&self) -> Result<CodexCloud, ProviderError> {
         let path = variable(&self.variables, "PATH");
-        let agent = Agent::locate(&self.codex, path, None).map_err(|problem| ProviderError::Program {
-            program: self.codex.name.clone(),
-            problem: problem.to_string(),
+        let agent = Agent::locate(&self.codex, path, &UntrustedTrees::default()).map_err(|problem| {
+            ProviderError::Program { program: self.codex.name.clone(), problem: problem.to_string() }
         })?;
         let variables = self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let allowed = allowed_variables(agent.kind(), variables, &self.codex.variables);

@@ -19,6 +19,7 @@ use delegator_supervisor::agent::health::HealthCheck;
 use delegator_supervisor::agent::{Agent, Variables, allowed_variables, variable};
 use serde::{Deserialize, Serialize};
 
+use super::work_tree::untrusted_trees;
 use crate::Engine;
 use crate::error::EngineError;
 
@@ -41,18 +42,29 @@ struct FileStamp {
 }
 
 impl Engine {
-    /// The agent with its program, and the program's version if it reports one and a run depends on it.
+    /// The agent with its program, and the program's version if it reports one and a run depends on it. `directories` are
+    /// those in which the task works.
     pub fn locate_agent(
         &self,
         configured: &ConfiguredAgent,
-        workdir: &Path,
+        directories: &[&Path],
+        environment: &Variables,
+    ) -> Result<Agent, EngineError> {
+        let agent = self.find_agent(configured, directories, environment)?;
+        let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();
+        Ok(Agent { version, ..agent })
+    }
+
+    /// The same without the version: no program is run.
+    pub fn find_agent(
+        &self,
+        configured: &ConfiguredAgent,
+        directories: &[&Path],
         environment: &Variables,
     ) -> Result<Agent, EngineError> {
         let path = variable(environment, "PATH");
-        let agent = Agent::locate(configured, path, Some(workdir))
-            .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })?;
-        let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();
-        Ok(Agent { version, ..agent })
+        Agent::locate(configured, path, &untrusted_trees(directories.iter().copied()))
+            .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })
     }
 
     /// Whether the agent can authenticate, as far as that is known without using the network.
@@ -156,7 +168,7 @@ mod tests {
         std::fs::write(&script, format!("echo x >> {}; echo codex-cli 0.150.2", probes.display())).unwrap();
         let configured = configured(AgentProtocol::CodexExec, &script.display().to_string());
         for _ in ["validation", "submission"] {
-            let agent = engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap();
+            let agent = engine.locate_agent(&configured, &[folder.path()], &Vec::new()).unwrap();
             assert_eq!(agent.version, Some((0, 150, 2)));
         }
         assert_eq!(std::fs::read_to_string(probes).unwrap(), "x\n");
@@ -175,7 +187,7 @@ mod tests {
         };
         let version = |protocol, script: &str| {
             let configured = configured(protocol, script);
-            engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap().version
+            engine.locate_agent(&configured, &[folder.path()], &Vec::new()).unwrap().version
         };
         let old = script("old", "echo codex-cli 0.150.2");
         let new = script("new", "echo codex-cli 0.166.0");

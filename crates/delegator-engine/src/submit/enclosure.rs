@@ -4,12 +4,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{EnclosureChoice, SandboxKind};
-use delegator_supervisor::agent::{Agent, Variables, VerifySandbox, probe_enclosure, variable};
+use delegator_supervisor::agent::{
+    Agent, UntrustedTrees, Variables, VerifySandbox, probe_enclosure, variable,
+};
 use delegator_supervisor::enclosure::{Enclosure, Mechanism, Unavailable, find_mechanism};
 
 use super::launch::{Launch, Settings};
 use super::submission::Submission;
 use super::verification::{PROBE_TIMEOUT, forbidden_path, writing_request};
+use super::work_tree::untrusted_trees;
 use crate::Engine;
 use crate::error::EngineError;
 
@@ -30,7 +33,9 @@ fn find_enclosure(
     if agent.sandbox(mode) != SandboxKind::Enforced {
         return Ok(None);
     }
-    let found = find_mechanism(settings.enclosure, path, Some(&settings.working_dir));
+    let directories = [&settings.working_dir].into_iter().chain(&settings.add_dirs);
+    let untrusted = untrusted_trees(directories.map(PathBuf::as_path));
+    let found = find_mechanism(settings.enclosure, path, &untrusted);
     found.map(Some).map_err(|problem| EngineError::ModeNotEnforced {
         agent: agent.name.clone(),
         mode,
@@ -84,7 +89,7 @@ impl Engine {
         choice: EnclosureChoice,
         environment: &Variables,
     ) -> Result<String, EnclosureProblem> {
-        let mechanism = find_mechanism(choice, variable(environment, "PATH"), None)
+        let mechanism = find_mechanism(choice, variable(environment, "PATH"), &UntrustedTrees::default())
             .map_err(EnclosureProblem::Unavailable)?;
         let name = format!("process-{}", std::process::id());
         let forbidden = forbidden_path(environment, &name);

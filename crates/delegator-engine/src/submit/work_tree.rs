@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::WorkTree;
+use delegator_supervisor::agent::UntrustedTrees;
 
 use super::launch::Settings;
 
@@ -35,6 +36,19 @@ pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
 /// The git top level that contains the canonical directory.
 pub(crate) fn find_work_tree(real: &Path) -> Option<WorkTree> {
     real.ancestors().find_map(top_level)
+}
+
+/// Where programs may have been planted: the repositories of the directories, and those of no repository themselves.
+pub fn untrusted_trees<'a>(directories: impl IntoIterator<Item = &'a Path>) -> UntrustedTrees {
+    let mut untrusted = UntrustedTrees::default();
+    for directory in directories {
+        let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        match find_work_tree(&real) {
+            Some(tree) => untrusted.repositories.push(tree.root().to_owned()),
+            None => untrusted.directories.push(real),
+        }
+    }
+    untrusted
 }
 
 /// The tree, if this is its top level. An empty `.git` does not count: sandboxes leave such directories behind.

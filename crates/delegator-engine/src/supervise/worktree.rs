@@ -26,6 +26,7 @@ use crate::isolation_error::IsolationError;
 use crate::submit::git_program::git;
 use crate::submit::launch::Launch;
 use crate::submit::remove_directory::remove_directory;
+use crate::submit::work_tree::untrusted_trees;
 use crate::submit::worktree::WorktreePlan;
 
 /// For git. Writing a hundred thousand files takes seconds.
@@ -202,7 +203,8 @@ impl Step<'_> {
     fn run_setup(&self, script: &str, log: String) -> Result<(), StepError> {
         let worktree = &self.plan.worktree;
         let variables = self.setup_variables();
-        let shell = locate(OsStr::new("bash"), variable(&variables, "PATH"), Some(&worktree.path));
+        let shell =
+            locate(OsStr::new("bash"), variable(&variables, "PATH"), &untrusted_trees([&*worktree.path]));
         let shell =
             shell.map_err(|problem| StepError::Script(format!("bash could not be started: {problem}")))?;
         let file = self.dir.path().join("worktree-setup");

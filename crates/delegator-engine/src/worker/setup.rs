@@ -25,6 +25,7 @@ use super::shared::Shared;
 use super::workspace::{file_name, hash};
 use crate::error::EngineError;
 use crate::submit::remove_directory::remove_directory;
+use crate::submit::work_tree::untrusted_trees;
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -158,7 +159,7 @@ fn run_script(
 ) -> Result<SetupRun, SetupError> {
     let variables = script_variables(&shared.settings.variables);
     let path = variable(&variables, "PATH");
-    let shell = locate(OsStr::new("bash"), path, Some(&revision.work()));
+    let shell = locate(OsStr::new("bash"), path, &untrusted_trees([&*revision.work()]));
     let shell = shell.map_err(|problem| SetupError::Script {
         cause: format!("bash could not be started: {problem}"),
         output: Vec::new(),

@@ -1,7 +1,7 @@
 //! Finds a program and resolves it to an absolute path.
 //!
-//! A bare name is looked up on the given PATH, in absolute entries only and never below the working directory, so that
-//! a program planted in a repository is not found.
+//! A bare name is looked up on the given PATH, in absolute entries only and never in the work trees of the task, so
+//! that a program planted in one of them is not found.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,15 +18,52 @@ pub enum LocateError {
     Missing { given: PathBuf },
     #[error("{} cannot be executed: {problem}", path.display())]
     NotExecutable { path: PathBuf, problem: &'static str },
-    #[error("no program named {name:?} was found on PATH")]
-    NotOnPath { name: String },
+    #[error("no program named {name:?} was found on PATH{}", skipped_note(skipped.as_deref()))]
+    NotOnPath { name: String, skipped: Option<Box<SkippedProgram>> },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
+/// Where a task works: places in which a program may have been planted. Links are resolved.
+#[derive(Debug, Default)]
+pub struct UntrustedTrees {
+    /// Top levels; nothing below them is trusted.
+    pub repositories: Vec<PathBuf>,
+    /// Directories outside of any repository, such as the user's home. Directories below them may be trusted.
+    pub directories: Vec<PathBuf>,
+}
+
+impl UntrustedTrees {
+    fn containing(&self, entry: &Path) -> Option<&PathBuf> {
+        let real = entry.canonicalize().unwrap_or_else(|_| entry.to_path_buf());
+        let repository = self.repositories.iter().find(|top| entry.starts_with(top) || real.starts_with(top));
+        repository.or_else(|| self.directories.iter().find(|directory| **directory == real))
+    }
+}
+
+/// A program that was not used, because it lies in a work tree of the task.
+#[derive(Debug)]
+pub struct SkippedProgram {
+    pub program: PathBuf,
+    pub tree: PathBuf,
+}
+
+fn skipped_note(skipped: Option<&SkippedProgram>) -> String {
+    skipped.map_or_else(String::new, |SkippedProgram { program, tree }| {
+        let (program, tree) = (program.display(), tree.display());
+        format!(
+            "; {program} was skipped, because programs in the task's own work tree {tree} are not trusted"
+        )
+    })
+}
+
 /// Finds a program; the result is absolute, links resolved. `given` is an absolute path or a bare name; `path` is the
 /// submitter's PATH.
-pub fn locate(given: &OsStr, path: Option<&OsStr>, workdir: Option<&Path>) -> Result<PathBuf, LocateError> {
+pub fn locate(
+    given: &OsStr,
+    path: Option<&OsStr>,
+    untrusted: &UntrustedTrees,
+) -> Result<PathBuf, LocateError> {
     let found = if given.as_bytes().contains(&b'/') {
         let explicit = Path::new(given);
         if !explicit.is_absolute() {
@@ -34,7 +71,7 @@ pub fn locate(given: &OsStr, path: Option<&OsStr>, workdir: Option<&Path>) -> Re
         }
         explicit.to_path_buf()
     } else {
-        find_on_path(given, path.unwrap_or_default(), workdir)?
+        find_on_path(given, path.unwrap_or_default(), untrusted)?
     };
     check_program(&found)?;
     found.canonicalize().map_err(|source| io_error(&found, source))
@@ -44,28 +81,27 @@ fn io_error(path: &Path, source: io::Error) -> LocateError {
     LocateError::Io { path: path.to_path_buf(), source }
 }
 
-fn find_on_path(name: &OsStr, path: &OsStr, workdir: Option<&Path>) -> Result<PathBuf, LocateError> {
-    let not_found = || LocateError::NotOnPath { name: name.to_string_lossy().into_owned() };
+fn find_on_path(name: &OsStr, path: &OsStr, untrusted: &UntrustedTrees) -> Result<PathBuf, LocateError> {
+    let not_found = |skipped| LocateError::NotOnPath { name: name.to_string_lossy().into_owned(), skipped };
     if name.is_empty() || name == "." || name == ".." {
-        return Err(not_found());
+        return Err(not_found(None));
     }
-    let workdir = workdir.map(|workdir| workdir.canonicalize().unwrap_or_else(|_| workdir.to_path_buf()));
-    let is_in_workdir = |entry: &Path| {
-        let entry = entry.canonicalize().unwrap_or_else(|_| entry.to_path_buf());
-        workdir.as_deref().is_some_and(|workdir| entry.starts_with(workdir))
-    };
     let entries =
         path.as_bytes().split(|&byte| byte == b':').map(|entry| Path::new(OsStr::from_bytes(entry)));
-    let mut unusable = None;
+    let (mut unusable, mut skipped) = (None, None);
     for entry in entries.filter(|entry| entry.is_absolute()) {
         let candidate = entry.join(name);
-        match check_program(&candidate) {
-            Ok(()) if !is_in_workdir(entry) => return Ok(candidate),
-            Err(problem @ LocateError::NotExecutable { .. }) => unusable = unusable.or(Some(problem)),
-            Ok(()) | Err(_) => {}
+        match (check_program(&candidate), untrusted.containing(entry)) {
+            (Ok(()), None) => return Ok(candidate),
+            (Ok(()), Some(tree)) => {
+                let tree = tree.clone();
+                skipped.get_or_insert_with(|| Box::new(SkippedProgram { program: candidate, tree }));
+            }
+            (Err(problem @ LocateError::NotExecutable { .. }), None) => unusable = unusable.or(Some(problem)),
+            (Err(_), _) => {}
         }
     }
-    Err(unusable.unwrap_or_else(not_found))
+    Err(unusable.unwrap_or_else(|| not_found(skipped)))
 }
 
 pub(super) fn check_program(path: &Path) -> Result<(), LocateError> {
@@ -93,23 +129,40 @@ pub(super) mod tests {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn search(path: &str, workdir: &Path) -> Result<PathBuf, LocateError> {
-        locate(OsStr::new("codex"), Some(OsStr::new(path)), Some(workdir))
+    fn search(path: &str, untrusted: &UntrustedTrees) -> Result<PathBuf, LocateError> {
+        locate(OsStr::new("codex"), Some(OsStr::new(path)), untrusted)
     }
 
     #[test]
-    fn programs_in_the_working_directory_are_not_found() {
+    fn programs_in_a_work_tree_of_the_task_are_skipped_and_named() {
         let temp = tempfile::tempdir().unwrap();
-        let workdir = temp.path().join("work");
-        write_program(&workdir.join("codex"), "#!/bin/sh\n");
-        write_program(&workdir.join("bin/codex"), "#!/bin/sh\n");
-        write_program(&temp.path().join("good/codex"), "#!/bin/sh\n");
-        let (work, good) = (workdir.display(), temp.path().join("good"));
-        for path in ["", ":", ".", "./bin", "bin", &format!("{work}:{work}/bin:.:")] {
-            assert!(matches!(search(path, &workdir), Err(LocateError::NotOnPath { .. })), "{path}");
+        let root = temp.path().canonicalize().unwrap();
+        let [tree, home, good] = ["tree", "home", "good"].map(|name| root.join(name));
+        for directory in [&tree, &tree.join("bin"), &home, &home.join("bin"), &good] {
+            write_program(&directory.join("codex"), "#!/bin/sh\n");
         }
-        let found = search(&format!("{work}::{work}/bin:{}", good.display()), &workdir).unwrap();
-        assert_eq!(found, good.canonicalize().unwrap().join("codex"));
+        std::os::unix::fs::symlink(tree.join("bin"), root.join("link")).unwrap();
+        std::os::unix::fs::symlink(&good, tree.join("out")).unwrap();
+        let untrusted = UntrustedTrees { repositories: vec![tree.clone()], directories: vec![home.clone()] };
+        for path in ["", ":", ".", "./bin", "bin"] {
+            let error = search(path, &untrusted).unwrap_err();
+            assert!(matches!(error, LocateError::NotOnPath { skipped: None, .. }), "{error}");
+        }
+        let at = |path: &Path| path.display().to_string();
+        for (directory, tree) in [
+            (tree.join("bin"), &tree),
+            (tree.clone(), &tree),
+            (tree.join("out"), &tree),
+            (root.join("link"), &tree),
+            (home.clone(), &home),
+        ] {
+            let message = search(&format!("{}:.", at(&directory)), &untrusted).unwrap_err().to_string();
+            assert!(message.contains(&format!("{} was skipped", at(&directory.join("codex")))), "{message}");
+            assert!(message.contains(&format!("work tree {} ", at(tree))), "{message}");
+            let found = search(&format!("{}:{}", at(&directory), at(&good)), &untrusted).unwrap();
+            assert_eq!(found, good.join("codex"));
+        }
+        assert_eq!(search(&at(&home.join("bin")), &untrusted).unwrap(), home.join("bin/codex"));
     }
 
     #[test]
@@ -118,11 +171,17 @@ pub(super) mod tests {
         let plain = temp.path().join("codex");
         std::fs::write(&plain, "x").unwrap();
         std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let error = locate(plain.as_os_str(), None, None).unwrap_err();
+        let error = locate(plain.as_os_str(), None, &UntrustedTrees::default()).unwrap_err();
         assert!(error.to_string().contains(plain.to_str().unwrap()), "{error}");
-        let error = search(temp.path().to_str().unwrap(), Path::new("/nowhere")).unwrap_err();
+        let error = search(temp.path().to_str().unwrap(), &UntrustedTrees::default()).unwrap_err();
         assert!(matches!(error, LocateError::NotExecutable { .. }), "{error}");
-        assert!(matches!(locate(OsStr::new("/no/such/codex"), None, None), Err(LocateError::Missing { .. })));
-        assert!(matches!(locate(OsStr::new("./codex"), None, None), Err(LocateError::Relative { .. })));
+        assert!(matches!(
+            locate(OsStr::new("/no/such/codex"), None, &UntrustedTrees::default()),
+            Err(LocateError::Missing { .. })
+        ));
+        assert!(matches!(
+            locate(OsStr::new("./codex"), None, &UntrustedTrees::default()),
+            Err(LocateError::Relative { .. })
+        ));
     }
 }

@@ -24,7 +24,7 @@ mod verification;
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::agents::{
@@ -43,7 +43,7 @@ pub use environment::{
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
 pub use local_time::local_time;
-pub use locate::{LocateError, locate};
+pub use locate::{LocateError, SkippedProgram, UntrustedTrees, locate};
 pub(crate) use probe::exit_and_output;
 pub use probe::{ProbeError, probe_enclosure, probe_sandbox};
 pub use state_dir::{StateDir, StatePath, StatePaths};
@@ -92,19 +92,19 @@ impl Agent {
         }
     }
 
-    /// Finds the program of a configured agent on the submitter's PATH, never below the working directory.
+    /// Finds the program of a configured agent on the submitter's PATH, never in a work tree of the task.
     pub fn locate(
         configured: &ConfiguredAgent,
         path: Option<&OsStr>,
-        workdir: Option<&Path>,
+        untrusted: &UntrustedTrees,
     ) -> Result<Agent, LocateError> {
-        let found = locate(configured.program.as_os_str(), path, workdir)?;
+        let found = locate(configured.program.as_os_str(), path, untrusted)?;
         let (program, first_args) = match configured.protocol {
             AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
                 (codex::native_program(&found).unwrap_or(found), Vec::new())
             }
             AgentProtocol::ClaudeStream => (claude::native_program(&found).unwrap_or(found), Vec::new()),
-            AgentProtocol::Acp => acp::resolve_program(&configured.name, found, path, workdir),
+            AgentProtocol::Acp => acp::resolve_program(&configured.name, found, path, untrusted),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => (found, Vec::new()),
         };
         let tool_command = configured.tool_command.split_first().map(|(program, args)| {

@@ -1,13 +1,13 @@
 //! Chooses the mechanism that encloses agents on this machine.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use delegator_domain::task::EnclosureChoice;
 use serde::{Deserialize, Serialize};
 
 use super::{bubblewrap, landlock_rules};
-use crate::agent::{LocateError, ProbeError, locate};
+use crate::agent::{LocateError, ProbeError, UntrustedTrees, locate};
 
 /// What encloses an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,20 +56,20 @@ pub enum BubblewrapProblem {
 pub fn find_mechanism(
     choice: EnclosureChoice,
     path: Option<&OsStr>,
-    workdir: Option<&Path>,
+    untrusted: &UntrustedTrees,
 ) -> Result<Mechanism, Unavailable> {
     match choice {
         EnclosureChoice::Landlock | EnclosureChoice::Auto if landlock_rules::is_supported() => {
             Ok(Mechanism::Landlock)
         }
         EnclosureChoice::Landlock => Err(Unavailable::Landlock),
-        EnclosureChoice::Bubblewrap => Ok(find_bubblewrap(path, workdir)?),
-        EnclosureChoice::Auto => find_bubblewrap(path, workdir).map_err(Unavailable::Both),
+        EnclosureChoice::Bubblewrap => Ok(find_bubblewrap(path, untrusted)?),
+        EnclosureChoice::Auto => find_bubblewrap(path, untrusted).map_err(Unavailable::Both),
     }
 }
 
-fn find_bubblewrap(path: Option<&OsStr>, workdir: Option<&Path>) -> Result<Mechanism, BubblewrapProblem> {
-    let program = locate(OsStr::new("bwrap"), path, workdir)?;
+fn find_bubblewrap(path: Option<&OsStr>, untrusted: &UntrustedTrees) -> Result<Mechanism, BubblewrapProblem> {
+    let program = locate(OsStr::new("bwrap"), path, untrusted)?;
     match bubblewrap::probe(&program) {
         Ok(()) => Ok(Mechanism::Bubblewrap { program }),
         Err(problem) => Err(BubblewrapProblem::DoesNotWork { program, problem }),

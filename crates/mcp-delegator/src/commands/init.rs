@@ -8,6 +8,7 @@ mod first_task;
 
 use std::path::{Path, PathBuf};
 
+use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,12 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutIdle,
         ErrorCode::TimeoutHard,
         ErrorCode::AgentFailed,
+        ErrorCode::AgentExited,
+        ErrorCode::AgentProtocolError,
+        ErrorCode::QuotaExhausted,
+        ErrorCode::RateLimited,
+        ErrorCode::NetworkError,
+        ErrorCode::SupervisorUnavailable,
         ErrorCode::ConfirmationRequired,
     ],
     examples: &[
@@ -164,7 +171,9 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     let found = clients_to_register(context, &input)?;
     require_answers(context, &input)?;
     context.screen.announce("Checking the agent, git and the state directory…");
-    let is_ready = check_step(&mut progress, &checks(context));
+    let found_agents = agents::examine(context);
+    let agent = found_agents.agents.iter().find(|agent| agent.is_usable).map(|agent| agent.name.clone());
+    let is_ready = check_step(&mut progress, &checks(context, found_agents.checks), agent.as_deref());
     let earlier = match is_ready {
         true => {
             engine(context).and_then(|engine| first_task::completed(&engine, &context.process.current_dir))
@@ -188,7 +197,7 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     };
     match (reason, earlier) {
         (Some(reason), _) => reason.add_to(&mut progress),
-        (None, Ok(earlier)) => task_step(context, &mut progress, earlier, input.dry_run),
+        (None, Ok(earlier)) => task_step(context, &mut progress, earlier, (agent.as_deref(), input.dry_run)),
         (None, Err(error)) => progress.fail(TASK_STEP, error),
     }
     let is_registered = choices.registers && found.iter().any(Client::is_editable);
@@ -298,17 +307,18 @@ fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task:
 }
 
 /// What a task needs.
-fn checks(context: &Context<'_>) -> Vec<Check> {
+fn checks(context: &Context<'_>, of_agents: Vec<Check>) -> Vec<Check> {
     let mut checks = configuration::checks(context);
-    checks.extend(agents::examine(context).checks);
+    checks.extend(of_agents);
     checks.extend(machine::checks(context));
     checks
 }
 
 /// Whether a task can be run.
-fn check_step(progress: &mut Progress, checks: &[Check]) -> bool {
+fn check_step(progress: &mut Progress, checks: &[Check], agent: Option<&str>) -> bool {
     let Some(error) = first_problem(checks) else {
-        let agent = checks.iter().find(|check| check.name == "agent").map(|check| check.message.as_str());
+        let name = agents::check_name(agent.unwrap_or(DEFAULT_AGENT), "agent");
+        let agent = checks.iter().find(|check| check.name == name).map(|check| check.message.as_str());
         progress.add("check", StepStatus::Done, agent.unwrap_or("nothing is missing"), None);
         return true;
     };
@@ -369,7 +379,12 @@ fn change(client: &Client, adds: &str, updates: &str) -> String {
     }
 }
 
-fn task_step(context: &Context<'_>, progress: &mut Progress, earlier: Option<Task>, dry_run: bool) {
+fn task_step(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    earlier: Option<Task>,
+    (agent, dry_run): (Option<&str>, bool),
+) {
     let directory = &context.process.current_dir;
     if let Some(earlier) = earlier {
         let next = format!("mcp-delegator results {}", earlier.id);
@@ -382,7 +397,7 @@ fn task_step(context: &Context<'_>, progress: &mut Progress, earlier: Option<Tas
         return;
     }
     context.screen.announce("Running a first read-only task. Ctrl-C detaches; the task continues.");
-    match engine(context).and_then(|engine| first_task::run(context, &engine, directory)) {
+    match engine(context).and_then(|engine| first_task::run(context, &engine, directory, agent)) {
         Err(error) => progress.fail(TASK_STEP, error),
         Ok(output) => match output.completion {
             Completion::Failed(error, data) => {
@@ -393,7 +408,7 @@ fn task_step(context: &Context<'_>, progress: &mut Progress, earlier: Option<Tas
                 let (data, _) = completion.parts();
                 progress.task = data.cloned();
                 let summary = data.and_then(|data| data["summary"].as_str()).unwrap_or("completed");
-                progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory)));
+                progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory, agent)));
             }
         },
     }
@@ -401,11 +416,13 @@ fn task_step(context: &Context<'_>, progress: &mut Progress, earlier: Option<Tas
 
 /// The command of a first task that changes files. Outside of a repository Codex refuses it without a flag. An empty
 /// `.git` is none: sandboxes create it in directories that they protect.
-fn next_task(directory: &Path) -> String {
+fn next_task(directory: &Path, agent: Option<&str>) -> String {
     let is_git = |path: PathBuf| path.is_file() || path.join("HEAD").exists();
     let is_in_repository = directory.ancestors().any(|above| is_git(above.join(".git")));
     let flag = if is_in_repository { "" } else { " --skip-git-repo-check" };
-    format!("mcp-delegator run 'your task' --mode workspace-write{flag}")
+    let agent = agent.filter(|agent| *agent != DEFAULT_AGENT);
+    let agent = agent.map(|agent| format!(" --agent {agent}")).unwrap_or_default();
+    format!("mcp-delegator run 'your task' --mode workspace-write{agent}{flag}")
 }
 
 fn describe(data: &Value) -> Document {

@@ -178,7 +178,7 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-self-explanatory" = true))]
     pub hard_timeout_sec: Option<u32>,
-    /// Agent (default: the thread's, or codex); the next of a list runs if one cannot start or is out of usage
+    /// Agent (default: the thread's, or codex if installed); the next of a list runs if one cannot start or is out of usage
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "agent_names", extend("x-names" = true, "x-advanced" = true))]
     pub agent: Option<AgentNames>,

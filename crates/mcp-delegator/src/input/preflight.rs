@@ -11,7 +11,7 @@ use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::{EnvPolicyName, Mode, SandboxKind};
 use delegator_engine::{
     AgentInput, Capabilities, MessageSupport, VariableAccess, find_mechanism, open_allowed_file,
-    resolve_allowed_dir, variable_access,
+    resolve_allowed_dir, untrusted_trees, variable_access,
 };
 use serde_json::Value;
 
@@ -146,7 +146,8 @@ fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &Conf
     let mode = requested_mode(input).unwrap_or(Mode::ReadOnly);
     if capabilities.sandbox_of(mode, agent.unsandboxed) == SandboxKind::Enforced {
         let path = context.process.environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
-        let found = find_mechanism(context.config.settings.enclosure, path, Some(context.current_dir));
+        let found =
+            find_mechanism(context.config.settings.enclosure, path, &untrusted_trees([context.current_dir]));
         problems.extend(found.err().map(|problem| mode_not_enforced(&agent.name, mode, &problem)));
     }
     if problems.is_empty() { variable_problems(input, agent) } else { problems }

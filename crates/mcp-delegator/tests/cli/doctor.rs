@@ -4,7 +4,7 @@ use std::path::Path;
 
 use delegator_testkit::codex::{codex_program, world_with_codex};
 use delegator_testkit::generated::assert_up_to_date;
-use delegator_testkit::program::{RunOutput, World, output_of};
+use delegator_testkit::program::{RunOutput, World, durable_dir, output_of};
 use delegator_testkit::stage::Stage;
 use mcp_delegator::commands::doctor::agent_table;
 use serde_json::{Value, json};
@@ -279,7 +279,7 @@ fn the_program_on_path_is_compared_with_this_one() {
         let path = format!("{}:/usr/bin:/bin", directory.display());
         check(&output_of(world.command(["doctor"]).env("PATH", path)), "path")
     };
-    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let folder = durable_dir();
     assert!(on_path(folder.path())["message"].as_str().unwrap().contains("is not on PATH"));
     let link = folder.path().join("mcp-delegator");
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
@@ -311,4 +311,29 @@ fn agents_that_are_not_installed_are_listed_and_no_problem() {
     );
     let checks = data["checks"].to_string();
     assert!(!checks.contains("agents.gemini"), "{checks}");
+}
+
+/// npm installs programs below the home directory of a user who is not root.
+#[test]
+fn a_program_below_the_current_directory_is_used_unless_it_is_in_a_repository() {
+    let stage = Stage::with_shell_agent(PROGRAM, "");
+    let program = stage.write_program("home/.npm-global/bin/codex", "#!/bin/sh\necho codex-cli 0.166.0\n");
+    let (home, bin) = (stage.world.home(), program.parent().unwrap());
+    let agent = |args: &[&str]| {
+        let mut command = stage.world.command(args);
+        command.current_dir(&home).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        output_of(command.env("MCP_DELEGATOR_CODEX_BIN", "codex"))
+    };
+    let found = check(&agent(&["doctor"]), "agent");
+    assert!(found["message"].as_str().unwrap().contains(program.to_str().unwrap()), "{found}");
+    stage.world.write("home/.git/HEAD", "ref: refs/heads/main\n");
+    let reason = format!(
+        "{} was skipped, because programs in the task's own work tree {} are not trusted",
+        program.display(),
+        home.canonicalize().unwrap().display()
+    );
+    let skipped = check(&agent(&["doctor"]), "agent");
+    assert!(skipped["message"].as_str().unwrap().contains(&reason), "{skipped}");
+    let refused = agent(&["run", "x"]).json();
+    assert!(refused["error"]["message"].as_str().unwrap().contains(&reason), "{refused}");
 }

@@ -1,5 +1,7 @@
 //! `init` checks, registers and runs a first task; it asks only a person, and repeats only what is missing.
 
+use std::os::unix::fs::PermissionsExt;
+
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::{FakeModel, Reply, message};
 use delegator_testkit::program::{World, output_of, read_text};
@@ -245,4 +247,33 @@ fn a_damaged_registry_does_not_hide_the_other_steps() {
     let run = world.run(["init", "--yes"]).json();
     let found = steps(&run["meta"]["failure_data"]);
     assert!(found.contains(&("check", "failed")) && found.contains(&("clients.cursor", "done")), "{run}");
+}
+
+/// One agent that works is enough, whichever it is.
+#[test]
+fn claude_code_alone_is_enough() {
+    let world = World::new(PROGRAM);
+    let status = r#"{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}"#;
+    let claude = format!(
+        "#!/bin/sh\ncase \"$1\" in --version) echo '2.1.325 (Claude Code)';; auth) echo '{status}';; *) exit 3;; esac\n"
+    );
+    world.write("home/bin/claude", &claude);
+    let bin = world.home().join("bin");
+    std::fs::set_permissions(bin.join("claude"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let world = world.variable("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
+    let doctor = world.run(["doctor"]).json();
+    assert_eq!(doctor["data"]["is_healthy"], true, "{doctor}");
+    let checks = doctor["data"]["checks"].as_array().unwrap();
+    let codex = checks.iter().find(|check| check["name"] == "agent").unwrap();
+    assert_eq!(codex["status"], "warning", "{codex}");
+    let planned = world.run(["init", "--dry-run", "--skip-clients"]).json();
+    assert_eq!(steps(&planned["data"])[0], ("check", "done"), "{planned}");
+    assert!(planned["data"]["steps"][0]["message"].as_str().unwrap().contains("bin/claude"), "{planned}");
+    for args in [&["init", "--yes", "--skip-clients"][..], &["run", "x"]] {
+        let run = world.run(args).json();
+        assert_eq!(run["error"]["message"], "The agent exited with code 3.", "only claude does that: {run}");
+    }
+    world.write("home/bin/claude", &claude.replace(":true", ":false"));
+    assert_eq!(world.run(["doctor"]).exit, Some(4), "no agent works");
+    assert_eq!(world.run(["run", "x"]).exit, Some(4));
 }

@@ -18,6 +18,7 @@ use super::capabilities::{AgentInput, Capabilities, MessageSupport};
 use super::codex;
 use super::environment::Variables;
 use super::health::{HealthCheck, HealthStatus};
+use super::locate::UntrustedTrees;
 use super::probe::printed_output;
 
 pub(super) use launch::{args, conversation, finish, set_variables, validate};
@@ -56,9 +57,9 @@ pub(super) fn resolve_program(
     name: &str,
     found: PathBuf,
     path: Option<&OsStr>,
-    workdir: Option<&Path>,
+    untrusted: &UntrustedTrees,
 ) -> (PathBuf, Vec<OsString>) {
-    program::resolve(found, &profile(name).program, path, workdir)
+    program::resolve(found, &profile(name).program, path, untrusted)
 }
 
 /// Runs a known agent with `--version`.

@@ -10,14 +10,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::profile::ProgramBehind;
-use crate::agent::locate::{check_program, locate};
+use crate::agent::locate::{UntrustedTrees, check_program, locate};
 
 /// The program to start, and the arguments that come first. `found` is what the name leads to, without links.
 pub(super) fn resolve(
     found: PathBuf,
     behind: &ProgramBehind,
     path: Option<&OsStr>,
-    workdir: Option<&Path>,
+    untrusted: &UntrustedTrees,
 ) -> (PathBuf, Vec<OsString>) {
     match behind {
         ProgramBehind::None => (found, Vec::new()),
@@ -27,7 +27,7 @@ pub(super) fn resolve(
         }
         ProgramBehind::Script(name) => {
             let script = found.with_file_name(name);
-            let node = locate(OsStr::new("node"), path, workdir).ok();
+            let node = locate(OsStr::new("node"), path, untrusted).ok();
             match node.filter(|_| is_script(&found) && script != found && script.is_file()) {
                 Some(node) => (node, vec![script.into_os_string()]),
                 None => (found, Vec::new()),
@@ -75,7 +75,8 @@ mod tests {
         let modules = temp.path().canonicalize().unwrap().join("lib/node_modules");
         let script = modules.join("@x/tool/loader.js");
         write_program(&script, "#!/usr/bin/env node\n");
-        let resolved = |found: &Path| resolve(found.to_owned(), &PACKAGES, None, None).0;
+        let resolved =
+            |found: &Path| resolve(found.to_owned(), &PACKAGES, None, &UntrustedTrees::default()).0;
         assert_eq!(resolved(&script), script, "there is no other program");
         let name = if std::env::consts::ARCH == "x86_64" { "tool-linux-x64" } else { "tool-linux-arm64" };
         let beside = modules.join("@x").join(name).join("tool");
@@ -97,8 +98,14 @@ mod tests {
         write_program(&entry, "#!/usr/bin/env node\n");
         write_program(&node, "\x7fELF");
         let path = root.join("bin");
-        let resolved =
-            || resolve(entry.clone(), &ProgramBehind::Script("cli.js"), Some(path.as_os_str()), None);
+        let resolved = || {
+            resolve(
+                entry.clone(),
+                &ProgramBehind::Script("cli.js"),
+                Some(path.as_os_str()),
+                &UntrustedTrees::default(),
+            )
+        };
         assert_eq!(resolved(), (entry.clone(), Vec::new()), "there is no other script");
         std::fs::write(&script, "").unwrap();
         assert_eq!(resolved(), (node, vec![script.into_os_string()]));

@@ -48,8 +48,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::agent::locate;
     use crate::agent::locate::tests::write_program;
+    use crate::agent::{UntrustedTrees, locate};
 
     #[test]
     fn native_program_is_preferred_over_the_npm_wrapper() {
@@ -62,7 +62,7 @@ mod tests {
         symlink("../@openai/codex/bin/codex.js", &link).unwrap();
         let (package, triple) = platform().unwrap();
         // The native package is not installed: fall back to the wrapper.
-        let found = locate(link.as_os_str(), None, None).unwrap();
+        let found = locate(link.as_os_str(), None, &UntrustedTrees::default()).unwrap();
         assert_eq!((native_program(&found), &found), (None, &script));
         for inner in ["codex/codex", "bin/codex"] {
             let native = modules.join("@openai").join(package).join("vendor").join(triple).join(inner);

@@ -18,6 +18,9 @@ pub struct AgentRow {
     /// Absent if that cannot be known without the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_signed_in: Option<bool>,
+    /// Whether a task can run on it, as far as that is known.
+    #[serde(skip)]
+    pub is_usable: bool,
     #[serde(flatten)]
     pub abilities: Abilities,
 }
@@ -71,6 +74,7 @@ impl AgentRow {
             is_installed: false,
             version: None,
             is_signed_in: None,
+            is_usable: false,
             abilities: Abilities::of(agent.kind(), agent.unsandboxed),
         }
     }
@@ -106,7 +110,8 @@ const BEFORE_TABLE: &str = "# Agents
 
 The table is generated from the capabilities in `crates/delegator-supervisor/src/agent/`; do not edit.
 
-A task runs on `codex` unless it names another agent: `--agent claude`. A list is an order of preference: `--agent codex --agent claude` runs Claude
+A task runs on `codex` unless it names another agent: `--agent claude`. If Codex is not installed, it runs on the first installed agent of the table
+that is not known to be signed out. A list is an order of preference: `--agent codex --agent claude` runs Claude
 Code if Codex cannot be started, is not signed in or is out of usage, and only if Codex has done nothing yet. `mcp-delegator doctor` lists
 which agents are installed, their versions and whether they are signed in.
 

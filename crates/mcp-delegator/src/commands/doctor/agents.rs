@@ -8,7 +8,7 @@ use delegator_engine::{
 };
 
 use super::agent_table::AgentRow;
-use super::check::Check;
+use super::check::{Check, Status};
 use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, variables};
 use crate::error::{AppError, ErrorCode};
@@ -22,7 +22,7 @@ pub struct Findings {
 }
 
 /// Examines all agents. One that is built in and neither configured nor installed is listed, but is no problem: no
-/// user needs all of them.
+/// user needs all of them. The default agent is one of them as soon as a task can run on another.
 pub fn examine(context: &Context<'_>) -> Findings {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
@@ -32,25 +32,28 @@ pub fn examine(context: &Context<'_>) -> Findings {
     let variables = variables(context);
     let enclosure = engine.probe_enclosure(context.config.settings.enclosure, &variables);
     let mut findings = Findings { checks: vec![enclosure_check(&enclosure)], agents: Vec::new() };
-    for name in context.config.agent_names() {
-        let Some(configured) = context.config.agent(name) else { continue };
-        let (row, checks) = examine_agent(context, &engine, &configured, &variables, enclosure.is_ok());
-        let is_installed = row.is_installed;
-        let is_wanted = name == DEFAULT_AGENT || context.config.settings.agents.contains_key(name);
-        findings.agents.push(row);
-        if is_wanted {
-            findings.checks.extend(checks);
-        } else if is_installed {
-            findings.checks.extend(checks.into_iter().map(Check::at_most_warning));
-        }
-        if is_wanted || is_installed {
-            let found = check_environment(configured.protocol, &variables);
+    let configured = context.config.agent_names().into_iter().filter_map(|name| context.config.agent(name));
+    let examined: Vec<(ConfiguredAgent, AgentRow, Vec<Check>)> = configured
+        .map(|agent| {
+            let (row, checks) = examine_agent(context, &engine, &agent, &variables, enclosure.is_ok());
+            (agent, row, checks)
+        })
+        .collect();
+    let is_default_needed = !examined.iter().any(|(_, row, _)| row.is_usable);
+    for (agent, row, mut checks) in examined {
+        let is_default = agent.name == DEFAULT_AGENT;
+        let is_wanted = is_default || context.config.settings.agents.contains_key(&agent.name);
+        if is_wanted || row.is_installed {
+            let found = check_environment(agent.protocol, &variables);
             let check = found.map(|found| health(subject_name(found.subject).to_owned(), found));
             // Several agents may share an environment.
             let is_new = |check: &Check| findings.checks.iter().all(|known| known.name != check.name);
-            let check = check.filter(is_new);
-            findings.checks.extend(check);
+            checks.extend(check.filter(is_new));
+            let is_needed = if is_default { is_default_needed } else { is_wanted };
+            let limit = |check: Check| if is_needed { check } else { check.at_most_warning() };
+            findings.checks.extend(checks.into_iter().map(limit));
         }
+        findings.agents.push(row);
     }
     findings
 }
@@ -62,15 +65,10 @@ fn examine_agent(
     variables: &Variables,
     can_enclose: bool,
 ) -> (AgentRow, Vec<Check>) {
-    let is_default = configured.name == DEFAULT_AGENT;
-    let check_name = |what: &str| match (is_default, what) {
-        (true, what) => what.to_owned(),
-        (false, "agent") => format!("agents.{}", configured.name),
-        (false, what) => format!("agents.{}.{what}", configured.name),
-    };
+    let check_name = |what: &str| check_name(&configured.name, what);
     let name = check_name("agent");
     let row = AgentRow::missing(configured);
-    let agent = match engine.locate_agent(configured, &context.process.current_dir, variables) {
+    let agent = match engine.locate_agent(configured, &[&context.process.current_dir], variables) {
         Ok(agent) => agent,
         Err(error) => return (row, vec![Check::failed(context, name, AppError::from(error))]),
     };
@@ -91,13 +89,25 @@ fn examine_agent(
         HealthStatus::Ok => Check::ok(name, message),
         _ => Check::warning(name, message, "If tasks fail, install a tested version."),
     }];
-    let is_usable = sign_in.as_ref().is_none_or(|found| found.subject != HealthSubject::Configuration);
+    let is_configured = sign_in.as_ref().is_none_or(|found| found.subject != HealthSubject::Configuration);
     checks.extend(sign_in.map(|found| health(check_name(subject_name(found.subject)), found)));
     // With an invalid configuration the agent runs no command, which would look like a problem of the sandbox.
-    if agent.protocol == AgentProtocol::CodexExec && is_usable {
+    if agent.protocol == AgentProtocol::CodexExec && is_configured {
         checks.push(sandbox(check_name("sandbox"), engine, &agent, variables));
     }
-    (row, checks)
+    // The app server is the program of Codex, whose sandbox is checked only once.
+    let is_usable = agent.protocol != AgentProtocol::CodexAppServer
+        && checks.iter().all(|check| check.status != Status::Problem);
+    (AgentRow { is_usable, ..row }, checks)
+}
+
+/// The name of a check of an agent.
+pub fn check_name(agent: &str, what: &str) -> String {
+    match (agent, what) {
+        (DEFAULT_AGENT, what) => what.to_owned(),
+        (agent, "agent") => format!("agents.{agent}"),
+        (agent, what) => format!("agents.{agent}.{what}"),
+    }
 }
 
 /// Whether agents without a sandbox of their own can be enclosed here.

@@ -11,7 +11,7 @@ use delegator_registry::{Filter, Task};
 use serde_json::json;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::inputs::{AgentInputs, AgentNames, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
 use crate::commands::local::attempts::AttemptsInputs;
 use crate::commands::local::run::{Run, foreground_output};
@@ -36,11 +36,12 @@ pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task
     Ok(found.into_iter().find(|task| Path::new(&task.working_dir) == directory))
 }
 
-/// Runs the task and waits for it.
+/// Runs the task on this agent, or on the default one, and waits for it.
 pub(super) fn run(
     context: &Context<'_>,
     engine: &Engine,
     directory: &Path,
+    agent: Option<&str>,
 ) -> Result<CommandOutput, AppError> {
     let input = Run {
         submission: SubmissionInputs {
@@ -55,6 +56,7 @@ pub(super) fn run(
         agent: AgentInputs {
             working_dir: Some(directory.to_owned()),
             skip_git_repo_check: true,
+            agent: agent.map(|name| AgentNames::One(name.to_owned())),
             ..AgentInputs::default()
         },
         attempts: AttemptsInputs::default(),

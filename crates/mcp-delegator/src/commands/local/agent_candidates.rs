@@ -2,24 +2,45 @@
 
 use std::path::Path;
 
-use delegator_domain::agents::ConfiguredAgent;
-use delegator_engine::{AgentChoice, Engine, SkippedAgent};
+use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
+use delegator_engine::{AgentChoice, Engine, HealthStatus, SkippedAgent};
 
 use crate::commands::Context;
 use crate::commands::local::tasks::variables;
 use crate::error::AppError;
 
+/// The agents of a task that names none: the default agent and, if its program is not installed, the first other agent that
+/// is installed and not known to be signed out.
+pub fn default_agents<'a>(context: &Context<'a>, engine: &Engine, directories: &[&Path]) -> Vec<&'a str> {
+    let environment = variables(context);
+    let locate = |name: &str| {
+        let configured = context.config.agent(name)?;
+        let agent = engine.find_agent(&configured, directories, &environment).ok()?;
+        Some((configured, agent))
+    };
+    let is_usable = |name: &&str| {
+        let sign_in = locate(name).map(|(agent, found)| engine.check_sign_in(&agent, &found, &environment));
+        sign_in.is_some_and(|found| found.is_none_or(|found| found.status != HealthStatus::Problem))
+    };
+    let other = match locate(DEFAULT_AGENT) {
+        Some(_) => None,
+        None => context.config.agent_names().into_iter().find(is_usable),
+    };
+    std::iter::once(DEFAULT_AGENT).chain(other).collect()
+}
+
 /// The agents whose programs were found, and the others that are before one of them. An error if none was found.
+/// `directories` are those in which the task works.
 pub fn locate_agents(
     context: &Context<'_>,
     engine: &Engine,
     configured: Vec<ConfiguredAgent>,
-    working_dir: &Path,
+    directories: &[&Path],
 ) -> Result<(Vec<AgentChoice>, Vec<SkippedAgent>), AppError> {
     let environment = variables(context);
     let (mut found, mut skipped, mut first_error) = (Vec::new(), Vec::new(), None);
     for agent in configured {
-        match engine.locate_agent(&agent, working_dir, &environment) {
+        match engine.locate_agent(&agent, directories, &environment) {
             Ok(located) => found.push(AgentChoice { agent: located, passed_variables: agent.variables }),
             Err(error) => {
                 if found.is_empty() {

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
-use crate::commands::local::agent_candidates::locate_agents;
+use crate::commands::local::agent_candidates::{default_agents, locate_agents};
 use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::local::followers::add_followers;
 use crate::error::{AppError, ErrorCode};
@@ -154,7 +154,12 @@ pub fn build_task(
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let names = agent_names(request.agent, request.resume.as_ref());
+    let add_dirs = request.agent.add_dirs.iter().map(PathBuf::as_path);
+    let directories: Vec<&Path> = [working_dir.as_path()].into_iter().chain(add_dirs).collect();
+    let names = agent_names(request.agent, request.resume.as_ref(), || match request.program {
+        Some(_) => vec![DEFAULT_AGENT],
+        None => default_agents(context, engine, &directories),
+    });
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
         agents.map_err(|problem| AppError::from_problems(vec![problem]))
@@ -172,7 +177,7 @@ pub fn build_task(
         (Some(agent), Some(first)) => {
             (vec![AgentChoice { agent, passed_variables: first.variables.clone() }], Vec::new())
         }
-        _ => locate_agents(context, engine, configured, &working_dir)?,
+        _ => locate_agents(context, engine, configured, &directories)?,
     };
     let AgentChoice { agent, passed_variables } = choices.remove(0);
     let input = without_text(request.input);
@@ -250,12 +255,16 @@ fn isolation(
     })
 }
 
-/// The agents to try, in order: those given, that of the resumed task, or the default.
-fn agent_names<'a>(inputs: &'a AgentInputs, resumed: Option<&'a Task>) -> Vec<&'a str> {
+/// The agents to try, in order: those given, that of the resumed task, or the default ones.
+fn agent_names<'a>(
+    inputs: &'a AgentInputs,
+    resumed: Option<&'a Task>,
+    default: impl FnOnce() -> Vec<&'a str>,
+) -> Vec<&'a str> {
     let names = match (&inputs.agent, resumed) {
         (Some(given), _) => given.names().iter().map(String::as_str).collect(),
         (None, Some(task)) => vec![task.agent.as_str()],
-        (None, None) => vec![DEFAULT_AGENT],
+        (None, None) => default(),
     };
     names.into_iter().map(|name| running_agent(name, inputs.live)).collect()
 }
