@@ -50,6 +50,11 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     }
 }
 
+/// Whether the names differ by at most one letter: one more, one less, another one, or two swapped.
+pub fn is_one_letter_off(typed: &str, known: &str) -> bool {
+    typed.len() <= MAX_TYPED_BYTES && strsim::damerau_levenshtein(&normalize(typed), &normalize(known)) <= 1
+}
+
 /// Whether the first letters are the same, or the first two are only in another order.
 fn shares_beginning(typed: &str, known: &str) -> bool {
     let [typed, known] = [typed, known].map(|name| {

@@ -117,19 +117,21 @@ impl Engine {
         Ok(ComparedGroup { attempts, recommendation: recommend(&facts) })
     }
 
+    /// What the verify command of an ended task found; `None` if the task has none.
+    pub fn verification(&self, task: &Task) -> Result<Option<Verification>, EngineError> {
+        Ok(verification(task, self.files(&task.id)?.record.as_ref()))
+    }
+
     fn compared_attempt(&self, task: Task, environment: &Variables) -> Result<ComparedAttempt, EngineError> {
         let record = self.files(&task.id)?.record;
         let check = record.as_ref().and_then(|record| record.check.as_ref());
-        let has_verify = task.input.get("verify").is_some_and(|verify| !verify.is_null());
-        let not_run =
-            task.ended.as_ref().filter(|_| has_verify).map(|ended| Verification::not_run(&ended.end));
         let of_agent = record.as_ref().and_then(|record| record.report.tests.as_ref());
         let tests = check.and_then(|check| check.tests.as_ref()).or(of_agent).and_then(counted_tests);
         // A worktree that cannot be read must not hide the other attempts.
         let changes = self.worktree_changes(&task.id, environment).ok();
         Ok(ComparedAttempt {
             number: task.group.as_ref().map_or(1, |member| member.attempt),
-            verification: check.map(|check| check.outcome).or(not_run),
+            verification: verification(&task, record.as_ref()),
             tests,
             changes: changes
                 .filter(|changes| changes.too_large.is_none())
@@ -138,6 +140,13 @@ impl Engine {
             record,
         })
     }
+}
+
+fn verification(task: &Task, record: Option<&Record>) -> Option<Verification> {
+    let has_verify = task.input.get("verify").is_some_and(|verify| !verify.is_null());
+    let not_run =
+        || task.ended.as_ref().filter(|_| has_verify).map(|ended| Verification::not_run(&ended.end));
+    record.and_then(|record| record.check.as_ref()).map(|check| check.outcome).or_else(not_run)
 }
 
 /// `None` if no test was counted.

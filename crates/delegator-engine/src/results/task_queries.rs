@@ -104,6 +104,19 @@ impl Engine {
         }
     }
 
+    /// The first task of the chain in which this task is, as far as it is recorded.
+    pub fn first_of_chain(&self, task: Task) -> Result<Task, EngineError> {
+        let mut first = task;
+        while let Some(follows) = &first.follows {
+            match self.recorded_task(&follows.task) {
+                Ok(predecessor) => first = predecessor,
+                Err(EngineError::UnknownTask { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(first)
+    }
+
     /// A task, after an upkeep pass. For a task that a provider runs, the provider is queried first.
     pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };

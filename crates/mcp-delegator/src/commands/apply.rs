@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use delegator_domain::task::{GroupId, TaskId};
-use delegator_engine::{ApplyOptions, DiffApplication, Engine, Target, WorktreeBranch, WorktreeChanges};
+use delegator_domain::task::{GroupId, TaskId, Verification};
+use delegator_engine::{
+    ApplyOptions, ComparedGroup, DiffApplication, Engine, Target, WorktreeBranch, WorktreeChanges,
+};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,18 +13,18 @@ use serde_json::Value;
 
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
-    APPLY_FAILURES, APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY,
-    apply_remote, describe, given_directory,
+    APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote, describe,
+    given_directory,
 };
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
 use crate::commands::local::tasks::{ended, engine, variables};
-use crate::commands::{Command, prepare};
+use crate::commands::{Command, prepare, question};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Example, Shape, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -48,6 +50,9 @@ pub struct Apply {
     /// Keep the worktree of the task; of a group, those of all attempts
     #[serde(default)]
     pub keep: bool,
+    /// Also apply changes whose verify command did not pass, or an attempt that is not the recommended one
+    #[serde(default)]
+    pub force: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -57,7 +62,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("diff_applied"),
     other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY, BRANCH_CREATED],
     network: true,
-    failures: APPLY_FAILURES,
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::NotReady,
+        ErrorCode::WrongState,
+        ErrorCode::Unsupported,
+        ErrorCode::LockHeld,
+        ErrorCode::InvalidValue,
+        ErrorCode::ConfirmationRequired,
+    ],
     examples: &[
         Example {
             command: "mcp-delegator apply T-local-… --check",
@@ -99,6 +112,9 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
         Target::Group(group) => return apply_attempt(context, &engine, &group, &input),
     };
     let task = ended(engine.task(&id)?)?;
+    let group = task.group.as_ref().filter(|_| !input.check && !input.force);
+    let compared = group.map(|member| compare(context, &engine, &member.group)).transpose()?;
+    confirm_choice(context, &engine, (&task, compared.as_ref()), &input)?;
     match (&task.worktree, &task.remote) {
         (Some(owner), _) => {
             let (data, warnings) = apply_isolated(context, &engine, (&task, owner), &input)?;
@@ -131,6 +147,7 @@ fn apply_attempt(
     let compared = compare(context, engine, group)?;
     let attempt = chosen(group, &compared, input.attempt.attempt)?;
     let task = &attempt.task;
+    confirm_choice(context, engine, (task, Some(&compared)), input)?;
     let (data, mut warnings) = apply_isolated(context, engine, (task, &task.id), input)?;
     let mut discarded = Vec::new();
     for other in compared.attempts.iter().filter(|other| other.number != attempt.number) {
@@ -154,6 +171,38 @@ fn apply_attempt(
         discarded_task_ids: discarded,
     };
     Ok(AppliedDiff { group: Some(applied), ..data }.into_output(warnings))
+}
+
+/// Asks before changes are applied that did not pass their check, or that are not the recommended ones. Where no person can
+/// answer, `force` must be given.
+fn confirm_choice(
+    context: &Context<'_>,
+    engine: &Engine,
+    (task, compared): (&Task, Option<&ComparedGroup>),
+    input: &Apply,
+) -> Result<(), AppError> {
+    if input.check || input.force {
+        return Ok(());
+    }
+    let outcome = engine.verification(task)?.filter(|outcome| *outcome != Verification::Verified);
+    let attempt = task.group.as_ref().map(|member| member.attempt);
+    let objection = match (outcome, compared.map(|compared| &compared.recommendation)) {
+        (Some(outcome), _) => format!("its verify command did not pass ({})", outcome.name()),
+        (None, Some(recommended)) if recommended.attempt != attempt => match recommended.attempt {
+            Some(number) => format!("attempt {number} is recommended: {}", recommended.reason),
+            None => format!("no attempt is recommended: {}", recommended.reason),
+        },
+        _ => return Ok(()),
+    };
+    let question = format!("Apply {} although {objection}?", task.id);
+    let is_terminal = context.surface == Surface::CommandLine && question::can_answer(context);
+    if is_terminal && question::confirm(context, &question, false) {
+        return Ok(());
+    }
+    let message = format!("{} was not applied: {objection}.", task.id);
+    Err(AppError::new(ErrorCode::ConfirmationRequired, message)
+        .context("task_id", task.id.as_str())
+        .suggest("If it is intended, {set:force}."))
 }
 
 /// Discards the worktree of a task, unless that would lose changes that are not in its diff. Returns whether it did.

@@ -265,6 +265,7 @@ fn collect_inputs(
     let mut object = Map::new();
     let inputs = spec.inputs();
     let several = several_by_position(&inputs, matches);
+    let (task, next) = shifted_positions(&inputs, matches).unzip();
     for property in inputs.properties {
         let by_flag = texts(matches, &property.name);
         let by_position = match &several {
@@ -273,6 +274,10 @@ fn collect_inputs(
                 let all = parse_value(&property, by_flag).map(|by_flag| several.followed_by(by_flag));
                 insert_or_report(&mut object, property.name, all, problems);
                 continue;
+            }
+            _ if task.as_ref() == Some(&property.name) => Vec::new(),
+            _ if next.as_ref() == Some(&property.name) => {
+                task.iter().flat_map(|task| texts(matches, &tree::positional_id(task))).collect()
             }
             _ if property.positional => texts(matches, &tree::positional_id(&property.name)),
             _ => Vec::new(),
@@ -292,6 +297,15 @@ fn collect_inputs(
         insert_or_report(&mut object, property.name, value, problems);
     }
     object
+}
+
+/// With `--last` the first value by position belongs to the input after the task: `answer --last allow_once`. Returns the
+/// names of both.
+fn shifted_positions(inputs: &InputSchema, matches: &ArgMatches) -> Option<(String, String)> {
+    let task = inputs.task_input().filter(|task| task.positional && is_set(matches, tree::LAST))?;
+    let next = inputs.properties.iter().find(|input| input.positional && input.name != task.name)?;
+    let is_free = texts(matches, &tree::positional_id(&next.name)).is_empty();
+    is_free.then(|| (task.name.clone(), next.name.clone()))
 }
 
 fn insert_or_report(

@@ -37,9 +37,9 @@ const SYNONYMS: [(&[&str], &[&[&str]]); 14] = [
     (&["rerun", "again", "repeat", "restart"], &[&["retry"]]),
     (&["server", "mcp", "mcp-server", "daemon"], &[&["serve"]]),
     (&["install", "register", "connect"], &[&["setup"], &["init"]]),
-    (&["check", "health", "diagnose", "verify"], &[&["doctor"]]),
+    (&["check", "health", "diagnose", "verify", "agents", "agent"], &[&["doctor"]]),
     (&["clean", "cleanup", "prune", "gc", "purge"], &[&["cleanup-registry"]]),
-    (&["settings", "configure", "cfg", "conf"], &[&["config", "show"]]),
+    (&["settings", "configure", "cfg", "conf", "set", "edit"], &[&["config", "show"]]),
 ];
 
 pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
@@ -215,6 +215,8 @@ mod tests {
             ("pause", "queue pause"),
             ("local list", "local status"),
             ("local logs", "logs"),
+            ("agents", "doctor"),
+            ("config set", "config show"),
             ("events list", "-"),
             ("queue stop", "-"),
             ("env list", "-"),

@@ -11,6 +11,7 @@ use clap_complete::ArgValueCompleter;
 
 use crate::input::globals;
 use crate::spec::catalog::{Catalog, group_about};
+use crate::spec::input_schema::LAST_HELP;
 use crate::spec::tool_schema::description_with_bounds;
 use crate::spec::version::PROGRAM;
 use crate::spec::{CommandSpec, Property, PropertyType};
@@ -238,11 +239,7 @@ pub const LAST: &str = "last";
 
 /// No input of the command: a tool call cannot have it, because a server has no current directory of the user.
 fn last_arg() -> Arg {
-    Arg::new(LAST)
-        .long(LAST)
-        .action(ArgAction::SetTrue)
-        .overrides_with(LAST)
-        .help("The most recent task of this directory or its git work tree, instead of an id")
+    Arg::new(LAST).long(LAST).action(ArgAction::SetTrue).overrides_with(LAST).help(LAST_HELP)
 }
 
 /// Marks the inputs that a call must have, so that the usage line shows them.
@@ -252,7 +249,8 @@ fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
         true => positional_id(&property.name),
         false => property.name.clone(),
     };
-    let task_input = inputs.task_input().map(|property| property.name.as_str());
+    let task_input = inputs.task_input().filter(|input| !inputs.is_first_of_several(input));
+    let task_input = task_input.map(|property| property.name.as_str());
     let mut alternatives: Vec<&str> = spec.exactly_one_of.to_vec();
     // clap refuses an optional positional argument before a required one, and one in a group counts as optional.
     let is_alone = inputs.properties.iter().filter(|property| property.positional).count() == 1;
@@ -283,6 +281,7 @@ fn flag_arg(property: &Property) -> Arg {
         .action(ArgAction::Append)
         .value_parser(value_parser(property))
         .value_hint(value_hint(property));
+    let arg = property.former_name.iter().fold(arg, |arg, name| arg.alias(name.replace('_', "-")));
     match property.kind {
         PropertyType::Flag => arg
             .num_args(0..=1)

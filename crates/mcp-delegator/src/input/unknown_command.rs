@@ -1,10 +1,12 @@
 //! Errors for unknown commands and flags, with a suggestion or a redirect.
 //!
-//! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only if there is
-//! exactly one replacement and that command is not destructive; otherwise the error is a plain suggestion (exit 2).
+//! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only for a former name,
+//! a command of another group and a typo of one letter, if the command is not destructive; otherwise the error is a plain suggestion (exit 2).
 //! `app::run` removes a redirect that would repeat a secret.
 
 use std::ffi::OsString;
+
+use delegator_domain::similar_names;
 
 use crate::error::{AppError, ErrorCode, Redirect, truncate_text};
 use crate::input::guess::{self, Guess};
@@ -125,9 +127,14 @@ fn typo_error(
     unknown_word: UnknownWord<'_>,
 ) -> AppError {
     let suggestion = format!("Did you mean '{}'?", intended.join(" "));
-    let in_same_group = intended.strip_prefix(unknown_word.path);
-    let removed = if in_same_group.is_some() { &[] } else { unknown_word.path_indexes };
-    let replacement: Vec<&str> = in_same_group.unwrap_or(intended).iter().map(String::as_str).collect();
+    let word = unknown_word.word();
+    let (removed, replacement): (&[usize], &[String]) = match intended.strip_prefix(unknown_word.path) {
+        Some([name]) if similar_names::is_one_letter_off(&word, name) => (&[], std::slice::from_ref(name)),
+        // The same command in another group, or in none.
+        None if intended.last() == Some(&word) => (unknown_word.path_indexes, intended),
+        _ => return AppError::new(ErrorCode::ArgError, message).suggest(suggestion),
+    };
+    let replacement: Vec<&str> = replacement.iter().map(String::as_str).collect();
     match corrected_command_line(catalog, unknown_word, removed, &replacement) {
         Some(command) => AppError::new(ErrorCode::TypoCorrected, message)
             .suggest(suggestion)

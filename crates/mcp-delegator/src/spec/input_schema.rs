@@ -15,6 +15,7 @@
 //! | `x-length` | the description states the allowed length |
 //! | `x-self-explanatory` | the name explains the rest: the MCP tool states only range and default, if there are any |
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
+//! | `x-former-name` | a name of earlier versions, which is still accepted |
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
 //! | `x-names` | one name, or a list of names in order of preference |
@@ -73,6 +74,8 @@ pub struct Property {
     pub is_path: bool,
     /// The list input that takes the values if several are given by position.
     pub several: Option<String>,
+    /// A name of earlier versions, which is still accepted.
+    pub former_name: Option<String>,
     pub advanced: bool,
     pub command_line_only: bool,
     /// The user's consent on the command line; a tool call has no such input.
@@ -155,6 +158,9 @@ pub struct InputSchema {
     rule: Option<String>,
 }
 
+/// What the flag `--last` stands for.
+pub const LAST_HELP: &str = "The last submission in this directory or its git work tree, instead of an id: a task, a group or a chain";
+
 impl InputSchema {
     pub fn of(spec: &CommandSpec) -> InputSchema {
         let mut root = (spec.input)().to_value();
@@ -182,13 +188,21 @@ impl InputSchema {
         self.properties.iter().find(|property| property.name == name)
     }
 
-    /// The input that names the task of a call, which `--last` can fill on the command line. None if it is the first of
-    /// several arguments: without it, the others would be taken for it.
+    /// The name of the input that has this name or had it in earlier versions.
+    pub fn present_name(&self, name: String) -> String {
+        let renamed = self.properties.iter().find(|input| input.former_name.as_ref() == Some(&name));
+        renamed.map_or(name, |input| input.name.clone())
+    }
+
+    /// The input that names the task of a call, which `--last` can fill on the command line.
     pub fn task_input(&self) -> Option<&Property> {
-        let input = ["task_id", "task_ids", "source"].into_iter().find_map(|name| self.get(name))?;
+        ["task_id", "task_ids", "source"].into_iter().find_map(|name| self.get(name))
+    }
+
+    /// Whether a required argument comes after this one by position.
+    pub fn is_first_of_several(&self, input: &Property) -> bool {
         let is_other = |other: &Property| other.positional && other.required && other.name != input.name;
-        let is_first_of_several = input.positional && self.properties.iter().any(is_other);
-        (!is_first_of_several).then_some(input)
+        input.positional && self.properties.iter().any(is_other)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -276,7 +290,8 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
     };
-    let (several, description) = (text("x-several"), text("description").unwrap_or_default());
+    let (several, former_name) = (text("x-several"), text("x-former-name"));
+    let description = text("description").unwrap_or_default();
     let kind = property_type(&schema);
     let name = name.to_owned();
     Property {
@@ -290,6 +305,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         is_source,
         is_path,
         several,
+        former_name,
         advanced,
         command_line_only,
         is_consent,

@@ -71,8 +71,6 @@ fn the_short_commands_are_those_of_local() {
     assert_eq!(world().run(["status"]).json()["meta"]["command"], "local.status");
     let suggestion = world().run(["fix the test"]).json()["error"]["suggestion"].clone();
     assert_eq!(suggestion, "To delegate a task: mcp-delegator run 'fix the test'");
-    let list = world().run(["ls", "--state", "working"]);
-    assert_eq!(list.json()["error"]["redirect"]["command"], "mcp-delegator status --state working");
     let kill = world().run(["kill", "T-local-0000000000"]);
     assert_eq!((kill.exit, &kill.json()["error"]["suggestion"]), (Some(2), &json!("Did you mean 'cancel'?")));
     let moved = world().run(["local", "logs", "T-local-0000000000"]);
@@ -118,6 +116,27 @@ fn a_typo_in_a_command_names_the_command_and_runs_nothing() {
     let run = run_on_terminal(world().command(["manifst"]));
     assert_eq!(run.exit, Some(13));
     assert!(run.stdout.contains("Did you mean 'manifest'?"), "{}", run.stdout);
+}
+
+#[test]
+fn only_a_typo_of_one_letter_is_redirected() {
+    for (args, suggested) in [
+        (&["agents"][..], "'doctor'"),
+        (&["config", "set", "max_concurrent", "3"], "'config show'"),
+        (&["list"], "'status'"),
+        (&["stat"], "'status'"),
+        (&["ls", "--state", "working"], "'status'"),
+    ] {
+        let run = world().run(args);
+        assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(2), &json!("ARG_ERROR")), "{run:?}");
+        let error = run.json()["error"].clone();
+        assert!(error["suggestion"].as_str().unwrap().contains(suggested), "{error}");
+        assert!(error.get("redirect").is_none(), "{error}");
+    }
+    for typed in ["staus", "sttaus", "statuss", "stauts", "Status"] {
+        let run = world().run([typed]);
+        assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(13), &json!("TYPO_CORRECTED")), "{run:?}");
+    }
 }
 
 #[test]

@@ -132,7 +132,14 @@ fn every_command_that_takes_a_task_takes_last() {
         (Some(0), &running),
         "{cancelled:?}"
     );
-    for args in [&["results", &id, "--last"][..], &["resume", "x", "--last", "--thread-id", "t"]] {
+    let sent = run_in(&stage, "", &["send", "--last", "hello"]);
+    assert_eq!(sent.json()["error"]["code"], "WRONG_STATE", "the task is found and has ended: {sent:?}");
+    for args in [
+        &["results", &id, "--last"][..],
+        &["resume", "x", "--last", "--thread-id", "t"],
+        &["send", &id, "hello", "--last"],
+        &["answer", &id, "yes", "--last"],
+    ] {
         let both = run_in(&stage, "", args);
         assert_eq!(
             (both.exit, &both.json()["error"]["code"]),

@@ -99,6 +99,65 @@ fn the_only_verified_attempt_is_recommended_and_applied_and_the_others_are_gone(
     assert!(diff.contains("+wrong"), "the diff of a discarded attempt is stored: {diff}");
 }
 
+/// The task that was submitted last is the attempt that fails its check.
+#[test]
+fn last_is_the_whole_group_and_a_failed_check_needs_force() {
+    let stage =
+        stage_with_agents(&[("right", "echo right > answer.txt"), ("wrong", "echo wrong > answer.txt")]);
+    let verify = ["--verify", "grep -q right answer.txt"];
+    let args = [&["--attempts", "2", "--agents", "right,wrong"], &verify[..]].concat();
+    let (group, ids) = exec_group(&stage, &args);
+    let waited = stage.run_json(&["wait", "--last"]);
+    assert_eq!(waited["data"]["tasks"].as_array().map(Vec::len), Some(2), "{waited}");
+    assert_eq!(stage.run_json(&["results", "--last"])["data"]["group_id"], group.as_str());
+    for args in [&[group.as_str(), "--attempt", "2"][..], &[&ids[1]]] {
+        let refused = stage.world.run([&["apply"], args].concat());
+        assert_eq!(
+            (refused.exit, &refused.json()["error"]["code"]),
+            (Some(2), &json!("CONFIRMATION_REQUIRED")),
+            "{refused:?}"
+        );
+        assert!(refused.json()["error"]["suggestion"].as_str().unwrap().contains("--force"), "{refused:?}");
+        assert_eq!(stage.run_json(&[&["apply", "--check"], args].concat())["ok"], true);
+    }
+    let applied = stage.run_json(&["apply", "--last"]);
+    assert_eq!(applied["data"]["task_id"], ids[0].as_str(), "{applied}");
+    assert_eq!(read_text(&stage.world.project().join("answer.txt")), "right\n");
+
+    git(&stage, &["checkout", "--quiet", "answer.txt"]);
+    let (_, ids) = exec_group(&stage, &[&["--attempts", "2", "--agents", "wrong"], &verify[..]].concat());
+    stage.run_json(&["wait", "--last"]);
+    let refused = stage.world.run(["apply", "--last"]);
+    assert_eq!(refused.exit, Some(2), "no attempt passed its check: {refused:?}");
+    assert!(refused.json()["error"]["message"].as_str().unwrap().contains("verify"), "{refused:?}");
+    let forced = stage.run_json(&["apply", "--last", "--force"]);
+    assert_eq!(forced["data"]["task_id"], ids[0].as_str(), "{forced}");
+}
+
+#[test]
+fn last_is_the_whole_chain() {
+    let stage = stage_with_agents(&[("quick", "echo 1 > answer.txt"), ("slow", "exec sleep 600")]);
+    let follower = |agent: &str| json!({"task": "go on", "agent": agent}).to_string();
+    let exec = |agent: &str, follower: &str| {
+        let args = ["exec", "x", "--agent", agent, "--on-success", follower, "--mode", "workspace-write"];
+        let data = stage.run_json(&args)["data"].clone();
+        [&data["task_id"], &data["followers"][0]["task_id"]].map(|id| id.as_str().unwrap().to_owned())
+    };
+    let [first, second] = exec("slow", &follower("quick"));
+    let cancelled = stage.run_json(&["cancel", "--last"]);
+    assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");
+    let tasks = cancelled["data"]["tasks"].as_array().unwrap();
+    let ends: Vec<_> = tasks.iter().map(|task| (&task["task_id"], &task["state"])).collect();
+    let state = json!("cancelled");
+    assert_eq!(ends, [(&json!(first), &state), (&json!(second), &state)], "{cancelled}");
+    let [first, second] = exec("quick", &follower("quick"));
+    let waited = stage.run_json(&["wait", "--last"]);
+    assert_eq!(waited["data"]["tasks"].as_array().map(Vec::len), Some(2), "{waited}");
+    assert_eq!(stage.run_json(&["results", "--last"])["data"]["task_id"], first.as_str());
+    let logs = stage.world.run(["logs", "--last", "--json"]).document();
+    assert_eq!(logs["data"]["task_id"], second.as_str(), "the one that ran last: {logs}");
+}
+
 #[test]
 fn a_group_is_cancelled_as_one_and_not_applied_while_an_attempt_runs() {
     let stage = stage_with_agents(&[("slow", "exec sleep 600")]);
@@ -153,7 +212,7 @@ fn an_attempt_is_committed_and_another_one_becomes_a_branch() {
     assert_eq!(git(&stage, &["show", "--format=%s", "--stat=40", "HEAD"]).lines().next(), Some("take one"));
     assert_eq!(git(&stage, &["show", "HEAD:answer.txt"]), "1\n");
     assert_eq!(left_on_disk(&stage).len(), 3);
-    let branched = stage.run_json(&["apply", group, "--attempt", "2", "--branch", "second"]);
+    let branched = stage.run_json(&["apply", group, "--attempt", "2", "--branch", "second", "--force"]);
     assert_eq!(branched["data"]["discarded_task_ids"].as_array().map(Vec::len), Some(2), "{branched}");
     assert_eq!(git(&stage, &["show", "second:answer.txt"]), "2\n");
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "1\n");
@@ -173,7 +232,7 @@ fn each_attempt_has_followers_that_work_in_its_worktree() {
     let (group, ids) = exec_group(&stage, &args);
     let waited = stage.run_json(&["wait", &group, "--chain"]);
     assert_eq!(waited["data"]["tasks"].as_array().map(Vec::len), Some(4), "{waited}");
-    let applied = stage.run_json(&["apply", &group, "--attempt", "2"]);
+    let applied = stage.run_json(&["apply", &group, "--attempt", "2", "--force"]);
     assert_eq!(applied["data"]["task_id"], ids[1].as_str(), "{applied}");
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "2\nread\n");
     assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());

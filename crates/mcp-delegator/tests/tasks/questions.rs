@@ -34,7 +34,9 @@ fn a_permission_is_given_from_the_command_line_and_the_first_answer_wins() {
     assert_eq!((&shown["data"]["state"], &shown["data"]["title"]), (&json!("open"), &question["title"]));
     let unknown = stage.run_json(&["answer", &id, "perhaps"]);
     assert_eq!(unknown["error"]["code"], "INVALID_VALUE", "{unknown}");
-    let answered = stage.run_json(&["answer", &id, "allow_once"]);
+    let shown = stage.run_json(&["answer", "--last"]);
+    assert_eq!(shown["data"]["task_id"], id.as_str(), "{shown}");
+    let answered = stage.run_json(&["answer", "--last", "allow_once"]);
     assert_eq!(answered["data"]["answer"]["option"], "allow_once", "{answered}");
     let late = stage.run_json(&["answer", &id, "reject_once", "--question", "1"]);
     assert_eq!(

@@ -28,6 +28,7 @@ use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
 use crate::output::data::group::GroupData;
 use crate::output::data::progress::Progress;
+use crate::output::data::suggestions::sign_in;
 use crate::output::data::task::TaskReport;
 use crate::output::data::{chain, error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
@@ -276,6 +277,10 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                 stderr_tail: tail.unwrap_or_default(),
                 position: error_context::position(files.record.as_ref()),
             });
+            let error = match kind {
+                FailureKind::Auth => error.suggest(sign_in(&task.agent, task.remote.is_some())),
+                _ => error,
+            };
             let wait = retry_at_ms.map(|time| time_until(time, Timestamp::now()));
             AppError { retry_after: wait, ..error }
         }

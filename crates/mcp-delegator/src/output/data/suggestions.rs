@@ -121,7 +121,8 @@ fn by_kind(
     Some(text.into())
 }
 
-fn sign_in(agent: &str, is_remote: bool) -> String {
+/// How the user signs in to an agent.
+pub fn sign_in(agent: &str, is_remote: bool) -> String {
     match (sign_in_command(agent), is_remote) {
         (Some(command), false) => format!("Sign in: {command}"),
         (Some(command), true) => format!("Sign in on the worker: {command}"),

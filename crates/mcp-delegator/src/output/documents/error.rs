@@ -3,6 +3,7 @@
 //! The facts are those of the envelope's `details`: short ones as a list, text printed by an agent as quotes. Only the tail
 //! of long output is shown; the suggested call returns the rest.
 
+use delegator_domain::task::FailureKind;
 use serde_json::{Map, Value, json};
 
 use crate::error::AppError;
@@ -124,13 +125,15 @@ fn tail(text: &str) -> &str {
     }
 }
 
-/// For an ended task: the call for its results, and the call that continues its thread.
+/// For an ended task: the call for its results, and the call that continues its thread, unless only a sign-in helps.
 fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
     let has_ended = |data: &&Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
     let ended = outcome.failure_data().filter(has_ended);
     let Some(id) = ended.and_then(|data| data["task_id"].as_str()) else { return Vec::new() };
     let mut calls = vec![Block::Next(NextCall::new(&["local", "results"]).with("task_id", id))];
-    if error.context.contains_key("thread_id") {
+    let needs_sign_in =
+        error.context.get("failure_kind").is_some_and(|kind| kind == FailureKind::Auth.name());
+    if error.context.contains_key("thread_id") && !needs_sign_in {
         let resume = NextCall::new(&["local", "resume"]).with("task", "Go on.").with("task_id", id);
         calls.push(Block::Next(resume));
     }

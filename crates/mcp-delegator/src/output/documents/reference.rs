@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::catalog::Catalog;
+use crate::spec::input_schema::LAST_HELP;
 use crate::spec::{self, CommandSpec, ConfigUse, Property};
 
 /// `docs/errors.md`.
@@ -91,7 +92,7 @@ fn section(spec: &CommandSpec) -> String {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
         text.extend(inputs.iter().map(input_row));
         if spec.inputs().task_input().is_some() {
-            text.push_str("| - | `--last` | The most recent task of this directory or its git work tree, instead of an id |\n");
+            text.push_str(&format!("| - | `--last` | {LAST_HELP} |\n"));
         }
     }
     if !spec.examples.is_empty() {
