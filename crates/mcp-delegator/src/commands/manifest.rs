@@ -128,7 +128,6 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
     }
     let query = json!({"command": "manifest", "available_only": input.available_only, "etag": etag});
-    let count = commands.len();
     let (commands, page) = paginate(commands, &input.paging, &query)?;
     let manifest = Manifest {
         name: spec::version::PROGRAM,
@@ -138,6 +137,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         exit_codes: exit_codes(&spec::ROOT),
         commands,
     };
+    let count = page.count;
     Ok(CommandOutput::done(manifest).with_page("commands", page).fact("etag", etag).fact("count", count))
 }
 

@@ -322,6 +322,10 @@ impl CommandOutput {
             // A list that the caller did not select is complete.
             if let Some(shown) = data[page.list].as_array() {
                 page.end_after(shown.len());
+                // The items that are listed; the page has the number of all.
+                if let Some(count) = self.facts.get_mut("count") {
+                    *count = shown.len().into();
+                }
             }
         }
         if let (Some(cursors), (Some(data), _)) = (&self.list_cursors, self.completion.parts_mut()) {

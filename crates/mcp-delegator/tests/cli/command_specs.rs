@@ -265,7 +265,7 @@ fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
         "model" | "models" | "agents" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
         "profile" | "reasoning_effort" => "[a-z0-9]([.]?[a-z0-9-]){0,20}".boxed(),
         "env_allow_list" => "[A-Z_][A-Z0-9_]{0,12}".boxed(),
-        "repo_url" => "https://github\\.com/[a-z]{1,8}/[a-z.-]{1,8}".boxed(),
+        "repo_url" | "repository" => "https://github\\.com/[a-z]{1,8}/[a-z.-]{1,8}".boxed(),
         "git_user_email" => "[a-z]{1,8}@[a-z]{1,8}".boxed(),
         "working_dir" => "/[ -~é]{0,20}".boxed(),
         // Anything a user might type, including leading hyphens, brackets and line breaks.

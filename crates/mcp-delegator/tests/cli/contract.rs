@@ -106,7 +106,7 @@ fn valid_input(spec: &CommandSpec) -> Value {
             let value = match (property.name.as_str(), property.choices().first()) {
                 (_, Some(choice)) => json!(choice),
                 ("task_id", None) => json!("T-local-0123456789"),
-                ("repo_url", None) => json!("https://github.com/owner/name"),
+                ("repo_url" | "repository", None) => json!("https://github.com/owner/name"),
                 ("git_user_email", None) => json!("me@example.org"),
                 _ => json!("text"),
             };

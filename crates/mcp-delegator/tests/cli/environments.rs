@@ -179,7 +179,7 @@ fn guide(world: &World, more: &[&str]) -> Value {
         "cloud",
         "github-setup",
         "https://github.com/me/own/",
-        "--stack",
+        "--tech-stack",
         "rust",
         "--git-user-name",
         "O'Brien $(id)",
@@ -208,6 +208,45 @@ fn the_guide_has_three_steps_with_text_to_paste() {
     assert!(data["verification_task"].as_str().unwrap().contains("me/own"));
     let added = steps[1]["paste"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap().to_owned();
     assert!(added.starts_with("mcp-delegator env add env_own "), "{added}");
+}
+
+#[test]
+fn the_guide_needs_only_a_repository_and_a_stack_also_under_their_former_names() {
+    let start = ["cloud", "github-setup", "https://github.com/me/own"];
+    let guide = tool_envelope(&world(), &[&start[..], &["--tech-stack", "rust"]].concat());
+    let step = &guide["data"]["steps"][1];
+    assert!(step["instructions"].as_str().unwrap().contains("Replace the name and the e-mail"), "{step}");
+    assert_eq!(tool_envelope(&world(), &[&start[..], &["--stack", "rust"]].concat())["data"], guide["data"]);
+    for inputs in [
+        json!({"repository": "https://github.com/me/own", "tech_stack": "rust"}),
+        json!({"repoUrl": "https://github.com/me/own", "stack": "rust"}),
+    ] {
+        let args = ["cloud", "github-setup", "--input-json", &inputs.to_string()];
+        assert_eq!(tool_envelope(&world(), &args)["data"], guide["data"], "{inputs}");
+    }
+}
+
+#[test]
+fn counts_are_those_of_the_listed_environments_and_of_all() {
+    let entry =
+        |n: usize| (format!("env_{n:03}"), json!({"name": "n", "repoUrl": "https://h/o/n", "stack": "go"}));
+    let all: serde_json::Map<String, Value> = (0..900).map(entry).collect();
+    let world = world_with_file(&Value::Object(all).to_string());
+    let state = world.home().join("state").display().to_string();
+    let world = world.variable("MCP_DELEGATOR_HOME", &state);
+    let mut cursor = Value::Null;
+    let mut listed = 0;
+    while listed < 900 {
+        let arguments = json!({"format": "json", "cursor": cursor});
+        let params = json!({"name": "_codex_cloud_list_environments", "arguments": arguments});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let answer = mcp_responses(&world, &[call])[0]["result"]["structuredContent"].clone();
+        let (meta, shown) = (&answer["meta"], answer["data"]["environments"].as_array().unwrap().len());
+        assert_eq!((&meta["count"], &meta["total"]), (&json!(shown), &json!(900)), "{meta}");
+        listed += shown;
+        cursor = meta["next_cursor"].clone();
+        assert_eq!(cursor.is_null(), listed == 900, "{meta}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn every_task_response_has_one_heading_and_no_empty_row() {
         ("_codex_cleanup_registry", json!({"dry_run": true})),
         ("_codex_cleanup_registry", json!({})),
         ("_codex_cloud_list_environments", json!({})),
-        ("_codex_cloud_github_setup", json!({"repo_url": "https://github.com/a/b"})),
+        ("_codex_cloud_github_setup", json!({"repository": "https://github.com/a/b"})),
     ] {
         assert_well_formed(&call_markdown(&mut client, tool, arguments));
     }

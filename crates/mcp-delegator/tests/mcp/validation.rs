@@ -249,7 +249,7 @@ fn nul_bytes_are_refused_in_every_input() {
     let refused = client.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));
     assert_eq!(problem_codes(&refused), ["reason INVALID_VALUE"], "{refused}");
     let guide = json!({
-        "repo_url": "https://github.com/a/b", "stack": "rust", "git_user_name": "hidden\0",
+        "repository": "https://github.com/a/b", "tech_stack": "rust", "git_user_name": "hidden\0",
         "git_user_email": "a@example.org",
     });
     let refused = client.envelope("_codex_cloud_github_setup", guide);

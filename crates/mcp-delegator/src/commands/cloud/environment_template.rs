@@ -41,6 +41,10 @@ pub struct Template {
     maintenance: &'static str,
 }
 
+/// Stand for the author of commits, to be replaced by the user.
+pub const USER_NAME: &str = "Your Name";
+pub const USER_EMAIL: &str = "you@example.com";
+
 const GITHUB: &str = include_str!("../../../templates/github.sh");
 
 pub const ALL: [Template; 5] = [
@@ -117,7 +121,7 @@ impl Template {
             "description": self.about,
             "stack": self.stack,
             "secrets": if self.github { vec!["GITHUB_TOKEN"] } else { Vec::new() },
-            "setup": self.setup_script("Your Name", "you@example.com"),
+            "setup": self.setup_script(USER_NAME, USER_EMAIL),
             "maintenance": self.maintenance_script(),
             "environment": {
                 "env_myproject": {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::commands::cloud::environment_template::{Stack, Template};
+use crate::commands::cloud::environment_template::{Stack, Template, USER_EMAIL, USER_NAME};
 use crate::commands::context::{Context, sources};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
@@ -26,17 +26,17 @@ const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.
 #[allow(rustdoc::bare_urls, reason = "the doc comment is also the help text, which has no Markdown links")]
 pub struct GithubSetup {
     /// https://github.com/owner/name
-    #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true))]
-    pub repo_url: String,
+    #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true, "x-former-name" = "repo_url"))]
+    pub repository: String,
     /// Technology stack
-    #[schemars(extend("x-self-explanatory" = true))]
-    pub stack: Stack,
+    #[schemars(extend("x-self-explanatory" = true, "x-former-name" = "stack"))]
+    pub tech_stack: Stack,
     /// Name for commits
     #[schemars(length(min = 1, max = 128), extend("x-self-explanatory" = true))]
-    pub git_user_name: String,
+    pub git_user_name: Option<String>,
     /// Email for commits
     #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"), extend("x-self-explanatory" = true))]
-    pub git_user_email: String,
+    pub git_user_email: Option<String>,
     /// Environment id
     #[schemars(length(min = 1, max = 128), extend("x-self-explanatory" = true))]
     pub env_id: Option<String>,
@@ -57,13 +57,15 @@ pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
-    let repository = input.repo_url.trim_end_matches('/').trim_end_matches(".git").to_owned();
+    let repository = input.repository.trim_end_matches('/').trim_end_matches(".git").to_owned();
     let (known, warning) = match &input.env_id {
         None => (None, None),
         Some(id) => find_environment(context, id, &repository)?,
     };
     let name = repository.trim_start_matches("https://github.com/").to_owned();
-    let template = Template::for_stack(input.stack);
+    let template = Template::for_stack(input.tech_stack);
+    let user_name = input.git_user_name.as_deref().unwrap_or(USER_NAME);
+    let user_email = input.git_user_email.as_deref().unwrap_or(USER_EMAIL);
     let guide = Guide {
         env_id: match (&known, &input.env_id) {
             (Some(known), _) => known.id.clone(),
@@ -75,18 +77,17 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppEr
             Some(Provider::Fleet) => TokenLocation::Workers,
             Some(Provider::CodexCloud) | None => TokenLocation::Web,
         },
-        setup: template
-            .map(|template| template.setup_script(&input.git_user_name, &input.git_user_email))
-            .unwrap_or_default(),
+        setup: template.map(|template| template.setup_script(user_name, user_email)).unwrap_or_default(),
         maintenance: template.map(Template::maintenance_script).unwrap_or_default(),
-        identity: (shell_word(&input.git_user_name), shell_word(&input.git_user_email)),
+        identity: (shell_word(user_name), shell_word(user_email)),
+        has_identity: input.git_user_name.is_some() && input.git_user_email.is_some(),
         repository,
         name,
-        stack: input.stack.name().to_owned(),
+        stack: input.tech_stack.name().to_owned(),
     };
     let mut output = CommandOutput::done(guide.data())
         .fact("repository", guide.repository.as_str())
-        .fact("tech_stack", input.stack.name())
+        .fact("tech_stack", input.tech_stack.name())
         .fact("env_id", guide.env_id.as_str());
     output.warnings.extend(warning);
     Ok(output)

@@ -29,12 +29,11 @@ pub struct ListInputs {
 /// Output with the environments, or with those after the cursor.
 pub fn list_output(environments: &Environments, inputs: ListInputs) -> Result<CommandOutput, AppError> {
     let items: Vec<EnvironmentData> = environments.all.iter().map(Into::into).collect();
-    let count = items.len();
     let query = json!(["environments", items]);
     let (items, page) = paginate(items, &Paging { limit: None, cursor: inputs.cursor }, &query)?;
     let mut output = CommandOutput::done(EnvironmentList { environments: items })
+        .fact("count", page.count)
         .with_page("environments", page)
-        .fact("count", count)
         .fact("source", environments.file.display().to_string());
     output.warnings = warnings(environments);
     Ok(output)

@@ -35,7 +35,7 @@ pub(super) fn normalize_names(
         if value.is_null() {
             continue;
         }
-        let name = snake_case(&key);
+        let name = inputs.present_name(snake_case(&key));
         if inputs.get(&name).is_none() {
             problems.push(unknown_input(inputs, &key, &name));
         } else if let Some(first) = sources.get(&name) {

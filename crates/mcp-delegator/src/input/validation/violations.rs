@@ -177,7 +177,7 @@ fn pattern_text(property: Option<&Property>, value: &Value) -> String {
                 .to_owned()
         }
         Some("env_allow_list") => "must contain names of environment variables".to_owned(),
-        Some("repo_url") => "must look like https://github.com/owner/name".to_owned(),
+        Some("repository" | "repo_url") => "must look like https://github.com/owner/name".to_owned(),
         Some("git_user_email") => "must be an e-mail address".to_owned(),
         _ => "does not match the required pattern".to_owned(),
     }

@@ -31,6 +31,8 @@ pub struct Guide {
     pub maintenance: String,
     /// Name and email address for commits, quoted for a shell.
     pub identity: (String, String),
+    /// Whether both were given; else they are examples.
+    pub has_identity: bool,
 }
 
 const TOKEN_PAGE: &str = "https://github.com/settings/personal-access-tokens/new";
@@ -107,6 +109,9 @@ impl Guide {
             TokenLocation::Web => self.web_step(),
             TokenLocation::Workers => self.worker_step(),
         };
+        if !self.has_identity {
+            instructions.push_str("\nReplace the name and the e-mail address for commits by your own.");
+        }
         if !self.is_known {
             instructions.push_str(
                 "\nThen add the environment to this machine's configuration, so that cloud tasks find it.",

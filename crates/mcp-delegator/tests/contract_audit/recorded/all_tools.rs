@@ -78,8 +78,7 @@ fn record() -> AllTools {
         ("_codex_cloud_list_environments", json!({})),
         (
             "_codex_cloud_github_setup",
-            json!({"repo_url": "https://github.com/user/repo", "stack": "node",
-                "git_user_name": "Me", "git_user_email": "me@example.org"}),
+            json!({"repository": "https://github.com/user/repo", "tech_stack": "node"}),
         ),
     ]);
     for tool in ["_codex_local_wait", "_codex_local_results"] {

@@ -38,8 +38,7 @@ fn record() -> RegistryAnswers {
         ended_task(&mut registry, now_ms() - hours * HOUR_MS);
     }
     let stuck = abandoned_task(&mut registry, now_ms() - 2 * HOUR_MS).task.id.to_string();
-    let setup = json!({"repo_url": "https://github.com/user/repo", "stack": "node",
-        "git_user_name": "Me", "git_user_email": "me@example.org"});
+    let setup = json!({"repository": "https://github.com/user/repo", "tech_stack": "node"});
     let path = session.stage.world.home().join(".config/mcp-delegator/environments.json");
     RegistryAnswers {
         environments: session.json("_codex_cloud_list_environments", json!({})),
