@@ -18,8 +18,9 @@ pub enum LocateError {
     Missing { given: PathBuf },
     #[error("{} cannot be executed: {problem}", path.display())]
     NotExecutable { path: PathBuf, problem: &'static str },
-    #[error("no program named {name:?} was found on PATH{}", skipped_note(skipped.as_deref()))]
-    NotOnPath { name: String, skipped: Option<Box<SkippedProgram>> },
+    /// `skipped` is empty, or says which program was not used and why.
+    #[error("no program named {name:?} was found on PATH{skipped}")]
+    NotOnPath { name: String, skipped: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -39,22 +40,6 @@ impl UntrustedTrees {
         let repository = self.repositories.iter().find(|top| entry.starts_with(top) || real.starts_with(top));
         repository.or_else(|| self.directories.iter().find(|directory| **directory == real))
     }
-}
-
-/// A program that was not used, because it lies in a work tree of the task.
-#[derive(Debug)]
-pub struct SkippedProgram {
-    pub program: PathBuf,
-    pub tree: PathBuf,
-}
-
-fn skipped_note(skipped: Option<&SkippedProgram>) -> String {
-    skipped.map_or_else(String::new, |SkippedProgram { program, tree }| {
-        let (program, tree) = (program.display(), tree.display());
-        format!(
-            "; {program} was skipped, because programs in the task's own work tree {tree} are not trusted"
-        )
-    })
 }
 
 /// Finds a program; the result is absolute, links resolved. `given` is an absolute path or a bare name; `path` is the
@@ -84,21 +69,25 @@ fn io_error(path: &Path, source: io::Error) -> LocateError {
 fn find_on_path(name: &OsStr, path: &OsStr, untrusted: &UntrustedTrees) -> Result<PathBuf, LocateError> {
     let not_found = |skipped| LocateError::NotOnPath { name: name.to_string_lossy().into_owned(), skipped };
     if name.is_empty() || name == "." || name == ".." {
-        return Err(not_found(None));
+        return Err(not_found(String::new()));
     }
     let entries =
         path.as_bytes().split(|&byte| byte == b':').map(|entry| Path::new(OsStr::from_bytes(entry)));
-    let (mut unusable, mut skipped) = (None, None);
+    let (mut unusable, mut skipped) = (None, String::new());
     for entry in entries.filter(|entry| entry.is_absolute()) {
         let candidate = entry.join(name);
-        match (check_program(&candidate), untrusted.containing(entry)) {
-            (Ok(()), None) => return Ok(candidate),
-            (Ok(()), Some(tree)) => {
-                let tree = tree.clone();
-                skipped.get_or_insert_with(|| Box::new(SkippedProgram { program: candidate, tree }));
-            }
-            (Err(problem @ LocateError::NotExecutable { .. }), None) => unusable = unusable.or(Some(problem)),
-            (Err(_), _) => {}
+        match check_program(&candidate) {
+            Ok(()) => match untrusted.containing(entry) {
+                None => return Ok(candidate),
+                Some(tree) if skipped.is_empty() => {
+                    let (program, tree) = (candidate.display(), tree.display());
+                    let reason = format!("programs in the task's own work tree {tree} are not trusted");
+                    skipped = format!("; {program} was skipped, because {reason}");
+                }
+                Some(_) => {}
+            },
+            Err(problem @ LocateError::NotExecutable { .. }) => unusable = unusable.or(Some(problem)),
+            Err(_) => {}
         }
     }
     Err(unusable.unwrap_or_else(|| not_found(skipped)))
@@ -146,7 +135,7 @@ pub(super) mod tests {
         let untrusted = UntrustedTrees { repositories: vec![tree.clone()], directories: vec![home.clone()] };
         for path in ["", ":", ".", "./bin", "bin"] {
             let error = search(path, &untrusted).unwrap_err();
-            assert!(matches!(error, LocateError::NotOnPath { skipped: None, .. }), "{error}");
+            assert!(!error.to_string().contains("skipped"), "{error}");
         }
         let at = |path: &Path| path.display().to_string();
         for (directory, tree) in [

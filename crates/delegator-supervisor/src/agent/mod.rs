@@ -43,7 +43,7 @@ pub use environment::{
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
 pub use local_time::local_time;
-pub use locate::{LocateError, SkippedProgram, UntrustedTrees, locate};
+pub use locate::{LocateError, UntrustedTrees, locate};
 pub(crate) use probe::exit_and_output;
 pub use probe::{ProbeError, probe_enclosure, probe_sandbox};
 pub use state_dir::{StateDir, StatePath, StatePaths};
@@ -108,7 +108,7 @@ impl Agent {
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => (found, Vec::new()),
         };
         let tool_command = configured.tool_command.split_first().map(|(program, args)| {
-            let program = locate(OsStr::new(program), path, workdir)?.into_os_string();
+            let program = locate(OsStr::new(program), path, untrusted)?.into_os_string();
             Ok(std::iter::once(program).chain(args.iter().map(OsString::from)).collect())
         });
         let tool_command: Option<Vec<OsString>> = tool_command.transpose()?;
