@@ -221,8 +221,9 @@ fn the_guide_needs_only_a_repository_and_a_stack_also_under_their_former_names()
         json!({"repository": "https://github.com/me/own", "tech_stack": "rust"}),
         json!({"repoUrl": "https://github.com/me/own", "stack": "rust"}),
     ] {
-        let args = ["cloud", "github-setup", "--input-json", &inputs.to_string()];
-        assert_eq!(tool_envelope(&world(), &args)["data"], guide["data"], "{inputs}");
+        let args = ["cloud", "github-setup", "--input-json", "-", "--envelope", "tool"];
+        let run = world().run_with_input(args, inputs.to_string().as_bytes());
+        assert_eq!(run.json()["data"], guide["data"], "{inputs}: {run:?}");
     }
 }
 

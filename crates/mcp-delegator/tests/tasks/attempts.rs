@@ -102,8 +102,8 @@ fn the_only_verified_attempt_is_recommended_and_applied_and_the_others_are_gone(
 /// The task that was submitted last is the attempt that fails its check.
 #[test]
 fn last_is_the_whole_group_and_a_failed_check_needs_force() {
-    let stage =
-        stage_with_agents(&[("right", "echo right > answer.txt"), ("wrong", "echo wrong > answer.txt")]);
+    let agents = [("right", "echo right > answer.txt"), ("wrong", "echo wrong > answer.txt")];
+    let stage = stage_with_agents(&agents).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let verify = ["--verify", "grep -q right answer.txt"];
     let args = [&["--attempts", "2", "--agents", "right,wrong"], &verify[..]].concat();
     let (group, ids) = exec_group(&stage, &args);

@@ -21,7 +21,7 @@ use crate::spec::{CommandSpec, Danger, PropertyType};
 const NO_TASK: &str = "T-local-0000000000";
 
 /// The last words of the commands that concern a whole submission.
-const OF_SUBMISSION: [&str; 8] = ["apply", "cancel", "diff", "discard", "results", "status", "wait", "watch"];
+const OF_SUBMISSION: [&str; 7] = ["apply", "cancel", "diff", "discard", "results", "status", "wait"];
 
 struct LastSubmission {
     /// Of a task or a group.
