@@ -36,7 +36,7 @@ pub struct Apply {
     /// Also commit the changes on the current branch; hooks are not run
     #[serde(default)]
     pub commit: bool,
-    /// Message of the commit (default: the summary of the task)
+    /// Message of the commit (default: title, summary and id of the task)
     #[schemars(length(min = 1, max = 10_000))]
     pub message: Option<String>,
     /// Create this branch with the changes and the commits of the agent, and leave your work tree alone

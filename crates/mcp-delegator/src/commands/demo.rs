@@ -28,6 +28,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, WaitHint};
+use crate::spec::shell::shell_word;
 use crate::spec::{CommandSpec, Example, Shape, Toolset};
 
 /// First argument of the scripted agent mode.
@@ -43,6 +44,8 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
+    /// The state directory of its task. Both are deleted unless they are retained.
+    pub state_dir: String,
     pub is_retained: bool,
     pub task: String,
     /// Data of the task itself.
@@ -109,6 +112,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     if let (Some(data), _) = output.completion.parts_mut() {
         *data = json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
+            state_dir: demo_path.join("state").display().to_string(),
             is_retained: keep,
             task: demo::task().to_owned(),
             result: data.take(),
@@ -175,9 +179,13 @@ fn describe(data: &Value) -> Document {
         ("task id".to_owned(), scalar(&result["task_id"])),
     ];
     let next = if data["is_retained"] == true {
-        format!("Inspect the result in {}", scalar(&data["repository"]))
+        let (repository, state_dir) = (scalar(&data["repository"]), scalar(&data["state_dir"]));
+        let variable = format!("MCP_DELEGATOR_HOME={}", shell_word(&state_dir));
+        let id = scalar(&result["task_id"]);
+        format!("The repository is {repository}. The task: {variable} mcp-delegator results {id}")
     } else {
-        "Next, use a real agent: mcp-delegator run 'your task'".to_owned()
+        "The task and its repository are deleted again; --keep keeps them. Next, use a real agent: mcp-delegator run 'your task'"
+            .to_owned()
     };
     Document::titled("Demo task")
         .block(Block::Facts(facts))

@@ -176,3 +176,27 @@ fn remedies_for_a_denied_write_run() {
     run_all(&stage, "a denied write, and max_mode forbids it", &commands, "config show max_mode");
     assert!(!commands.iter().any(|command| command.contains("workspace-write")), "{commands:?}");
 }
+
+#[test]
+fn an_agent_that_is_not_signed_in_leads_to_its_sign_in_and_not_to_resume() {
+    let stage =
+        Stage::with_script(PROGRAM, turn(&[json!({"turn_failed": "unexpected status 401 Unauthorized"})]));
+    let shown = stage.world.run(["run", "x", "--format", "markdown"]).stdout;
+    assert!(shown.contains("Next: Sign in: codex login") && !shown.contains("resume"), "{shown}");
+    let error = stage.run_json(&["run", "x"])["error"].clone();
+    assert_eq!(error["suggestion"], "Sign in: codex login", "{error}");
+}
+
+#[test]
+fn the_task_of_a_demo_is_found_or_reported_as_deleted() {
+    let stage = Stage::with_shell_agent(PROGRAM, "");
+    let shown = stage.world.run(["demo", "--format", "markdown"]).stdout;
+    assert!(shown.contains("are deleted again; --keep keeps them"), "{shown}");
+    let root = stage.root().display().to_string();
+    let stage = stage.variable("TMPDIR", &root);
+    let shown = stage.world.run(["demo", "--keep", "--format", "markdown"]).stdout;
+    let (_, command) = shown.split_once("The task: ").unwrap_or_else(|| panic!("{shown}"));
+    let command = command.replacen("mcp-delegator results", &format!("'{PROGRAM}' results"), 1);
+    let found = stage.world.run_as(Path::new("bash"), ["-c", &command]);
+    assert_eq!(found.exit, Some(0), "{command}: {found:?}");
+}
