@@ -68,7 +68,7 @@ pub const SPEC: CommandSpec = CommandSpec {
               All are redacted, and available while the task runs.",
     open_ended: true,
     raw: RawOutput::With("raw"),
-    shape: Shape::Show("logs"),
+    shape: Shape::Show("log"),
     danger: Danger::Safe,
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::Unsupported],

@@ -77,7 +77,7 @@ pub struct NotificationData {
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Shows the configured channels and the notifications that were not delivered. With --test, sends a test notification and fails if a channel fails. With --retry, sends what was not delivered again with the current settings: a pending notification otherwise keeps those of the time when its task was submitted.",
-    shape: Shape::Show("notifications"),
+    shape: Shape::Show("delivery"),
     network: true,
     toolset: Toolset::Hidden,
     failures: &[ErrorCode::ConfigInvalid, ErrorCode::NetworkError, ErrorCode::DependencyMissing],

@@ -119,9 +119,9 @@ impl Problem {
         self.suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))).permit(permitted)
     }
 
-    /// The suggestion, and the input that permits the value anyway.
-    pub fn advice(&self) -> Option<String> {
-        self.hint().or_else(|| self.permitted.clone())
+    /// The suggestion, and the input that permits the value anyway. A program always gets one.
+    pub fn advice(&self) -> String {
+        self.hint().or_else(|| self.permitted.clone()).unwrap_or_else(|| "Correct this input.".to_owned())
     }
 
     /// The advice for a person, without what the problem itself states.
@@ -215,14 +215,14 @@ impl AppError {
                 AppError::summarizing(code, count, problem_sentence(first))
             }
         };
-        let suggestion = problems.first().and_then(Problem::advice).map(Suggestion::from);
+        let suggestion = problems.first().map(|problem| Suggestion::from(problem.advice()));
         AppError { problems, suggestion, ..error }
     }
 
     /// The suggestion for a person: without one that only repeats the message.
     pub fn hint(&self) -> Option<&Suggestion> {
         let repeats = |suggestion: &&Suggestion| match self.problems.as_slice() {
-            [only] => only.hint().is_none() && only.permitted.as_ref() == Some(&suggestion.text),
+            [only] => only.hint().is_none() && only.advice() == suggestion.text,
             _ => false,
         };
         self.suggestion.as_ref().filter(|suggestion| !repeats(suggestion))

@@ -104,8 +104,7 @@ pub struct ProblemData {
     pub value: Option<Value>,
     #[serde(flatten)]
     pub context: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub suggestion: Option<String>,
+    pub suggestion: String,
 }
 
 pub(super) fn problems(error: &AppError) -> Vec<ProblemData> {

@@ -254,7 +254,9 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                 limit_seconds: record.limits.map(|limits| limits.of(*limit)),
                 partial_results: PartialResults::of(record),
             });
-            AppError::new(code, format!("Task exceeded {} timeout.", limit.name())).with_context(
+            let length = run.as_ref().and_then(|run| run.limit_seconds);
+            let length = length.map(|seconds| limit_length(*limit, seconds)).unwrap_or_default();
+            AppError::new(code, format!("Task exceeded {} timeout{length}.", limit.name())).with_context(
                 TimeoutContext {
                     timeout_type: limit.name(),
                     elapsed_seconds: ended.ran_ms.map_or_else(
@@ -290,6 +292,15 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
+}
+
+/// The length of a limit, such as ` (5 minutes with no output)`.
+fn limit_length(limit: LimitKind, seconds: u64) -> String {
+    let (count, unit) =
+        if seconds.is_multiple_of(60) { (seconds / 60, "minute") } else { (seconds, "second") };
+    let plural = if count == 1 { "" } else { "s" };
+    let measure = if limit == LimitKind::Idle { "with no output" } else { "in total" };
+    format!(" ({count} {unit}{plural} {measure})")
 }
 
 fn time_until(time_ms: i64, now: Timestamp) -> Duration {

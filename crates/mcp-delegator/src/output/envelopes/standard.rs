@@ -167,12 +167,20 @@ fn shaped(outcome: &Outcome, data: &Value) -> Value {
     match outcome.output.shape.unwrap_or(outcome.command.shape) {
         Shape::List(plural) => list(plural, data, outcome.output.page.as_ref()),
         Shape::Show(singular) => json!({ singular: data }),
-        Shape::Action(action) => json!(ActionData {
-            action,
-            result: data,
-            duration: seconds(outcome.duration),
-            message: outcome.output.message.clone().unwrap_or_else(|| action.replace('_', " ")),
-        }),
+        Shape::Action(action) => {
+            let title = || (outcome.output.describe)(data).title;
+            json!(ActionData {
+                action,
+                result: data,
+                duration: seconds(outcome.duration),
+                message: outcome
+                    .output
+                    .message
+                    .clone()
+                    .or_else(title)
+                    .unwrap_or_else(|| action.replace('_', " ")),
+            })
+        }
     }
 }
 

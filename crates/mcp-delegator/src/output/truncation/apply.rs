@@ -95,10 +95,9 @@ fn truncate_error(error: &mut AppError, plan: TruncationPlan) {
 }
 
 fn problem_size(problem: &Problem) -> usize {
-    let suggestion = problem.advice().map_or(0, |advice| advice.len());
     let facts =
         problem.value.as_ref().map_or(0, json_size) + problem.context.values().map(json_size).sum::<usize>();
-    MIN_TEXT_BYTES + problem.field.len() + problem.problem.len() + suggestion + facts
+    MIN_TEXT_BYTES + problem.field.len() + problem.problem.len() + problem.advice().len() + facts
 }
 
 /// Truncates a task, a list of tasks, or any other data object.
