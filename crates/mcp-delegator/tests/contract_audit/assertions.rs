@@ -92,6 +92,20 @@ pub(crate) fn time(answer: &Value, pointer: &str) -> Timestamp {
     time
 }
 
+/// Asserts that an answer is valid by a JSON Schema, the formats included.
+#[track_caller]
+pub(crate) fn valid(schema: &Value, answer: &Value) {
+    let found = violations(schema, answer);
+    assert!(found.is_empty(), "{found:?} in {}", shown(answer));
+}
+
+/// How an answer violates a JSON Schema.
+pub(crate) fn violations(schema: &Value, answer: &Value) -> Vec<String> {
+    assert!(schema.get("$schema").is_some() && schema.get("required").is_some(), "{schema} is no schema");
+    let validator = jsonschema::options().should_validate_formats(true).build(schema).unwrap();
+    validator.iter_errors(answer).map(|error| error.to_string()).collect()
+}
+
 /// The beginning of an answer.
 fn shown(answer: &Value) -> String {
     let text = answer.to_string();

@@ -37,8 +37,15 @@ mod tool_envelope;
 mod transcripts;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use delegator_testkit::generated::assert_up_to_date;
+use mcp_delegator::commands::version;
+use mcp_delegator::output::outcome::{CallClock, CommandOutput};
+use mcp_delegator::output::presentation::Presentation;
+use mcp_delegator::spec::ServedTools;
+use mcp_delegator::spec::formats::Format;
+use serde_json::Value;
 
 use row::{Document, Verdict};
 
@@ -78,6 +85,22 @@ fn every_row_states_what_it_asserts_or_why_not() {
             assert_eq!(is_checked, !matches!(row.verdict, Verdict::NotTestable(_)), "{id}");
         }
     }
+}
+
+/// The variable with the data that [`renders_the_answer_in_its_environment`] renders.
+const ANSWER: &str = "CONTRACT_AUDIT_ANSWER";
+
+/// Renders an answer of the command `version`, in the process that the row about validation starts. Without the variable
+/// there is nothing to render.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a variable has the data")]
+fn renders_the_answer_in_its_environment() {
+    let Ok(data) = std::env::var(ANSWER) else { return };
+    let output = CommandOutput::done(serde_json::from_str::<Value>(&data).unwrap());
+    let outcome = CallClock::begin().end(&version::SPEC, output);
+    let served = ServedTools { prefix: "_codex_".to_owned(), names: Vec::new() };
+    let rendered = Presentation::for_tool(Format::Json, &Arc::new(served)).render(&outcome);
+    assert!(rendered.body.contains(&data), "{}", rendered.body);
 }
 
 #[test]

@@ -1,11 +1,20 @@
 //! The envelope that every command prints on a pipe.
 
-use delegator_testkit::declared_errors::undeclared_error;
-use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::time::Instant;
 
-use crate::assertions::{absent, at, boolean, contains, equals, integer, list, object, one_of, text};
+use delegator_testkit::declared_errors::undeclared_error;
+use delegator_testkit::program::World;
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+use crate::assertions::{
+    absent, at, boolean, contains, equals, integer, list, object, one_of, text, valid, violations,
+};
 use crate::recorded::{CLI_ANSWERS, CliAnswer};
-use crate::row::{Section, not_testable, works};
+use crate::row::{Section, differs, not_testable, works};
 
 const ERROR_KEYS: [&str; 8] =
     ["code", "message", "detail", "retryable", "retry_after", "phase", "suggestion", "redirect"];
@@ -21,10 +30,27 @@ fn every_failure(check: fn(&CliAnswer)) {
     CLI_ANSWERS.failures().for_each(check);
 }
 
-/// The messages of a schema that an answer violates.
-fn violations(schema: &Value, answer: &Value) -> Vec<String> {
-    let validator = jsonschema::validator_for(schema).unwrap();
-    validator.iter_errors(answer).map(|error| error.to_string()).collect()
+fn milliseconds_since(start: Instant) -> i64 {
+    start.elapsed().as_millis().try_into().unwrap()
+}
+
+/// The last line of a stream, the milliseconds between its first line and its last event, and those of its whole life.
+fn streamed() -> (Value, i64, i64) {
+    let world = World::new(PROGRAM);
+    let start = Instant::now();
+    let mut follow = world.command(["events", "follow", "--format", "jsonl"]);
+    let mut follow = follow.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (follow.stdin.take().unwrap(), follow.stdout.take().unwrap());
+    let mut lines = BufReader::new(output).lines();
+    input.write_all(b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n").unwrap();
+    lines.next().unwrap().unwrap();
+    let first_line = Instant::now();
+    world.run(["version"]);
+    let open = milliseconds_since(first_line);
+    drop(input);
+    let last = lines.last().unwrap().unwrap();
+    follow.wait().unwrap();
+    (serde_json::from_str(&last).unwrap(), open, milliseconds_since(start))
 }
 
 pub(crate) const SECTIONS: &[Section] = &[
@@ -83,11 +109,24 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 7,
                 "`data` has the shape that the command's output schema declares",
-                "A run and the manifest validate against `schema COMMAND`",
+                "Every answer of a command validates against `schema COMMAND`; a run without its task, and one with a \
+                 number as state, do not",
                 || {
-                    for answer in [&CLI_ANSWERS.completed_run, &CLI_ANSWERS.manifest] {
-                        let schema = crate::recorded::schema(text(&answer.json, "/meta/command"));
-                        assert_eq!(violations(&schema, at(&answer.json, "/data")), Vec::<String>::new());
+                    // A call that names no command has the name of the program.
+                    let of_commands = CLI_ANSWERS.all().into_iter();
+                    for answer in
+                        of_commands.filter(|answer| answer.json["meta"]["command"] != "mcp-delegator")
+                    {
+                        let command = text(&answer.json, "/meta/command");
+                        valid(&crate::recorded::schema(command, "cli"), &answer.json);
+                    }
+                    let schema = crate::recorded::schema("local.run", "cli");
+                    for change in [json!({}), json!({"task_id": "T-local-0000000000", "state": 7})] {
+                        let mut changed = CLI_ANSWERS.completed_run.json.clone();
+                        let data = changed["data"].as_object_mut().unwrap();
+                        data.shift_remove("task_id").unwrap();
+                        data.extend(change.as_object().unwrap().clone());
+                        assert!(!violations(&schema, &changed).is_empty(), "{changed}");
                     }
                 },
             ),
@@ -156,11 +195,16 @@ pub(crate) const SECTIONS: &[Section] = &[
                     });
                 },
             ),
-            works(15, "`message` is a summary for people", "`message` of every error", || {
-                every_failure(|answer| {
-                    text(&answer.json, "/error/message");
-                });
-            }),
+            works(
+                15,
+                "`message` is a summary for people",
+                "A sentence in every error; that of an unknown task names it",
+                || {
+                    every_failure(|answer| assert!(text(&answer.json, "/error/message").contains(' ')));
+                    let message = "There is no task T-local-0000000000.";
+                    equals(&CLI_ANSWERS.unknown_task.json, "/error/message", message);
+                },
+            ),
             works(
                 16,
                 "`detail` is an extended explanation",
@@ -172,20 +216,25 @@ pub(crate) const SECTIONS: &[Section] = &[
                     boolean(&answer.json, "/error/retryable");
                 });
             }),
-            works(
+            differs(
                 18,
-                "`retryable` mirrors the exit code entry of the emitted code",
-                "The manifest declares the same value for every error; results of a running task are retryable in both",
+                "`retryable` mirrors the `retryable` of the exit code entry",
+                "An exit code stands for several errors; 4 is a wrong state, which changes, and a bad configuration, \
+                 which does not",
+                "It mirrors `retryable_error_codes` of the entry, for every failure; results of a running task are retryable, \
+                 and `retryable` of the entry 4 is false",
                 || {
-                    let manifest = &CLI_ANSWERS.manifest.json["data"];
                     every_failure(|answer| {
                         assert_eq!(undeclared_error(&answer.json, &CLI_ANSWERS.manifest.json["data"]), None);
                     });
-                    equals(&CLI_ANSWERS.early_results.json, "/error/retryable", true);
-                    let commands = list(manifest, "/commands");
+                    let early = &CLI_ANSWERS.early_results.json;
+                    equals(early, "/error/retryable", true);
+                    let commands = list(&CLI_ANSWERS.manifest.json, "/data/commands");
                     let results = commands.iter().find(|command| command["name"] == "local.results").unwrap();
-                    let retryable = list(results, "/exit_codes/4/retryable_error_codes");
-                    assert!(retryable.contains(&CLI_ANSWERS.early_results.json["error"]["code"]));
+                    let entry = at(results, "/exit_codes/4");
+                    equals(entry, "/retryable", false);
+                    assert!(list(entry, "/retryable_error_codes").contains(at(early, "/error/code")));
+                    assert!(!list(entry, "/retryable_error_codes").contains(&json!("CONFIG_INVALID")));
                 },
             ),
             works(
@@ -265,7 +314,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             not_testable(
                 30,
                 "`reason` can be restructured or deprecated",
-                "No command was restructured or deprecated yet.",
+                "No command was restructured or deprecated yet",
             ),
         ],
     },
@@ -308,11 +357,12 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 36,
                 "`cursor` is passed as --cursor to get the next page",
-                "The second page of the schemas differs from the first",
+                "Each of two pages has two schemas, and no schema is on both",
                 || {
-                    text(&CLI_ANSWERS.first_page.json, "/meta/cursor");
-                    assert_eq!(CLI_ANSWERS.second_page.exit, 0);
-                    assert_ne!(CLI_ANSWERS.second_page.json["data"], CLI_ANSWERS.first_page.json["data"]);
+                    let pages = [&CLI_ANSWERS.first_page, &CLI_ANSWERS.second_page];
+                    let pages = pages.map(|page| list(&page.json, "/data/schemas"));
+                    assert_eq!(pages.map(<[Value]>::len), [2, 2]);
+                    assert!(pages[1].iter().all(|schema| !pages[0].contains(schema)), "{pages:?}");
                 },
             ),
             works(37, "`meta` may have further keys", "`command` of every answer", || {
@@ -320,6 +370,59 @@ pub(crate) const SECTIONS: &[Section] = &[
                     text(&answer.json, "/meta/command");
                 });
             }),
+            differs(
+                38,
+                "`duration_ms` is the time from the entry of the command to the last byte of the output",
+                "The number is a part of the output, so it is taken when the output is rendered, before it is written",
+                "It covers the whole run of an agent that works for 300 ms and is at most the life of the process; that of \
+                 a stream covers the time until its input ends",
+                || {
+                    let steps = successful_turn(&[json!({"command": {"run": "sleep 0.3"}})]);
+                    let (stage, start) = (Stage::with_script(PROGRAM, steps), Instant::now());
+                    let run = stage.run_json(&["local", "run", "x"]);
+                    let (stream, open, lived) = streamed();
+                    for (answer, times) in [(&run, 300..=milliseconds_since(start)), (&stream, open..=lived)]
+                    {
+                        let duration = integer(answer, "/meta/duration_ms");
+                        assert!(times.contains(&duration), "{duration} is not in {times:?}");
+                    }
+                },
+            ),
+            works(
+                39,
+                "`schema_version` lets agents detect breaking changes",
+                "That of every answer is the one that the manifest declares, and that of the program is a version of its own",
+                || {
+                    let manifest = at(&CLI_ANSWERS.manifest.json, "/data");
+                    equals(manifest, "/schema_version", "1.0");
+                    equals(manifest, "/version", "3.6.0");
+                    every_answer(|answer| {
+                        let manifest = &CLI_ANSWERS.manifest.json;
+                        equals(
+                            &answer.json,
+                            "/meta/schema_version",
+                            manifest["data"]["schema_version"].clone(),
+                        );
+                        equals(&answer.json, "/meta/tool_version", manifest["data"]["version"].clone());
+                    });
+                },
+            ),
+            works(
+                40,
+                "The document is itself the schema of every answer",
+                "`schema agent` is the document, and every answer validates against it; with a sixth key none does",
+                || {
+                    let document = crate::recorded::stage_with_agent(&[]).run_json(&["schema", "agent"]);
+                    equals(&document, "/$id", "ResponseEnvelope");
+                    equals(&document, "/$schema", "http://json-schema.org/draft-07/schema#");
+                    for answer in CLI_ANSWERS.all() {
+                        valid(&document, &answer.json);
+                        let mut changed = answer.json.clone();
+                        changed["extra"] = json!(1);
+                        assert!(!violations(&document, &changed).is_empty());
+                    }
+                },
+            ),
         ],
     },
 ];

@@ -1,13 +1,9 @@
 //! Statements about the events, and about messages to the agent.
 
-use std::path::Path;
-
-use delegator_testkit::program::World;
 use serde_json::{Value, json};
 
-use crate::PROGRAM;
-use crate::assertions::{contains, equals, text};
-use crate::recorded::{CHAT, CHAT_TEXTS, Session, task_id};
+use crate::assertions::{equals, text};
+use crate::recorded::{CHAT, CHAT_TEXTS, record_chat};
 use crate::row::{Section, differs, not_testable, works};
 use crate::transcripts::{converted, events, run_events, summary};
 
@@ -18,6 +14,15 @@ const STREAM: &str = r#"{"type":"agent_message","content":"Working","role":"assi
 {"type":"file_change","path":"a.txt","action":"write"}
 {"type":"idle"}
 {"type":"done"}
+"#;
+
+/// An agent whose first line does not fit into a pipe (64 KiB).
+const LONG_LINE_AGENT: &str = r#"#!/bin/sh
+read -r line
+printf '{"type":"agent_message","content":"%0200000d"}\n' 0
+printf '{"type":"agent_message","content":"read"}\n{"type":"idle"}\n'
+cat > /dev/null
+printf '{"type":"done"}'
 "#;
 
 fn change(path: &str, action: &str) -> String {
@@ -219,8 +224,9 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 18,
                 "`idle` drains the stdin queue",
-                "All messages are delivered, and all of them are accepted",
+                "All messages that are queued by then follow the first `idle`, and all of them are accepted",
                 || {
+                    messages_follow_idle();
                     equals(&CHAT.wait, "/data/messages/accepted_count", 2);
                     equals(&CHAT.wait, "/data/messages/queued_count", 0);
                 },
@@ -298,20 +304,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                 25,
                 "The standard error of the agent is discarded, so that it cannot disturb the standard output of the parent",
                 "it is stored apart, cannot disturb anything, and explains failures",
-                "`results` has it in a field of its own, and not in the events",
+                "What an agent of this dialect prints on stderr, an event even, is in the field `stderr` of `logs`, and \
+                 not among the events",
                 || {
-                    let mut session = Session::with_agent(&[
-                        json!({"stderr_line": "printed on stderr"}),
-                        json!({"message": "Done."}),
-                        json!({"turn_completed": {}}),
-                    ]);
-                    let task = session.json("_codex_local_exec", json!({"task": "x"}));
-                    let id = task_id(&task);
-                    session.json("_codex_local_wait", json!({"task_id": id}));
-                    let input = json!({"task_id": id, "include_output": true});
-                    let results = session.json("_codex_local_results", input);
-                    contains(&results, "/data/output/stderr", "printed on stderr");
-                    assert!(!text(&results, "/data/output/stdout").contains("printed on stderr"));
+                    assert_eq!(CHAT.stderr, "{\"type\":\"idle\"}\n");
+                    messages_follow_idle();
                 },
             ),
         ],
@@ -371,15 +368,14 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 32,
                 "Standard output is read line by line",
-                "A line that arrives in two parts is one event",
+                "An agent prints a line that is longer than a pipe, then two lines at once and a last one without its end: \
+                 four events",
                 || {
-                    let (half, rest) = STREAM.split_at(20);
-                    let world = World::new(PROGRAM);
-                    let script = format!(
-                        "(printf %s '{half}'; printf %s '{rest}') | '{PROGRAM}' events normalize --strict"
-                    );
-                    let run = world.run_as(Path::new("/bin/sh"), ["-c", &script]);
-                    assert_eq!(events(&run), converted(STREAM));
+                    let chat = record_chat(LONG_LINE_AGENT, &["the task"]);
+                    let kinds = chat.events.iter().map(|event| event["type"].as_str().unwrap_or("sent"));
+                    let kinds: Vec<&str> = kinds.collect();
+                    assert_eq!(kinds, ["sent", "agent_message", "agent_message", "idle", "done"]);
+                    assert_eq!(text(&chat.events[1], "/content").len(), 200_000);
                 },
             ),
             works(33, "Each line is parsed for its type", "The summary counts the lines by type", || {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use delegator_testkit::cloud_script::{ENVIRONMENTS, answer_cloud_commands};
+use delegator_testkit::postgres::PostgresServer;
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, stage_with_agent, task_id};
 
 /// The answers of the five tools, by name.
 pub(crate) static CLOUD: LazyLock<BTreeMap<&'static str, Value>> = LazyLock::new(record);
@@ -24,3 +25,19 @@ fn record() -> BTreeMap<&'static str, Value> {
     answers.insert("_codex_cloud_submit", submitted);
     answers
 }
+
+/// The cancellation of a queued task of a fleet.
+pub(crate) static FLEET_CANCEL: LazyLock<Value> = LazyLock::new(|| {
+    let server = PostgresServer::options().fast().start();
+    let stage = stage_with_agent(&[]).variable("MCP_DELEGATOR_DATABASE_URL", &server.url());
+    stage.run_json(&["fleet", "migrate"]);
+    let environment =
+        json!({"name": "Own", "repoUrl": "https://github.com/me/app", "stack": "rust", "provider": "fleet"});
+    stage.world.write(
+        "home/.config/mcp-delegator/environments.json",
+        &json!({ "env_own": environment }).to_string(),
+    );
+    let mut session = Session::start(stage);
+    let submitted = session.json("_codex_cloud_submit", json!({"task": "x", "env_id": "env_own"}));
+    session.json("_codex_cloud_cancel", json!({"task_id": task_id(&submitted)}))
+});

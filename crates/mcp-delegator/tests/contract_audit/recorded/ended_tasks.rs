@@ -16,6 +16,8 @@ pub(crate) struct Completed {
     pub(crate) ack: Value,
     pub(crate) wait: Value,
     pub(crate) wait_with_output: Value,
+    /// `wait` until any of two tasks has ended.
+    pub(crate) wait_any: Value,
     /// Refused: `wait` has no events.
     pub(crate) wait_with_events: Value,
     pub(crate) wait_markdown: String,
@@ -30,15 +32,23 @@ pub(crate) struct Completed {
     pub(crate) run: Value,
     /// The acknowledgement of a task in the same thread.
     pub(crate) resume: Value,
+    /// `wait` for a task that renames a file and adds [`ADDED_COUNT`] others, over MCP and on the command line.
+    pub(crate) many_files: Value,
+    pub(crate) many_files_cli: Value,
 }
+
+pub(crate) const ADDED_COUNT: usize = 2_100;
 
 /// Codex writes two ids for a search.
 const SEARCH: &str =
     r#"{"type":"item.completed","item":{"id":"item_4","type":"web_search","id":"ws_1","query":"x"}}"#;
 const TEST_OUTPUT: &str = "===== 47 passed in 0.12s =====\n";
+const ADD_FILES: &str =
+    "git mv tests/a.txt tests/b.txt; mkdir to; cd to; seq -f a-file-with-a-long-name-%.0f 2100 | xargs touch";
 
-fn record_completed() -> Completed {
-    let mut session = Session::with_agent(&[
+/// A session in a repository with an agent that changes files and runs tests.
+fn repository_session() -> Session {
+    let session = Session::with_agent(&[
         json!({"stderr_line": "a warning of the agent"}),
         json!({"write_file": {"path": "src/api.ts", "text": "one\n2\nthree\n"}}),
         json!({"write_file": {"path": "tests/api.test.ts", "text": "hello\n"}}),
@@ -49,9 +59,12 @@ fn record_completed() -> Completed {
         json!({"turn_completed":
             {"input_tokens": 12_000, "cached_input_tokens": 11_160, "output_tokens": 3_500}}),
     ]);
-    for (path, text) in
-        [("src/api.ts", "one\ntwo\n"), ("gone.txt", "a\n"), ("out.txt", TEST_OUTPUT), ("tests/a.txt", "")]
-    {
+    for (path, text) in [
+        ("src/api.ts", "one\ntwo\n"),
+        ("gone.txt", "a\n"),
+        ("out.txt", TEST_OUTPUT),
+        ("tests/a.txt", "moved\n"),
+    ] {
         session.stage.world.write(&format!("project/{path}"), text);
     }
     session.stage.write_program("project/bin/pytest", "#!/bin/sh\ncat out.txt\n");
@@ -59,6 +72,11 @@ fn record_completed() -> Completed {
         "git init -q -b main && git add . \
          && git -c user.name=Tester -c user.email=tester@localhost commit -q -m First",
     );
+    session
+}
+
+fn record_completed() -> Completed {
+    let mut session = repository_session();
     let task = json!({"task": "Implement user authentication", "mode": "workspace-write"});
     let ack = session.json("_codex_local_exec", task);
     let id = json!({"task_id": task_id(&ack)});
@@ -72,7 +90,10 @@ fn record_completed() -> Completed {
     let wait_with_events = session.json("_codex_local_wait", with("include_events"));
     session.set_agent(&[&[json!({"write_file": {"path": "notes.txt", "text": "x"}})], &done()[..]].concat());
     let resumed = json!({"task": "Go on", "task_id": id["task_id"]});
-    let completed = Completed {
+    let mut completed = Completed {
+        wait_any: Value::Null,
+        many_files: Value::Null,
+        many_files_cli: Value::Null,
         later_ack: session.json("_codex_local_exec", json!({"task": "x"})),
         background_run: session.json("_codex_local_run", json!({"task": "x", "async": true})),
         run: session.json("_codex_local_run", json!({"task": "x"})),
@@ -86,6 +107,13 @@ fn record_completed() -> Completed {
         results_with_output,
         results_with_events,
     };
+    session.set_agent(&[&[json!({"command": {"run": ADD_FILES}})], &done()[..]].concat());
+    let task = json!({"task": "x", "mode": "workspace-write"});
+    let id = task_id(&session.json("_codex_local_exec", task));
+    completed.many_files = session.json("_codex_local_wait", json!({ "task_id": id }));
+    completed.many_files_cli = session.stage.wait(&id);
+    let both = json!({"task_ids": [id, task_id(&completed.ack)], "until": "any"});
+    completed.wait_any = session.json("_codex_local_wait", both);
     session.finish();
     completed
 }
@@ -108,6 +136,9 @@ pub(crate) struct Failed {
     /// `results` of tasks that change nothing, and add a file of two lines.
     pub(crate) results_unchanged: Value,
     pub(crate) results_added: Value,
+    /// `results` of a task that changes a line of a file, and of one whose tests fail.
+    pub(crate) results_modified: Value,
+    pub(crate) results_tested: Value,
     /// `results` of a task whose supervisor was killed.
     pub(crate) results_lost: Value,
 }
@@ -125,6 +156,12 @@ echo
 echo 'Node.js v22.11.0'
 exit 1
 ";
+const FAILED_TESTS: &str = "\
+#!/bin/sh
+echo 'FAILED tests/test_api.py::test_name - assert 1 == 2'
+echo '===== 1 failed, 2 passed, 3 skipped in 0.12s ====='
+exit 1
+";
 const LOG_LINE: &str = "2026-11-15T18:07:43.429123Z ERROR codex_core: failed to parse config";
 
 fn record_failed() -> Failed {
@@ -135,6 +172,7 @@ fn record_failed() -> Failed {
         json!({"turn_failed": "I could not fix it."}),
     ]);
     session.stage.write_program("project/bin/node", STACK_TRACE);
+    session.stage.write_program("project/bin/pytest", FAILED_TESTS);
     session.stage.world.write("project/src/crud/workspace.service.ts", "code\n");
     let ack = session.json("_codex_local_exec", json!({"task": "x"}));
     let id = json!({"task_id": task_id(&ack)});
@@ -154,6 +192,10 @@ fn record_failed() -> Failed {
     let unchanged = run_with(&done());
     let added =
         run_with(&[&[json!({"write_file": {"path": "new.txt", "text": "a\nb\n"}})], &done()[..]].concat());
+    let write = json!({"write_file": {"path": "src/crud/workspace.service.ts", "text": "changed\n"}});
+    let modified = run_with(&[&[write], &done()[..]].concat());
+    let tests = json!({"command": {"run": "PATH=bin:$PATH pytest tests"}});
+    let tested = run_with(&[&[tests], &done()[..]].concat());
     let lost = run_without_supervisor(&mut session);
     let mut results_of = |run: &Value| session.json("_codex_local_results", json!({"task_id": task_id(run)}));
     Failed {
@@ -161,6 +203,8 @@ fn record_failed() -> Failed {
         results_unchanged: results_of(&unchanged),
         results_added: results_of(&added),
         results_lost: results_of(&lost),
+        results_modified: results_of(&modified),
+        results_tested: results_of(&tested),
         wait,
         results,
         run,

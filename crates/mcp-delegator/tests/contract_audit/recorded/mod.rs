@@ -18,15 +18,15 @@ mod standard_fields;
 mod stopped_tasks;
 
 pub(crate) use all_tools::{ALL_TOOLS, CATEGORIES};
-pub(crate) use chat::{CHAT, CHAT_TEXTS};
+pub(crate) use chat::{CHAT, CHAT_TEXTS, record_chat};
 pub(crate) use cli_answers::{CLI_ANSWERS, CliAnswer};
-pub(crate) use cloud::CLOUD;
-pub(crate) use ended_tasks::{COMPLETED, FAILED};
+pub(crate) use cloud::{CLOUD, FLEET_CANCEL};
+pub(crate) use ended_tasks::{ADDED_COUNT, COMPLETED, FAILED};
 pub(crate) use long_output::LONG_OUTPUT;
 pub(crate) use progress::PROGRESS;
 pub(crate) use refusals::REFUSALS;
-pub(crate) use registry::REGISTRY;
-pub(crate) use running_tasks::{COMPLETED_COUNT, MANY, MANY_TASKS, STATUS};
+pub(crate) use registry::{MANY_ENVIRONMENTS, REGISTRY};
+pub(crate) use running_tasks::{COMPLETED_COUNT, MANY, MANY_TASKS, OVERFULL, STATUS};
 pub(crate) use standard_answers::{STANDARD_ANSWERS, UNKNOWN_TASK};
 pub(crate) use standard_fields::{MESSAGE, STANDARD_FIELDS};
 pub(crate) use stopped_tasks::{CANCELLED, TIMED_OUT};
@@ -121,8 +121,8 @@ pub(crate) fn task_id(answer: &Value) -> String {
     id.and_then(Value::as_str).unwrap_or_else(|| panic!("no task in {answer}")).to_owned()
 }
 
-/// The published schema of the data of a command.
-pub(crate) fn schema(command: &str) -> Value {
+/// The published schema of the answers of a command in an envelope.
+pub(crate) fn schema(command: &str, envelope: &str) -> Value {
     let run = World::new(PROGRAM).run(["schema", command, "--json"]);
-    run.json()["data"]["output"].clone()
+    run.json()["data"]["output"][envelope].clone()
 }

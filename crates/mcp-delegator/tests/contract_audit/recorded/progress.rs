@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use super::{Session, task_id};
 
-/// A `wait` with a progress token, for a task that has done one of two steps of its plan.
+/// A `wait` with a progress token, for a task without a plan, then for one that has done one of two steps of its plan.
 pub(crate) static PROGRESS: LazyLock<Progress> = LazyLock::new(record);
 
 pub(crate) struct Progress {
     pub(crate) token: &'static str,
+    /// The parameters of a notification before the agent has a plan.
+    pub(crate) without_plan: Value,
     /// The parameters of the first notification, and of the first one with a percentage.
     pub(crate) first: Value,
     pub(crate) with_percentage: Value,
@@ -25,19 +27,27 @@ pub(crate) struct Progress {
 fn record() -> Progress {
     let token = "the token of the caller";
     let mut session = Session::with_agent(&[
+        json!({"wait_for_file": "plan"}),
         json!({"plan": {"steps": ["Read", "Test"], "done": 1}}),
         json!({"wait_for_file": "go"}),
         json!({"message": "All done."}),
         json!({"turn_completed": {}}),
     ]);
     let ack = session.json("_codex_local_exec", json!({"task": "x"}));
+    let call = |token: &str, more: Value| {
+        let mut arguments = json!({"task_id": task_id(&ack), "format": "json"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"name": "_codex_local_wait", "arguments": arguments, "_meta": {"progressToken": token}})
+    };
+    let early = session.client.send_request("tools/call", call("early", json!({"timeout_sec": 1})));
+    let is_early = |message: &Value| message["params"]["progressToken"] == "early";
+    let without_plan = session.client.wait_for("a notification", is_early)["params"].clone();
+    session.client.response(early);
+    session.stage.world.write("project/plan", "");
     session.status_when("the plan is known", |data| data["tasks"][0]["progress"]["percent"] == 50);
     let short = json!({"task_id": task_id(&ack), "timeout_sec": 1});
     let expired_wait = session.json("_codex_local_wait", short);
-    let arguments = json!({"task_id": task_id(&ack), "format": "json"});
-    let meta = json!({"progressToken": token});
-    let call = json!({"name": "_codex_local_wait", "arguments": arguments, "_meta": meta});
-    let id = session.client.send_request("tools/call", call);
+    let id = session.client.send_request("tools/call", call(token, json!({})));
     let is_progress = |message: &Value| {
         message["method"] == "notifications/progress" && message["params"]["progressToken"] == token
     };
@@ -54,5 +64,5 @@ fn record() -> Progress {
     crate::client::release_agents(&session.stage);
     let answer = session.client.response(id)["result"]["structuredContent"].clone();
     session.finish();
-    Progress { token, first, with_percentage, answer, released, expired_wait }
+    Progress { token, without_plan, first, with_percentage, answer, released, expired_wait }
 }

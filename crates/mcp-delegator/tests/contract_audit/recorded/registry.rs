@@ -1,5 +1,6 @@
 //! The tools that report on environments, and clean the registry.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use delegator_registry::{OpenOptions, Registry, StateDir};
@@ -13,6 +14,9 @@ pub(crate) static REGISTRY: LazyLock<RegistryAnswers> = LazyLock::new(record);
 pub(crate) struct RegistryAnswers {
     pub(crate) environments: Value,
     pub(crate) environments_path: String,
+    /// The list of [`MANY_ENVIRONMENTS`] environments, over MCP and on the command line.
+    pub(crate) many_environments: Value,
+    pub(crate) many_environments_cli: Value,
     pub(crate) github_setup: Value,
     /// A cleanup that changes nothing, of one stuck and three old tasks.
     pub(crate) dry_run: Value,
@@ -28,6 +32,8 @@ const ENVIRONMENTS: &str = r#"{
   "env_myproject": {"name": "My Project", "repoUrl": "https://github.com/user/myproject", "stack": "node"}
 }"#;
 
+pub(crate) const MANY_ENVIRONMENTS: usize = 400;
+
 fn record() -> RegistryAnswers {
     let mut session = Session::with_agent(&done());
     session.stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
@@ -40,7 +46,9 @@ fn record() -> RegistryAnswers {
     let stuck = abandoned_task(&mut registry, now_ms() - 2 * HOUR_MS).task.id.to_string();
     let setup = json!({"repository": "https://github.com/user/repo", "tech_stack": "node"});
     let path = session.stage.world.home().join(".config/mcp-delegator/environments.json");
-    RegistryAnswers {
+    let mut answers = RegistryAnswers {
+        many_environments: Value::Null,
+        many_environments_cli: Value::Null,
         environments: session.json("_codex_cloud_list_environments", json!({})),
         environments_path: path.display().to_string(),
         github_setup: session.json("_codex_cloud_github_setup", setup),
@@ -48,5 +56,13 @@ fn record() -> RegistryAnswers {
         stuck,
         cleanup: session.json("_codex_cleanup_registry", json!({"old_task_max_age_hours": 24})),
         second_cleanup: session.json("_codex_cleanup_registry", json!({})),
-    }
+    };
+    let environment =
+        json!({"name": "One of many", "repoUrl": "https://github.com/user/myproject", "stack": "node"});
+    let many: BTreeMap<String, &Value> =
+        (0..MANY_ENVIRONMENTS).map(|number| (format!("env_{number}"), &environment)).collect();
+    std::fs::write(path, json!(many).to_string()).unwrap();
+    answers.many_environments = session.json("_codex_cloud_list_environments", json!({}));
+    answers.many_environments_cli = session.stage.run_json(&["cloud", "list-environments"]);
+    answers
 }

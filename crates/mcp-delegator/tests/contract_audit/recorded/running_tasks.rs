@@ -6,8 +6,8 @@ use delegator_domain::task::TaskEnd;
 use delegator_registry::{Finish, ImportedSession, NewTask, OpenOptions, Registry, StateDir};
 use serde_json::{Value, json};
 
-use super::{Session, done, stage_with_agent};
-use crate::old_tasks::{HOUR_MS, fresh_id, now_ms};
+use super::{Session, done, stage_with_agent, task_id};
+use crate::old_tasks::{HOUR_MS, fresh_id, new_task, now_ms};
 
 /// Two running and two queued tasks, after seven that completed.
 pub(crate) static STATUS: LazyLock<Status> = LazyLock::new(record_status);
@@ -25,6 +25,8 @@ pub(crate) struct Status {
     /// The acknowledgements of a running task, and of the queued tasks.
     pub(crate) running_ack: Value,
     pub(crate) queued_acks: [Value; 2],
+    /// The wait for a queued task, for one second.
+    pub(crate) queued_wait: Value,
 }
 
 pub(crate) const COMPLETED_COUNT: usize = 7;
@@ -60,14 +62,15 @@ fn record_status() -> Status {
     });
     let verbose = session.json("_codex_local_status", json!({"verbose": true}));
     let limited = session.json("_codex_local_status", json!({"limit": 6}));
+    let short = json!({"task_id": task_id(&queued_acks[0]), "timeout_sec": 1});
+    let queued_wait = session.json("_codex_local_wait", short);
     session.finish();
-    Status { empty, idle, full, verbose, limited, running_ack, queued_acks }
+    Status { empty, idle, full, verbose, limited, running_ack, queued_acks, queued_wait }
 }
 
 /// A task that took ten minutes. Without it no estimate exists for a queue behind tasks that run for longer than others.
 fn import_long_task(session: &Session) {
-    let state = session.stage.world.home().join("state");
-    let mut registry = Registry::open(&StateDir::open(&state, &OpenOptions::default()).unwrap()).unwrap();
+    let mut registry = open_registry(session);
     let project = session.stage.world.project().display().to_string();
     let long_ago = now_ms() - HOUR_MS;
     let past = ImportedSession {
@@ -80,12 +83,23 @@ fn import_long_task(session: &Session) {
     registry.import(&NewTask::reading(fresh_id(), &project, "x"), &past, &finish, &[]).unwrap();
 }
 
+fn open_registry(session: &Session) -> Registry {
+    let state = session.stage.world.home().join("state");
+    Registry::open(&StateDir::open(&state, &OpenOptions::default()).unwrap()).unwrap()
+}
+
 pub(crate) struct ManyTasks {
     pub(crate) status: Value,
+    /// The same in 8,192 bytes.
+    pub(crate) truncated: Value,
+    /// The pages of the status with [`OVERFULL`] more queued tasks.
+    pub(crate) pages: Vec<Value>,
 }
 
 /// More than 50, the number of items that other lists show on a page.
 pub(crate) const MANY: usize = 52;
+/// More queued tasks than fit into an answer.
+pub(crate) const OVERFULL: usize = 400;
 
 fn record_many() -> ManyTasks {
     let stage = stage_with_agent(&[json!("silent")]);
@@ -94,7 +108,17 @@ fn record_many() -> ManyTasks {
         session.json("_codex_local_exec", json!({"task": "x"}));
     }
     let status = session.json("_codex_local_status", json!({}));
+    let limited = ["local", "status", "--envelope", "tool", "--max-bytes", "8192"];
+    let truncated = session.stage.run_json(&limited);
+    let mut registry = open_registry(&session);
+    for _ in 0..OVERFULL {
+        registry.submit(&new_task(), b"{}", now_ms()).unwrap();
+    }
+    let mut pages = vec![session.json("_codex_local_status", json!({}))];
+    while let Some(cursor) = pages.last().and_then(|page| page["meta"].get("next_cursor")).cloned() {
+        pages.push(session.json("_codex_local_status", json!({"cursor": cursor})));
+    }
     session.stage.run_json(&["cancel", "--all"]);
     session.finish();
-    ManyTasks { status }
+    ManyTasks { status, truncated, pages }
 }

@@ -1,11 +1,13 @@
 //! Answers of commands in the standard envelope: each shape, an error of each common kind, and a partial success.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::Value;
 
 use crate::PROGRAM;
+use crate::assertions::text;
 
 pub(crate) const UNKNOWN_TASK: &str = "T-local-0000000000";
 
@@ -32,7 +34,31 @@ pub(crate) struct StandardAnswers {
     pub(crate) unknown_schema: Value,
     pub(crate) unknown_command: Value,
     pub(crate) environment_exists: Value,
+    /// Errors about an input of each kind.
+    pub(crate) bad_inputs: Vec<Value>,
+    /// The log of the first task, its retry, and the notifications.
+    pub(crate) log: Value,
+    pub(crate) notifications: Value,
+    /// A run that completed.
+    pub(crate) run: Value,
+    /// Two calls of `queue pause`.
+    pub(crate) queue_paused: [Value; 2],
+    /// The results of a group of two attempts, of its second attempt, and a retry of that.
+    pub(crate) group: Value,
+    pub(crate) attempt: Value,
+    pub(crate) retry: Value,
 }
+
+const BAD_INPUTS: [&[&str]; 8] = [
+    &["local", "exec"],
+    &["local", "exec", ""],
+    &["local", "exec", "x", "--hard-timeout-sec", "0"],
+    &["local", "exec", "x", "--idle-timeout-sec", "soon"],
+    &["local", "exec", "x", "--labels", "a"],
+    &["local", "exec", "x", "--input-json", "/nowhere"],
+    &["local", "exec", "x", "--working-dir", "/nowhere"],
+    &["config", "show", "--cursor", "x"],
+];
 
 impl StandardAnswers {
     pub(crate) fn successes(&self) -> [&Value; 8] {
@@ -63,7 +89,7 @@ impl StandardAnswers {
 
 fn record() -> StandardAnswers {
     let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
-    let answer = |args: &[&str]| stage.world.run([args, &["--envelope", "standard"]].concat()).document();
+    let answer = |args: &[&str]| standard(&stage, args);
     let (one, two) = (stage.exec(&[]), stage.exec(&[]));
     stage.wait(&one);
     stage.wait(&two);
@@ -74,6 +100,10 @@ fn record() -> StandardAnswers {
     let cancelled_nothing = answer(&["cancel", "--all"]);
     stage.set_script(successful_turn(&[serde_json::json!({"wait_for_file": "go"})]));
     let running = stage.exec(&[]);
+    let log = answer(&["logs", &one]);
+    let [group, attempt, retry] = group();
+    let quick = Stage::with_script(PROGRAM, successful_turn(&[]));
+    let quick = |args: &[&str]| standard(&quick, args);
     let bad_config = Stage::with_shell_agent(PROGRAM, "").variable("MCP_DELEGATOR_MAX_CONCURRENT", "zero");
     StandardAnswers {
         wait: answer(&["local", "wait", &one]),
@@ -91,5 +121,35 @@ fn record() -> StandardAnswers {
         unknown_schema: answer(&["schema", "nope"]),
         unknown_command: answer(&["frobnicate"]),
         environment_exists: answer(&environment),
+        bad_inputs: BAD_INPUTS.into_iter().map(answer).collect(),
+        log,
+        notifications: answer(&["notify"]),
+        run: quick(&["local", "run", "x"]),
+        queue_paused: [quick(&["queue", "pause"]), quick(&["queue", "pause"])],
+        group,
+        attempt,
+        retry,
     }
+}
+
+/// The results of a group and of its second attempt, and the retry of that.
+fn group() -> [Value; 3] {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    let commit =
+        "git init -q && git -c user.name=T -c user.email=t@localhost commit -q --allow-empty -m First";
+    assert_eq!(stage.world.run_as(Path::new("/bin/sh"), ["-c", commit]).exit, Some(0));
+    let submitted =
+        stage.run_json(&["local", "exec", "x", "--isolation", "worktree", "--attempts", "2"])["data"].take();
+    let (group, attempt) = (&submitted["group_id"], &submitted["attempts"][1]["task_id"]);
+    let (group, attempt) = (group.as_str().unwrap(), attempt.as_str().unwrap());
+    stage.wait(group);
+    let answers = [["local", "results", group], ["local", "results", attempt]];
+    let [group, attempt] = answers.map(|args| standard(&stage, &args));
+    let retry = standard(&stage, &["retry", text(&attempt, "/data/task/task_id")]);
+    stage.wait(text(&retry, "/data/result/task_id"));
+    [group, attempt, retry]
+}
+
+fn standard(stage: &Stage, args: &[&str]) -> Value {
+    stage.world.run([args, &["--envelope", "standard"]].concat()).document()
 }

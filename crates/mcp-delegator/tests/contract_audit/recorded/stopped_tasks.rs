@@ -18,6 +18,9 @@ pub(crate) struct TimedOut {
     pub(crate) idle_results: Value,
     /// `run` of a task that is active, and takes too long.
     pub(crate) hard_run: Value,
+    /// `run` of a task that filled both streams, and its `results` on the command line.
+    pub(crate) long_run: Value,
+    pub(crate) long_cli_results: Value,
 }
 
 fn record_timed_out() -> TimedOut {
@@ -32,7 +35,17 @@ fn record_timed_out() -> TimedOut {
     let idle_results = session.json("_codex_local_results", id);
     session.set_agent(&[json!({"events": {"per_second": 10}})]);
     let hard_run = session.json("_codex_local_run", json!({"task": "x", "hard_timeout_sec": 1}));
-    TimedOut { idle_run, idle_wait, idle_results, hard_run }
+    let flood = |stream: &str| json!({"flood": {"stream": stream, "bytes": 100_000}});
+    session.set_agent(&[
+        flood("stdout"),
+        json!({"message": "The end of stdout."}),
+        flood("stderr"),
+        json!({"stderr_line": "the end of stderr"}),
+        json!("silent"),
+    ]);
+    let long_run = session.json("_codex_local_run", json!({"task": "x", "idle_timeout_sec": 1}));
+    let long_cli_results = session.stage.run_json(&["local", "results", &task_id(&long_run)]);
+    TimedOut { idle_run, idle_wait, idle_results, hard_run, long_run, long_cli_results }
 }
 
 pub(crate) struct Cancelled {

@@ -10,6 +10,6 @@ crate::row::document! {
     "004",
     "Standard envelope",
     "JSON of commands in files: sorted, indented, with a shape per kind of command.",
-    86 statements in
+    90 statements in
     responses values failures format reflection
 }

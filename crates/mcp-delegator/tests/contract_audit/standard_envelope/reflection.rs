@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use mcp_delegator::app::command_list::catalog;
+use mcp_delegator::commands::version;
+use mcp_delegator::output::envelopes::answer_schema::{answer_schema, check};
+use mcp_delegator::spec::formats::Envelope;
 use serde_json::{Value, json};
 
-use crate::assertions::{at, equals, list, text};
+use crate::assertions::{at, contains, equals, list, object, text};
 use crate::client::{Client, V2025_11, result};
 use crate::recorded::{Session, stage_with_agent};
-use crate::row::{Section, works};
+use crate::row::{Section, differs, works};
 
 static REFLECTED: LazyLock<Reflected> = LazyLock::new(record);
 
@@ -68,6 +72,60 @@ fn default_text(schema: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Array(_) => Some(words(&schema["default"]).join(",")),
         other => Some(other.to_string()),
+    }
+}
+
+/// The standard names of the document.
+const STANDARD_NAMES: [&str; 18] = [
+    "id",
+    "uuid",
+    "name",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+    "status",
+    "health_status",
+    "is_active",
+    "is_deleted",
+    "parent_id",
+    "child_ids",
+    "created_by",
+    "updated_by",
+    "version",
+    "total_count",
+    "active_count",
+    "error_count",
+];
+
+/// Whether only the command line has an input: it overrides a safeguard, names a secret, or concerns a terminal.
+fn is_for_people(command: &Value, input: &str) -> bool {
+    match input {
+        // Of `run` a client gives it after it has asked its user.
+        "confirm" => command["name"] != "local.run",
+        name => [
+            "bundle",
+            "database_url",
+            "database_url_file",
+            "drop",
+            "include_only_copies",
+            "include_restore_points",
+            "no_pager",
+            "trust_clock",
+        ]
+        .contains(&name),
+    }
+}
+
+/// The names of all properties that a schema declares, at any depth.
+fn add_property_names(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(keywords) => {
+            let declared = keywords.get("properties").and_then(Value::as_object);
+            names.extend(declared.into_iter().flat_map(|declared| declared.keys().cloned()));
+            keywords.values().for_each(|keyword| add_property_names(keyword, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_property_names(item, names)),
+        _ => {}
     }
 }
 
@@ -237,6 +295,106 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
                     assert!(validator.is_valid(&answer), "{name}: {answer}");
                     answer["data"].as_object_mut().unwrap().shift_remove(key).unwrap();
                     assert!(!validator.is_valid(&answer), "{name} without {key}: {answer}");
+                }
+            },
+        ),
+        differs(
+            87,
+            "The standard names: `uuid`, `updated_at`, `deleted_at`, `health_status`, `is_active`, `is_deleted`, `created_by`, \
+             `updated_by`, `version`, `active_count`, `error_count` and those above",
+            "A name is used where there is such a thing: nothing is updated or deleted in place, and no answer names users",
+            "Of the standard names the published schemas have `id`, `name`, `created_at`, `status`, `version` and \
+             `total_count`, and no other; the creation of a task is `created_ts`, like its other times",
+            || {
+                let mut names = BTreeSet::new();
+                for command in catalog().iter() {
+                    for envelope in [Envelope::Standard, Envelope::Tool] {
+                        add_property_names(&answer_schema(envelope, command).unwrap(), &mut names);
+                    }
+                }
+                let used: Vec<&str> =
+                    STANDARD_NAMES.into_iter().filter(|name| names.contains(*name)).collect();
+                assert_eq!(used, ["id", "name", "created_at", "status", "version", "total_count"]);
+                let is_creation = |name: &&String| name.starts_with("creat");
+                let creations: Vec<&String> = names.iter().filter(is_creation).collect();
+                assert_eq!(creations, ["created_at", "created_ts"]);
+            },
+        ),
+        differs(
+            88,
+            "A deprecated option works, with the warning W_DEPRECATION_001 that names its replacement",
+            "A former name that still works would never be replaced; no input is deprecated yet",
+            "Each former name is refused, and the suggestion names the command: with exit code 13 and a redirect, or with 2 \
+             if the command deletes something; no schema declares a deprecated input",
+            || {
+                let world = session().stage.world;
+                let mut count = 0;
+                for command in &REFLECTED.commands {
+                    assert!(!command["input_schema"].to_string().contains("\"deprecated\""), "{command}");
+                    for former in words(&command["former_names"]) {
+                        count += 1;
+                        let run = world.run([former, "--envelope", "standard"]);
+                        let (answer, is_safe) = (run.document(), command["danger_level"] != "destructive");
+                        assert_eq!(run.exit, Some(if is_safe { 13 } else { 2 }), "{run:?}");
+                        let path = words(&command["path"]).join(" ");
+                        contains(&answer, "/error/details/suggestion", &path);
+                        contains(&answer, "/error/message", &format!("'{former}' is now '{path}'"));
+                        let reason = answer.pointer("/error/details/redirect/reason");
+                        assert_eq!(reason, is_safe.then_some(&json!("renamed")), "{answer}");
+                    }
+                }
+                assert!(count >= 4, "{count} former names");
+            },
+        ),
+        works(
+            89,
+            "An answer is validated before it is written: six keys, a boolean `success`, a time",
+            "The check that precedes every answer finds a missing key, a text as `success`, and a time without its zone",
+            || {
+                let answer = session().stage.world.run(["version", "--envelope", "standard"]).document();
+                let violations = |answer: &Value| check(Envelope::Standard, &version::SPEC, answer);
+                assert_eq!(violations(&answer), Vec::<String>::new());
+                for key in ["success", "timestamp", "command", "data", "error", "metadata"] {
+                    let mut changed = answer.clone();
+                    changed.as_object_mut().unwrap().shift_remove(key).unwrap();
+                    assert!(!violations(&changed).is_empty(), "{changed}");
+                }
+                for (key, value) in [("success", "yes"), ("timestamp", "2024-01-01 00:00:00")] {
+                    let mut changed = answer.clone();
+                    changed[key] = json!(value);
+                    assert!(!violations(&changed).is_empty(), "{changed}");
+                }
+            },
+        ),
+        differs(
+            90,
+            "The tools reflect the commands without loss",
+            "The list of tools is read by a model in every session, so rarely used inputs are words in `options`; a few inputs \
+             are for people only",
+            "Every input of a command is a property of its tool or a word in the description of `options`, except nine that \
+             only the command line has; `_codex_schema` has the whole schema of the others",
+            || {
+                let mut session = session();
+                for tool in &REFLECTED.tools {
+                    let command =
+                        REFLECTED.commands.iter().find(|entry| entry["tool"] == tool["name"]).unwrap();
+                    let properties = at(tool, "/inputSchema/properties");
+                    let options = properties["options"]["description"].as_str().unwrap_or_default();
+                    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+                    let options: BTreeSet<&str> = options.split(|letter| !is_word(letter)).collect();
+                    let schema = session.json("_codex_schema", json!({"name": command["name"]}));
+                    for (name, declared) in object(command, "/input_schema/properties") {
+                        let is_listed = properties.get(name).is_some() || options.contains(name.as_str());
+                        assert_eq!(is_listed, !is_for_people(command, name), "{name} of {tool}");
+                        let served = schema.pointer(&format!("/data/input/properties/{name}"));
+                        // Over MCP they list the formats of tools, and the modes that the configuration permits.
+                        if name != "format" && name != "mode" {
+                            assert_eq!(served, is_listed.then_some(declared), "{name} of {tool}");
+                        }
+                    }
+                    let required = words(&tool["inputSchema"]["required"]);
+                    let declared = words(&command["input_schema"]["required"]);
+                    assert!(declared.iter().all(|name| required.contains(name)), "{tool}");
                 }
             },
         ),

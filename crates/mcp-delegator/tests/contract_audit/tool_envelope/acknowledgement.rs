@@ -1,7 +1,7 @@
 //! Execution acknowledgements: the answers of the tools that start tasks.
 
 use super::cloud_answer;
-use crate::assertions::{absent, boolean, equals, integer, one_of, text, time};
+use crate::assertions::{absent, boolean, contains, equals, integer, one_of, text, time};
 use crate::recorded::{COMPLETED, STATUS};
 use crate::row::{Section, differs, works};
 
@@ -106,9 +106,9 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 61,
                 "`data.expected_duration` is a readable estimate",
-                "A text when the duration of another task is known; absent without any history",
+                "A number of seconds when the duration of another task is known; absent without any history",
                 || {
-                    text(&COMPLETED.later_ack, "/data/expected_duration");
+                    contains(&COMPLETED.later_ack, "/data/expected_duration", "second");
                     absent(&COMPLETED.ack, "/data/expected_duration");
                 },
             ),

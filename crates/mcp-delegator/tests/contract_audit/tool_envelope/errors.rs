@@ -45,11 +45,24 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "Each of the six codes, in an answer to a call that causes it",
                 || errors().into_iter().for_each(|(code, answer)| equals(answer, "/error/code", code)),
             ),
-            works(19, "`error.message` is a readable text", "A text in an error of each code", || {
-                errors().into_iter().for_each(|(_, answer)| {
-                    text(answer, "/error/message");
-                });
-            }),
+            works(
+                19,
+                "`error.message` is a readable text",
+                "A sentence in an error of each code, four of them word for word",
+                || {
+                    errors().into_iter().for_each(|(_, answer)| {
+                        assert!(text(answer, "/error/message").contains(' '), "{answer}");
+                    });
+                    for (answer, sentence) in [
+                        (&TIMED_OUT.idle_run, "Task exceeded idle timeout (1 second with no output)."),
+                        (&REFUSALS.invalid_mode, "mode: must be one of read-only"),
+                        (&FAILED.run, "The agent reported an error."),
+                        (&REFUSALS.unknown_task, "There is no task T-local-0000000000."),
+                    ] {
+                        contains(answer, "/error/message", sentence);
+                    }
+                },
+            ),
             works(
                 20,
                 "`details.exit_code` is that of the agent",
@@ -241,15 +254,27 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&TIMED_OUT.idle_wait, "/data/state", "timeout");
                 },
             ),
-            works(42, "`meta` is empty", "`meta` is `{}`", || {
-                equals(&TIMED_OUT.idle_run, "/meta", json!({}))
-            }),
+            differs(
+                42,
+                "`meta` is empty",
+                "Warnings, and that an answer was truncated, concern errors as well",
+                "`meta` is `{}` if there is nothing to warn about; of an agent that wrote 200,000 bytes it has the \
+                 warning W_TRUNCATION_001, and the sizes",
+                || {
+                    equals(&TIMED_OUT.idle_run, "/meta", json!({}));
+                    equals(&TIMED_OUT.long_run, "/meta/warnings/0/code", "W_TRUNCATION_001");
+                    equals(&TIMED_OUT.long_run, "/meta/truncated", true);
+                    equals(&TIMED_OUT.long_run, "/meta/max_characters", 48_000);
+                    assert!(integer(&TIMED_OUT.long_run, "/meta/original_size") > 65_536);
+                },
+            ),
             works(
                 43,
                 "The message names the idle timeout and its length",
-                "\"Task exceeded idle timeout\"; the length is in `details.limit_seconds`",
+                "\"Task exceeded idle timeout (1 second with no output).\", as in the example with another length",
                 || {
-                    contains(&TIMED_OUT.idle_run, "/error/message", "Task exceeded idle timeout");
+                    let message = "Task exceeded idle timeout (1 second with no output).";
+                    equals(&TIMED_OUT.idle_run, "/error/message", message);
                     equals(&TIMED_OUT.idle_run, "/error/details/limit_seconds", 1);
                 },
             ),
@@ -292,15 +317,26 @@ pub(crate) const SECTIONS: &[Section] = &[
                     absent(events, "/2/itemId");
                 },
             ),
-            works(
+            differs(
                 48,
                 "`partial_results.last_output` is the last 64 KB of stdout and stderr",
-                "It contains what the agent wrote to both streams, at most 65,536 bytes",
+                "Clients cut off MCP answers of more than about 50,000 characters",
+                "The ends of both streams: 65,536 bytes on the command line, over MCP what fits into 48,000 characters",
                 || {
                     let pointer = "/error/details/partial_results/last_output";
                     contains(&TIMED_OUT.idle_run, pointer, "Working on it.");
                     contains(&TIMED_OUT.idle_run, pointer, "the agent's own words");
-                    assert!(text(&TIMED_OUT.idle_run, pointer).len() <= 65_536);
+                    let on_command_line = "/data/metadata/error_context/partial_results/last_output";
+                    for (answer, pointer, sizes) in [
+                        (&TIMED_OUT.long_cli_results, on_command_line, 65_000..=65_536),
+                        (&TIMED_OUT.long_run, pointer, 36_000..=48_000),
+                    ] {
+                        contains(answer, pointer, "The end of stdout.");
+                        let output = text(answer, pointer);
+                        assert!(output.ends_with("the end of stderr\n"), "{output}");
+                        assert!(sizes.contains(&output.len()), "{} bytes", output.len());
+                    }
+                    assert!(TIMED_OUT.long_run.to_string().chars().count() <= 48_000);
                 },
             ),
             works(49, "A timeout is not retryable", "`retryable` is false", || {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::cloud_answer;
 use crate::assertions::{absent, contains, equals, object, one_of, text, time};
 use crate::client;
-use crate::recorded::{ALL_TOOLS, CATEGORIES};
+use crate::recorded::{ALL_TOOLS, CATEGORIES, FLEET_CANCEL};
 use crate::row::{Section, differs, works};
 
 const IN_CATEGORY: &str = "Category and schema id of an answer that is no error";
@@ -113,13 +113,15 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 179,
                 "`_codex_cloud_cancel`: category registry_info, schema id `codex/v3.6/registry_info/v1`",
-                "UNSUPPORTED with this category and schema id: hosted Codex cannot cancel, a fleet can",
+                "A queued task of a fleet is cancelled; hosted Codex cannot cancel, which is UNSUPPORTED with the same ids",
                 || {
-                    equals(
-                        cloud_answer("_codex_cloud_cancel", "registry_info"),
-                        "/error/code",
-                        "UNSUPPORTED",
-                    );
+                    let hosted = cloud_answer("_codex_cloud_cancel", "registry_info");
+                    equals(hosted, "/error/code", "UNSUPPORTED");
+                    equals(&FLEET_CANCEL, "/status", "ok");
+                    equals(&FLEET_CANCEL, "/tool_category", "registry_info");
+                    equals(&FLEET_CANCEL, "/schema_id", "codex/v3.6/registry_info/v1");
+                    equals(&FLEET_CANCEL, "/data/operation", "cancel");
+                    equals(&FLEET_CANCEL, "/data/state", "cancelled");
                 },
             ),
             works(
@@ -201,17 +203,19 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         heading: "Migration Guide",
         rows: &[
-            works(
+            differs(
                 200,
-                "The Markdown answer of `exec` is a heading and the task id",
-                "A heading, the id, and the next call",
+                "The Markdown answer of `exec` is `## 📊 Task Started` and `Task ID: ID`",
+                "Markdown is written for models: the key facts first, without symbols",
+                "`# Task ID accepted`, then the state and the directory, then the next call with the id",
                 || {
                     let markdown = &ALL_TOOLS.of("_codex_local_exec").markdown;
-                    assert!(markdown.starts_with("# "), "{markdown}");
-                    assert!(
-                        markdown.contains("T-local-") && markdown.contains("_codex_local_wait"),
-                        "{markdown}"
-                    );
+                    let id = markdown.strip_prefix("# Task ").unwrap().split_once(" accepted\n\n- state: ");
+                    let (id, rest) = id.unwrap_or_else(|| panic!("{markdown}"));
+                    assert!(id.starts_with("T-local-") && rest.contains("\n- directory: /"), "{markdown}");
+                    let next = format!("\nNext: `_codex_local_wait {{\"task_id\":\"{id}\"}}`");
+                    assert!(rest.trim_end().ends_with(&next), "{markdown}");
+                    assert!(markdown.is_ascii(), "{markdown}");
                 },
             ),
             works(

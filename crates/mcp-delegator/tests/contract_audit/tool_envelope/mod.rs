@@ -1,6 +1,7 @@
 //! The rows of the document "Tool envelope".
 
 mod acknowledgement;
+mod compatibility;
 mod envelope;
 mod errors;
 mod migration;
@@ -8,6 +9,7 @@ mod registry;
 mod results;
 mod schemas;
 mod status;
+mod typescript;
 mod wait;
 
 use serde_json::Value;
@@ -19,8 +21,8 @@ crate::row::document! {
     "000",
     "Tool envelope",
     "The JSON answers of the fifteen MCP tools (JSON Schema Specification, MCP Delegator 3.6).",
-    209 statements in
-    envelope errors acknowledgement wait status results registry migration schemas
+    217 statements in
+    envelope errors acknowledgement wait status results registry migration schemas typescript compatibility
 }
 
 /// A cloud tool answers in its own category.

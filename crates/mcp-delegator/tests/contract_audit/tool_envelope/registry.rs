@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::assertions::{absent, at, contains, equals, list, text};
-use crate::recorded::REGISTRY;
+use crate::recorded::{MANY_ENVIRONMENTS, REGISTRY};
 use crate::row::{Section, differs, works};
 
 pub(crate) const SECTIONS: &[Section] = &[
@@ -135,11 +135,18 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
     Section {
         heading: "Conditional Output Reference",
-        rows: &[works(
+        rows: &[differs(
             162,
             "Registry information is always complete",
-            "All environments and all steps",
+            "Clients cut off MCP answers of more than about 50,000 characters",
+            "All of two environments and all steps; all of 400 environments on the command line, over MCP the first ones, \
+             with the warning W_TRUNCATION_001",
             || {
+                let (all, first) = (&REGISTRY.many_environments_cli, &REGISTRY.many_environments);
+                assert_eq!(list(all, "/data/environments").len(), MANY_ENVIRONMENTS);
+                assert!((100..MANY_ENVIRONMENTS).contains(&list(first, "/data/environments").len()));
+                assert!(first.to_string().chars().count() <= 48_000);
+                equals(first, "/meta/warnings/0/code", "W_TRUNCATION_001");
                 let environments = list(&REGISTRY.environments, "/data/environments");
                 let ids: Vec<&str> =
                     environments.iter().map(|environment| text(environment, "/id")).collect();

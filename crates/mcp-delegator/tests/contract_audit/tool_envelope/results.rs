@@ -121,39 +121,51 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(files, "/lines_changed", 0);
                 },
             ),
-            works(134, "`error_context.error_message` is the error", "That of the stack trace", || {
-                equals(error_context(), "/error_message", "Cannot read property 'name' of null");
-            }),
+            works(
+                134,
+                "`error_context.error_message` is the error",
+                "That of the stack trace in a command's output",
+                || {
+                    equals(error_context(), "/error_message", "Cannot read property 'name' of null");
+                },
+            ),
             works(
                 135,
                 "`error_context.error_type` is its type",
-                "\"TypeError\" from the stack trace",
+                "\"TypeError\" from the stack trace in a command's output",
                 || {
                     equals(error_context(), "/error_type", "TypeError");
                 },
             ),
-            works(136, "`error_context.failed_files` lists files", "The file of the stack trace", || {
-                equals(error_context(), "/failed_files", json!(["src/crud/workspace.service.ts"]));
-            }),
+            works(
+                136,
+                "`error_context.failed_files` lists files",
+                "The file of the stack trace in a command's output",
+                || {
+                    equals(error_context(), "/failed_files", json!(["src/crud/workspace.service.ts"]));
+                },
+            ),
             works(
                 137,
                 "`error_context.error_locations` has `file`, `line` and `column`",
-                "The place in the stack trace",
+                "The one place in the stack trace in a command's output, with that command",
                 || {
+                    assert_eq!(list(error_context(), "/error_locations").len(), 1);
                     let place = at(error_context(), "/error_locations/0");
                     equals(place, "/file", "src/crud/workspace.service.ts");
                     equals(place, "/line", 42);
                     equals(place, "/column", 15);
+                    equals(place, "/command", "PATH=bin:$PATH node src/main.js");
                 },
             ),
             works(
                 138,
                 "`error_context.suggestions` are next steps",
-                "At most three; the first names the place",
+                "The place in the file, with the error",
                 || {
-                    let suggestions = list(error_context(), "/suggestions");
-                    assert!(suggestions.len() <= 3, "{suggestions:?}");
-                    contains(error_context(), "/suggestions/0", "workspace.service.ts:42");
+                    let place =
+                        "Look at src/crud/workspace.service.ts:42: \"Cannot read property 'name' of null\"";
+                    equals(error_context(), "/suggestions", json!([place]));
                 },
             ),
             works(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::cloud_answer;
 use crate::assertions::{absent, at, boolean, contains, equals, integer, list, number, object, text, time};
-use crate::recorded::{CANCELLED, COMPLETED, FAILED, LONG_OUTPUT, PROGRESS, TIMED_OUT};
+use crate::recorded::{ADDED_COUNT, CANCELLED, COMPLETED, FAILED, LONG_OUTPUT, PROGRESS, STATUS, TIMED_OUT};
 use crate::row::{Section, differs, works};
 
 const TRUNCATED: &str = " [truncated] ";
@@ -31,10 +31,12 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(67, "`_codex_cloud_wait` waits for a task", "A task of hosted Codex", || {
                 equals(cloud_answer("_codex_cloud_wait", "wait_result"), "/status", "ok");
             }),
-            works(
+            differs(
                 68,
                 "The call blocks until the task has ended",
-                "The answer has the end of a task that ended after the call; after `timeout_sec` it is \"working\"",
+                "Clients give up on a call after about a minute, so by default it returns after 50 s",
+                "The answer has the end of a task that ended after the call; after `timeout_sec` it is \"working\" with \
+                 `wait_expired`, and the task continues",
                 || {
                     equals(&PROGRESS.answer, "/data/state", "completed");
                     assert!(time(&PROGRESS.answer, "/meta/completed_ts") >= PROGRESS.released);
@@ -82,11 +84,15 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(74, "`data.task_id` is the task", "The id in the acknowledgement", || {
                 equals(&COMPLETED.wait, "/data/task_id", text(&COMPLETED.ack, "/data/task_id"));
             }),
-            works(
+            differs(
                 75,
                 "`data.state` is \"completed\", \"failed\", \"cancelled\" or \"timeout\"",
-                "Each of the four, of a task that ended like that",
+                "A wait that expires tells whether the task runs or waits in the queue",
+                "Each of the four, of a task that ended like that; \"working\" or \"queued\" after `timeout_sec`",
                 || {
+                    equals(&PROGRESS.expired_wait, "/data/state", "working");
+                    equals(&STATUS.queued_wait, "/data/state", "queued");
+                    equals(&STATUS.queued_wait, "/meta/wait_expired", true);
                     equals(&COMPLETED.wait, "/data/state", "completed");
                     equals(&FAILED.wait, "/data/state", "failed");
                     equals(&CANCELLED.wait, "/data/state", "cancelled");
@@ -129,33 +135,65 @@ pub(crate) const SECTIONS: &[Section] = &[
                 let modified = "/data/metadata/file_operations/modified_files";
                 equals(&COMPLETED.wait, modified, json!(["src/api.ts"]));
             }),
-            works(80, "`file_operations.added_files` lists files", "The file that was added", || {
-                let added = "/data/metadata/file_operations/added_files";
-                equals(&COMPLETED.wait, added, json!(["tests/api.test.ts"]));
-            }),
+            differs(
+                80,
+                "`file_operations.added_files` lists files",
+                "Longer lists do not fit into an answer, and the names of a moved file are both needed",
+                "The file that was added; of 2,100 files about 2,000 on the command line and fewer over MCP, with the number \
+                 in `summary`; a renamed file is also in `deleted_files`, and `renamed_files` joins the two",
+                || {
+                    let added = "/data/metadata/file_operations/added_files";
+                    equals(&COMPLETED.wait, added, json!(["tests/api.test.ts"]));
+                    let files = at(&COMPLETED.many_files_cli, "/data/metadata/file_operations");
+                    let listed = list(files, "/added_files");
+                    assert!((1_990..=2_000).contains(&listed.len()), "{}", listed.len());
+                    let not_listed = usize::try_from(integer(files, "/not_listed_count")).unwrap();
+                    // The renamed file counts once, whether it has one name here or two.
+                    assert!(
+                        (ADDED_COUNT..=ADDED_COUNT + 2).contains(&(listed.len() + not_listed)),
+                        "{not_listed}"
+                    );
+                    equals(files, "/deleted_files", json!(["tests/a.txt"]));
+                    equals(files, "/renamed_files", json!([{"from": "tests/a.txt", "to": "tests/b.txt"}]));
+                    assert!((100..2_000).contains(&list(&COMPLETED.many_files, added).len()));
+                    contains(&COMPLETED.many_files, "/data/summary", "Added 2100 files and renamed 1");
+                },
+            ),
             works(81, "`file_operations.deleted_files` lists files", "The file that was deleted", || {
                 let deleted = "/data/metadata/file_operations/deleted_files";
                 equals(&COMPLETED.wait, deleted, json!(["gone.txt"]));
             }),
-            works(
+            differs(
                 82,
-                "`file_operations.lines_changed` is a number",
-                "5 in git, 2 outside of git, 0 without a change, a number after the loss of the supervisor",
+                "`file_operations.lines_changed` is the number of changed lines",
+                "Outside of git the former content of a changed file is not known",
+                "5 in git, 2 of an added file outside of git, 0 without a change; a file modified outside of git is not \
+                 counted, and `is_lines_changed_exact` is false",
                 || {
-                    let lines = "/data/metadata/file_operations/lines_changed";
-                    equals(&COMPLETED.wait, lines, 5);
-                    equals(&FAILED.results_added, lines, 2);
-                    equals(&FAILED.results_unchanged, lines, 0);
-                    integer(&FAILED.results_lost, lines);
+                    for (answer, lines, is_exact) in [
+                        (&COMPLETED.wait, 5, true),
+                        (&FAILED.results_added, 2, true),
+                        (&FAILED.results_unchanged, 0, true),
+                        (&FAILED.results_modified, 0, false),
+                        (&FAILED.results_lost, 0, false),
+                    ] {
+                        let files = at(answer, "/data/metadata/file_operations");
+                        equals(files, "/lines_changed", lines);
+                        equals(files, "/is_lines_changed_exact", is_exact);
+                    }
                 },
             ),
             works(
                 83,
                 "`test_results` has `passed`, `failed`, `skipped` and `failed_tests`",
-                "The counts that the test command printed",
+                "The counts and the names of failed tests that the test command printed",
                 || {
-                    let expected = json!({"passed": 47, "failed": 0, "skipped": 0, "failed_tests": []});
-                    equals(&COMPLETED.wait, "/data/metadata/test_results", expected);
+                    let results = "/data/metadata/test_results";
+                    let passed = json!({"passed": 47, "failed": 0, "skipped": 0, "failed_tests": []});
+                    equals(&COMPLETED.wait, results, passed);
+                    let failed = json!({"passed": 2, "failed": 1, "skipped": 3,
+                        "failed_tests": ["tests/test_api.py::test_name"]});
+                    equals(&FAILED.results_tested, results, failed);
                 },
             ),
             works(84, "`thread_info.thread_id` is the thread", "The thread in the acknowledgement", || {
@@ -351,11 +389,15 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(185, "`progressToken` identifies the call", "The token of the caller", || {
                 equals(&PROGRESS.first, "/progressToken", PROGRESS.token);
             }),
-            works(
+            differs(
                 186,
                 "`progress` is a percentage of `total` 100",
-                "50 of 100 when the agent has completed one of two steps",
+                "Without a plan of the agent there is nothing to take a percentage of",
+                "No total of 100 before the agent has a plan; 50 of 100 when it has completed one of two steps",
                 || {
+                    let total = PROGRESS.without_plan.get("total").and_then(Value::as_f64);
+                    assert_ne!(total, Some(100.0), "{}", PROGRESS.without_plan);
+                    assert!(!text(&PROGRESS.without_plan, "/message").contains('%'));
                     assert_eq!(number(&PROGRESS.with_percentage, "/total"), 100.0);
                     let progress = number(&PROGRESS.with_percentage, "/progress");
                     assert!((50.0..51.0).contains(&progress), "{progress}");
