@@ -20,6 +20,7 @@ use delegator_supervisor::agent::Variables;
 use crate::Engine;
 use crate::error::{EngineError, RestoreChanges};
 use crate::results::restore_settings::SettingsRestore;
+use crate::submit::mount_alias::primary_path;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::{git, undo_reference};
 
@@ -305,7 +306,9 @@ pub(super) fn refuse_while_busy<'a>(
     }
     unfinished.retain(|task| !task.state.is_terminal() && task.may_write());
     for top_level in trees {
-        if let Some(busy) = unfinished.iter().find(|task| writes_in(task, top_level)) {
+        let primary = primary_path(top_level);
+        let is_busy = |task: &&Task| writes_in(task, top_level) || writes_in(task, &primary);
+        if let Some(busy) = unfinished.iter().find(is_busy) {
             let (busy, state) = (busy.id.clone(), busy.state);
             return Err(EngineError::WorkTreeBusy { busy, state, top_level: top_level.to_owned() });
         }

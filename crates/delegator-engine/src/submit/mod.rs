@@ -18,6 +18,7 @@ pub(crate) mod estimate;
 pub(crate) mod fallback;
 pub(crate) mod git_program;
 pub(crate) mod launch;
+pub(crate) mod mount_alias;
 pub(crate) mod nesting;
 pub(crate) mod notifications;
 pub(crate) mod promote;

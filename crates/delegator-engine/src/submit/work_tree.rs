@@ -8,9 +8,10 @@ use delegator_domain::task::WorkTree;
 use delegator_supervisor::agent::UntrustedTrees;
 
 use super::launch::Settings;
+use super::mount_alias::{primary_path, shown_below};
 
-/// The distinct trees that a task works in; that of its working directory first. A task that cannot write has only that
-/// one.
+/// The distinct trees that a task works in, by their primary paths; that of its working directory first. A task that cannot
+/// write has only that one.
 pub(crate) fn work_trees(settings: &Settings, may_write: bool) -> Vec<WorkTree> {
     let mut trees = vec![match &settings.worktree {
         // It may not exist yet.
@@ -18,14 +19,19 @@ pub(crate) fn work_trees(settings: &Settings, may_write: bool) -> Vec<WorkTree> 
         None => work_tree_of(&settings.working_dir),
     }];
     if may_write {
-        for directory in &settings.add_dirs {
-            let tree = work_tree_of(directory);
-            if !trees.contains(&tree) {
-                trees.push(tree);
-            }
+        trees.extend(settings.add_dirs.iter().map(|directory| work_tree_of(directory)));
+        let shown: Vec<PathBuf> = trees.iter().flat_map(|tree| shown_below(tree.root())).collect();
+        trees.extend(shown.into_iter().map(WorkTree::directory));
+    }
+    let mut distinct = Vec::new();
+    for tree in trees {
+        let root = primary_path(tree.root());
+        let tree = if tree.is_linked() { WorkTree::linked(root) } else { WorkTree::directory(root) };
+        if !distinct.contains(&tree) {
+            distinct.push(tree);
         }
     }
-    trees
+    distinct
 }
 
 /// The git top level that contains the canonical directory, else the directory itself.

@@ -1,6 +1,7 @@
 //! Many tasks in one state directory: start order, exclusion between writers, pause, and batch cancel.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use delegator_testkit::program::wait_for_output;
@@ -501,4 +502,34 @@ fn a_user_pauses_one_agent_and_the_tasks_of_others_start() {
     assert_eq!(unknown["error"]["code"], "INVALID_VALUE", "{unknown}");
     stage.run_json(&["queue", "resume", "--agent", "codex"]);
     assert_eq!(stage.wait(&held)["data"]["state"], "completed");
+}
+
+/// The same directory under another path is the same work tree.
+#[test]
+fn writers_that_reach_one_tree_through_a_bind_mount_run_one_after_the_other() {
+    let stage = waiting_stage();
+    for name in ["alias", "alias-of-sub", "elsewhere", "project/sub", "project/shown"] {
+        std::fs::create_dir_all(stage.root().join(name)).unwrap();
+    }
+    let script = format!(
+        "cd '{}' && mount --bind project alias && mount --bind project/sub alias-of-sub && \
+         mount --bind elsewhere project/shown && for dir in project alias alias/sub alias-of-sub elsewhere; do \
+         {PROGRAM} local exec x --mode workspace-write --skip-git-repo-check --working-dir \"$dir\" || exit; done",
+        stage.root().display()
+    );
+    let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
+    let run = stage.world.run_as(Path::new("/usr/bin/unshare"), [flags, "sh", "-c", &script]);
+    if run.exit != Some(0) && run.stderr.contains("ermi") {
+        return; // Mounting is not permitted here.
+    }
+    let accepted: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {run:?}")))
+        .collect();
+    assert_eq!(accepted.len(), 5, "{run:?}");
+    for later in &accepted[1..] {
+        assert_eq!(later["meta"]["waiting_for"]["reason"], "work_tree", "{later}");
+    }
+    stage.run_json(&["cancel", "--all"]);
 }
