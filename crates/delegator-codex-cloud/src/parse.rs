@@ -17,30 +17,41 @@ pub(crate) fn submitted(stdout: &str) -> Result<HostedTaskRef, Problem> {
     let problem = |what: &str| Problem(format!("{what}, expected the URL of a task"));
     let url = stdout.strip_suffix('\n').unwrap_or(stdout);
     let address = url.strip_prefix("https://").ok_or_else(|| problem("not an https URL"))?;
-    if !address.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./:_-".contains(&byte)) {
-        return Err(problem("more than one URL"));
+    let (host, id) = address.split_once("/codex/tasks/").ok_or_else(|| problem("another URL"))?;
+    match (is_trusted_host(host), is_task_id(id)) {
+        (false, _) => Err(problem("a URL of a host that Codex does not trust")),
+        (true, false) => Err(problem("a URL without the id of a task")),
+        (true, true) => Ok(HostedTaskRef { id: id.to_owned(), url: url.to_owned() }),
     }
-    let (folder, id) = address.rsplit_once('/').ok_or_else(|| problem("a URL without a path"))?;
-    if !folder.ends_with("/codex/tasks") || folder.starts_with('/') || !is_task_id(id) {
-        return Err(problem("not a URL of a task"));
-    }
-    Ok(HostedTaskRef { id: id.to_owned(), url: url.to_owned() })
 }
 
-/// Whether the text can be the id of a task. Codex takes only the last part of what looks like a path or URL, and takes
-/// what begins with a hyphen for an option.
+/// The hosts to which Codex sends its credentials.
+fn is_trusted_host(host: &str) -> bool {
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+    let is_subdomain =
+        |of: &str| host.strip_suffix(of).is_some_and(|name| name.len() > 1 && name.ends_with('.'));
+    is_name
+        && (["chatgpt.com", "chat.openai.com", "chatgpt-staging.com"].contains(&host)
+            || ["chatgpt.com", "chatgpt-staging.com"].into_iter().any(is_subdomain))
+}
+
+/// Whether the text is the id of a task, as in `task_e_6950526d82588330acae5990f198c79e`.
 pub(crate) fn is_task_id(text: &str) -> bool {
+    let rest = text.strip_prefix("task_").unwrap_or_default();
     let is_id_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    (1..=128).contains(&text.len()) && text.bytes().all(is_id_byte) && !text.starts_with('-')
+    (1..=123).contains(&rest.len()) && rest.bytes().all(is_id_byte)
 }
 
 /// `list --json` prints one JSON document.
 pub(crate) fn page(stdout: &str) -> Result<HostedPage, Problem> {
     let page: HostedPage = serde_json::from_str(stdout).map_err(|error| Problem(error.to_string()))?;
-    match page.tasks.iter().find(|task| !is_task_id(&task.id)) {
-        Some(task) => Err(Problem(format!("{:?} is not the id of a task", task.id))),
-        None => Ok(page),
+    for task in &page.tasks {
+        if submitted(&task.url).is_ok_and(|reference| reference.id == task.id) {
+            continue;
+        }
+        return Err(Problem(format!("{:?} is not the id of a task at {:?}", task.id, task.url)));
     }
+    Ok(page)
 }
 
 /// `status` prints three lines:
@@ -113,6 +124,9 @@ mod tests {
         let expected =
             HostedTaskRef { id: "task_e_6950526d82588330acae5990f198c79e".to_owned(), url: url.to_owned() };
         assert_eq!(submitted(&format!("{url}\n")), Ok(expected));
+        for host in ["chat.openai.com", "eu.chatgpt.com", "chatgpt-staging.com", "x.chatgpt-staging.com"] {
+            assert!(submitted(&url.replace("chatgpt.com", host)).is_ok(), "{host}");
+        }
     }
 
     #[test]
@@ -131,6 +145,18 @@ mod tests {
             "https://chatgpt.com/c/task_e_1\n",
             "https:///codex/tasks/task_e_1\n",
             "https://chatgpt.com\n",
+            "https://evil.example/codex/tasks/task_e_1\n",
+            "https://evilchatgpt.com/codex/tasks/task_e_1\n",
+            "https://chatgpt.com.evil.example/codex/tasks/task_e_1\n",
+            "https://chatgpt.com@evil.example/codex/tasks/task_e_1\n",
+            "https://.chatgpt.com/codex/tasks/task_e_1\n",
+            "https://x.chat.openai.com/codex/tasks/task_e_1\n",
+            "https://chatgpt.com:8443/codex/tasks/task_e_1\n",
+            "https://chatgpt.com/x/codex/tasks/task_e_1\n",
+            "https://chatgpt.com/codex/tasks/x/codex/tasks/task_e_1\n",
+            "https://chatgpt.com/codex/tasks/task_\n",
+            "https://chatgpt.com/codex/tasks/anything\n",
+            "https://chatgpt.com/codex/tasks/../../logout\n",
         ];
         for text in not_urls {
             assert!(submitted(text).is_err(), "{text:?}");
@@ -163,6 +189,8 @@ mod tests {
             ("\"status\": \"ready\",", ""),
             ("\"files_changed\": 1,", ""),
             ("\"id\": \"task_e_ready\"", "\"id\": \"task e\""),
+            ("https://chatgpt.com/codex/tasks/task_e_ready", "https://evil.example/codex/tasks/task_e_ready"),
+            ("https://chatgpt.com/codex/tasks/task_e_ready", "https://chatgpt.com/codex/tasks/task_e_other"),
             ("\"tasks\"", "\"items\""),
         ] {
             assert!(list.contains(old), "{old}");

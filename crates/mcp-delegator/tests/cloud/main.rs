@@ -317,7 +317,13 @@ fn each_attempt_has_its_diff() {
     let id = cloud.data(&["cloud", "submit", "grow", "--env-id", ENVIRONMENT, "--attempts", "2"])["task_id"]
         .clone();
     let id = id.as_str().unwrap();
-    assert_eq!(cloud.data(&["wait", id])["diff"]["text"], DIFF);
+    let waited = cloud.run(&["wait", id]).json();
+    assert_eq!(waited["data"]["diff"]["text"], DIFF);
+    assert_eq!(waited["meta"]["warning_details"][0]["code"], "W_CLOUD_004", "{waited}");
+    let markdown = cloud.run(&["results", id, "--format", "markdown"]).stdout;
+    for text in [waited["warnings"].to_string(), markdown] {
+        assert!(text.contains("2 attempts") && text.contains("--attempt 2"), "{text}");
+    }
     assert_eq!(cloud.run(&["diff", id, "--attempt", "2"]).stdout, OTHER_DIFF);
     let (_, error) = cloud.error(&["cloud", "apply", id, "--attempt", "3"]);
     assert_eq!(error["error"]["code"], "INVALID_VALUE", "{error}");

@@ -20,6 +20,7 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let mut warnings = restore_point::warnings(files.restore_point.as_ref());
     warnings.extend(files::warnings(record));
     warnings.extend(files.remote.iter().flat_map(|facts| omission_warnings(&facts.omissions)));
+    warnings.extend(attempts_of_provider(task));
     warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
@@ -31,6 +32,20 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
     warnings.sort_by_key(|warning| warning.code != files::GIT_SETTINGS_CHANGED);
     warnings
+}
+
+/// The result of a provider that made several attempts shows the first one.
+fn attempts_of_provider(task: &Task) -> Option<Warning> {
+    task.remote.as_ref()?;
+    let attempts = task.input["attempts"].as_u64().filter(|attempts| *attempts > 1)?;
+    let id = &task.id;
+    let message = format!(
+        "the task has {attempts} attempts, and this is the first; to see another one, run 'mcp-delegator diff {id} --attempt 2', \
+         and to apply it, 'mcp-delegator cloud apply {id} --attempt 2'"
+    );
+    let mut warning = Warning::new("W_CLOUD_004", message);
+    warning.context.insert("attempts".to_owned(), attempts.into());
+    Some(warning)
 }
 
 /// Agents that came first in the list of the task and could not run.
