@@ -32,6 +32,11 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The text on one line: line breaks are escaped, so that a file name cannot look like a further line.
+pub fn escape_line_breaks(text: &str) -> String {
+    text.replace('\r', "\\r").replace('\n', "\\n")
+}
+
 /// A Markdown code block; its fence is longer than any run of backticks inside.
 pub fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_backticks(text).max(2) + 1);
@@ -56,7 +61,7 @@ fn longest_backticks(text: &str) -> usize {
 fn is_unsafe(char: char) -> bool {
     (char.is_control() && !matches!(char, '\n' | '\t'))
         || matches!(char,
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
+            '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
             | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -127,6 +132,11 @@ mod tests {
             assert_eq!(sanitize(text), safe, "{text:?}");
         }
         assert!(matches!(sanitize("plain\ttext é 😀\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn line_breaks_are_escaped() {
+        assert_eq!(escape_line_breaks("a\nb\r\nc\td"), "a\\nb\\r\\nc\td");
     }
 
     #[test]

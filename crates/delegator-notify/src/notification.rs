@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use delegator_domain::notification::{Subject, SubjectKind};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EndCounts, EndedMember, State, TaskId};
+use delegator_domain::terminal;
 use serde::Serialize;
 
 use crate::SendError;
@@ -204,6 +205,7 @@ impl Counts {
 
 fn bounded(redactor: &Redactor, text: &str, max_chars: usize) -> String {
     let redacted = redactor.redact_str(text);
+    let redacted = terminal::sanitize(&redacted);
     match redacted.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}…", &redacted[..at]),
         None => redacted.into_owned(),

@@ -2,6 +2,7 @@
 //!
 //! Overlaps stay typed until here; this is the only place that makes a sentence of them.
 
+use delegator_domain::terminal::escape_line_breaks;
 use delegator_engine::{EndStateProblem, GitError, Overlap, OverlapPart, RestoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +37,8 @@ impl OverlapContext {
 }
 
 pub(super) fn overlap_error(overlaps: &[Overlap]) -> AppError {
-    let texts: Vec<String> = overlaps.iter().map(describe).collect();
+    let text = |overlap: &Overlap| escape_line_breaks(&describe(overlap));
+    let texts: Vec<String> = overlaps.iter().map(text).collect();
     let message = format!(
         "What would be restored was changed again since: {}. Nothing was restored.",
         texts.join(", ")

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
+use delegator_domain::terminal::escape_line_breaks;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,8 +36,9 @@ pub struct Warning {
 }
 
 impl Warning {
-    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Warning { code, message: message.into(), context: Map::new() }
+    /// A warning is one line, whatever the names in it are.
+    pub fn new(code: &'static str, message: impl AsRef<str>) -> Self {
+        Warning { code, message: escape_line_breaks(message.as_ref()), context: Map::new() }
     }
 }
 

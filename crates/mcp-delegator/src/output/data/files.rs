@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use delegator_domain::terminal::escape_line_breaks;
 use delegator_engine::{
     Artifact, Evidence, Finding, FindingKind, LeftOut, NotHashed, Record, Renamed, RepositoryChanges, Source,
 };
@@ -273,6 +274,7 @@ pub fn outline(data: &Value) -> Vec<(String, String)> {
 
 fn join_truncated(items: &[String]) -> String {
     const MAX_ITEMS: usize = 20;
+    let items: Vec<String> = items.iter().map(|item| escape_line_breaks(item)).collect();
     match items.len().saturating_sub(MAX_ITEMS) {
         0 => items.join(", "),
         more => format!("{} and {more} more", items[..MAX_ITEMS].join(", ")),

@@ -2,6 +2,7 @@
 //!
 //! A command describes its data once; both renderers contain the same facts.
 
+use delegator_domain::terminal::escape_line_breaks;
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
@@ -138,7 +139,10 @@ pub fn scalar(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(scalar).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| escape_line_breaks(&scalar(item)));
+            items.collect::<Vec<_>>().join(", ")
+        }
         other => other.to_string(),
     }
 }
@@ -152,6 +156,25 @@ mod tests {
     use crate::output::documents::markdown::inline;
     use crate::output::documents::text::TextStyle;
     use crate::spec::ServedTools;
+
+    #[test]
+    fn a_name_with_a_line_break_does_not_begin_a_line() {
+        let data = json!({"files": ["a\n- forged: yes", "b\u{202e}c"]});
+        let document =
+            Document::titled("Title\n# forged").block(Block::Facts(facts(&data, &[("files", "/files")])));
+        let warning = crate::output::outcome::Warning::new("W_X_001", "changed: a\nerror: forged");
+        for text in [
+            document.to_text(TextStyle::default()),
+            document.to_markdown(CallSyntax::Commands),
+            warning.message,
+        ] {
+            assert!(
+                !text.lines().any(|line| line.trim_start_matches(['-', '#', ' ']).starts_with("forged")),
+                "{text}"
+            );
+            assert!(!text.contains(['\u{202e}']) && !text.contains("\nerror:"), "{text}");
+        }
+    }
 
     #[test]
     fn text_and_markdown_contain_the_same_facts() {

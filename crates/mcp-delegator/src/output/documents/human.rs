@@ -129,7 +129,8 @@ pub fn warnings(warnings: &[Warning], printed: &str, style: TextStyle) -> Vec<St
             .filter_map(|(key, value)| Some(format!("{}: {}", key.replace('_', " "), context_text(value)?)));
         let data: Vec<String> = data.collect();
         let data = if data.is_empty() { String::new() } else { format!(" ({})", data.join("; ")) };
-        let text = terminal::sanitize(&format!("{}{data}", warning.message)).into_owned();
+        let text = format!("{}{data}", warning.message);
+        let text = terminal::escape_line_breaks(&terminal::sanitize(&text));
         match warning.code {
             GIT_SETTINGS_CHANGED => {
                 style.paint(state_style("error"), &style.wrap_after("warning: ", &text, 2))

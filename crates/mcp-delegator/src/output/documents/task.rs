@@ -1,6 +1,7 @@
 //! The document of a task: key facts first, then labelled quotes of the agent, the next useful call last.
 
 use delegator_domain::task::SandboxKind;
+use delegator_domain::terminal::escape_line_breaks;
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
@@ -267,7 +268,8 @@ fn violations(document: Document, data: &Value) -> Document {
 }
 
 fn join_files(files: &[Value]) -> String {
-    let names: Vec<String> = files.iter().take(MAX_FILES).map(scalar).collect();
+    let name = |file: &Value| escape_line_breaks(&scalar(file));
+    let names: Vec<String> = files.iter().take(MAX_FILES).map(name).collect();
     match files.len().saturating_sub(MAX_FILES) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),

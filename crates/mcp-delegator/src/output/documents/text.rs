@@ -4,7 +4,7 @@
 //! states and the words `error` and `warning` are coloured. Lines with a command to copy are never wrapped.
 
 use anstyle::{AnsiColor, Style};
-use delegator_domain::terminal;
+use delegator_domain::terminal::{self, escape_line_breaks};
 
 use crate::error::suggestion::Suggestion;
 use crate::output::call_syntax::CallSyntax;
@@ -119,7 +119,8 @@ pub(super) fn labelled(style: TextStyle, label: &str, text: &str) -> String {
 
 impl Document {
     pub fn to_text(&self, style: TextStyle) -> String {
-        let title = self.title.iter().map(|title| heading(&terminal::sanitize(title), style));
+        let title =
+            self.title.iter().map(|title| heading(&escape_line_breaks(&terminal::sanitize(title)), style));
         let blocks = self.blocks.iter().map(|block| text_block(block, style));
         let parts: Vec<String> = title.chain(blocks).filter(|text| !text.is_empty()).collect();
         parts.join("\n\n")
@@ -166,15 +167,10 @@ fn text_facts(facts: &[(String, String)], style: TextStyle) -> String {
     let width = shown.clone().map(|(name, _)| textwrap::core::display_width(name)).max().unwrap_or(0);
     let line = |(name, value): &(String, String)| {
         let start = format!("{name:<width$}  ");
-        style.wrap_after(&start, &escape_line_breaks(&terminal::sanitize(value)), width + 2)
+        style.wrap_after(&start, &escape_line_breaks(terminal::sanitize(value).trim_end()), width + 2)
     };
     let lines: Vec<String> = shown.map(line).collect();
     lines.join("\n")
-}
-
-/// Escapes line breaks, so that a file name cannot look like a further line of the document.
-pub(super) fn escape_line_breaks(value: &str) -> String {
-    value.trim_end().replace('\r', "\\r").replace('\n', "\\n")
 }
 
 #[cfg(test)]

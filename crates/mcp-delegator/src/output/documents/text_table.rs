@@ -3,10 +3,10 @@
 //! Columns are ordered by importance. The first one, with the ids, keeps its width. If the others do not fit even at their
 //! smallest width, the last are left out; then the widest ones shrink, and their cells are wrapped.
 
-use delegator_domain::terminal;
+use delegator_domain::terminal::{self, escape_line_breaks};
 use textwrap::core::display_width;
 
-use super::text::{HEADING, TextStyle, escape_line_breaks, state_style, wrap_options};
+use super::text::{HEADING, TextStyle, state_style, wrap_options};
 
 const GAP: usize = 2;
 /// Columns do not shrink below this.
@@ -14,7 +14,7 @@ const MIN_WIDTH: usize = 10;
 
 pub(super) fn render(columns: &[&str], rows: &[Vec<String>], style: TextStyle) -> String {
     let cells = |row: &Vec<String>| -> Vec<String> {
-        row.iter().map(|cell| escape_line_breaks(&terminal::sanitize(cell))).collect()
+        row.iter().map(|cell| escape_line_breaks(terminal::sanitize(cell).trim_end())).collect()
     };
     let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
