@@ -19,6 +19,8 @@ pub enum ConversationError {
     NoOpenQuestion { task: TaskId, state: State },
     #[error("task {task} has no question {}", number.0)]
     UnknownQuestion { task: TaskId, number: QuestionNumber },
+    #[error("task {task} cannot answer its own question")]
+    OwnQuestion { task: TaskId },
     #[error("task {task} has {} open questions", questions.len())]
     SeveralQuestions { task: TaskId, questions: Vec<Question> },
     #[error("question {} of task {task} is not open: it is {}", question.question.number.0, question.state.name())]

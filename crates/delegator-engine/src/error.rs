@@ -60,6 +60,8 @@ pub enum EngineError {
     BudgetExhausted { finding: BudgetFinding },
     #[error("task {parent} already has {allowed} running or queued tasks, the configured max_children")]
     TooManyChildren { parent: String, allowed: usize },
+    #[error("task {parent}, which would submit the task, does not have the right {right}")]
+    ExceedsParent { parent: TaskId, right: String },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     UnusableDirectory { input: &'static str, path: PathBuf, problem: DirectoryProblem },
     #[error(

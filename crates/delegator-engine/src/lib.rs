@@ -61,9 +61,8 @@ pub use delegator_notify::{
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
-    Agent, AgentInput, Capabilities, MARKER, MessageSupport, PlanError, UsageScope, VariableAccess,
-    Variables, VerifyCommand, dialect_of, is_refused_write, parse_task_marker, sandbox_advice,
-    sign_in_command, variable_access,
+    Agent, AgentInput, Capabilities, MessageSupport, PlanError, UsageScope, VariableAccess, Variables,
+    VerifyCommand, dialect_of, is_refused_write, sandbox_advice, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
@@ -93,6 +92,7 @@ pub use results::worktree_quota::WorktreeSize;
 pub use results::worktrees::{ApplyOptions, WorktreeApplication, WorktreeBranch};
 pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
+pub use submit::caller::CallerTask;
 pub use submit::chain::{Follower, Reviewed};
 pub use submit::detach::{Forked, SUPERVISE, fork_supervisor};
 pub use submit::enclosure::EnclosureProblem;

@@ -22,6 +22,7 @@ use super::refresh::is_unreported;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::ProviderError;
+use crate::submit::nesting::check_mode;
 use crate::submit::submission::without_key;
 
 /// Pauses before a submission without an answer is repeated with the same id.
@@ -50,6 +51,9 @@ impl Engine {
     /// next query decides whether the provider has it, or the task has failed if no query can decide that.
     pub fn submit_remote(&self, submission: &RemoteSubmission) -> Result<Submission, EngineError> {
         let provider = submission.environment.provider;
+        if let (Provider::Fleet, Some(caller)) = (provider, self.own_task()?.and_then(|caller| caller.task)) {
+            check_mode(&caller, submission.environment.mode)?;
+        }
         let service = self.providers.get(provider).map_err(|error| provider_error(provider, None, error))?;
         let (mut registry, submitted) = self.with_fresh_id(TaskLocation::Cloud, |id| {
             let mut registry = self.open_registry()?;

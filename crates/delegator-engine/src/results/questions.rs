@@ -46,6 +46,10 @@ impl Engine {
         if stored.state != QuestionState::Open {
             return Err(closed(stored).into());
         }
+        // A permission that an agent gives itself is none.
+        if self.own_task()?.is_some_and(|caller| caller.is_inside(id)) {
+            return Err(ConversationError::OwnQuestion { task: id.clone() }.into());
+        }
         let answer = checked_answer(&stored.question, answer).map_err(|problem| {
             ConversationError::InvalidAnswer { question: Box::new(stored.question), problem }
         })?;

@@ -94,7 +94,13 @@ impl Engine {
         let name = format!("process-{}", std::process::id());
         let forbidden = forbidden_path(environment, &name);
         let launcher = self.program.clone();
-        let enclosure = Enclosure { mechanism, launcher, writable: Vec::new(), protected: Vec::new() };
+        let enclosure = Enclosure {
+            mechanism,
+            launcher,
+            writable: Vec::new(),
+            protected: Vec::new(),
+            hidden: Vec::new(),
+        };
         let request = writing_request(&forbidden, VerifySandbox::Enclosure, name);
         probe_enclosure(&enclosure, &request, environment, &forbidden, PROBE_TIMEOUT)
             .map(|()| enclosure.mechanism.describe())

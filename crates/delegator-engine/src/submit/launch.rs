@@ -73,6 +73,9 @@ pub struct Settings {
     pub hide_state_dir: bool,
     /// Directories besides the state directory in which no task may write: the user's configuration.
     pub protected: Vec<PathBuf>,
+    /// Files and directories besides the state directory that an enclosed agent must not read.
+    #[serde(default)]
+    pub hidden: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
     /// Ends the task if the worker that runs it loses its contact with the fleet.
@@ -215,6 +218,7 @@ impl Settings {
             enclosure: EnclosureChoice::default(),
             hide_state_dir: mode == Mode::ReadOnly,
             protected: Vec::new(),
+            hidden: Vec::new(),
             verify: None,
             worker_contact: None,
             worktree: None,

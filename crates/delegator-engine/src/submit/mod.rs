@@ -10,6 +10,7 @@ pub(crate) mod agent_lookup;
 pub(crate) mod allowed_dir;
 pub(crate) mod allowed_file;
 pub(crate) mod budget_use;
+pub(crate) mod caller;
 pub(crate) mod chain;
 pub(crate) mod detach;
 pub(crate) mod disk_usage;

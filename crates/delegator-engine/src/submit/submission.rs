@@ -202,6 +202,8 @@ impl Engine {
             *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
         }
         refuse_reserved_directories(settings, &self.state_dir)?;
+        submission.check_rights()?;
+        let settings = &mut submission.settings;
         self.check_budgets(settings)?;
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;

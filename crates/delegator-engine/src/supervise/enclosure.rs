@@ -53,7 +53,12 @@ pub(super) fn prepare(
     writable.push(WritablePath::resolve(&temporary).map_err(io_error)?);
     variables.retain(|(name, _)| !TEMPORARY_VARIABLES.iter().any(|variable| name == variable));
     variables.extend(TEMPORARY_VARIABLES.map(|name| (name.into(), temporary.clone().into())));
-    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), writable, protected }))
+    let hidden = launch.settings.hidden.iter().chain([&engine.state_dir]);
+    let hidden = hidden.filter_map(|path| path.canonicalize().ok());
+    // A task that reads one of these directories cannot do without it.
+    let hidden =
+        hidden.filter(|hidden| !workspace.iter().any(|(_, path)| path.starts_with(hidden))).collect();
+    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), writable, protected, hidden }))
 }
 
 /// Creates a private directory and records its path first, so that a rescue can remove it.

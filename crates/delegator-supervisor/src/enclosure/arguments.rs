@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::{ENCLOSE, Enclosure, Mechanism, WritablePath};
 
-/// Marks a path that must not be changed.
+/// Before a path that must not be changed.
 const PROTECTED: &str = "protected:";
-
+/// Before a hidden path.
+const HIDDEN: &str = "hidden:";
 /// Separates the writable paths from the program. No path is equal to it: they begin with two numbers.
 const END_OF_PATHS: &str = "--";
 
@@ -18,6 +19,7 @@ pub(super) struct Request {
     pub(super) mechanism: Mechanism,
     pub(super) writable: Vec<WritablePath>,
     pub(super) protected: Vec<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,
 }
@@ -32,6 +34,7 @@ pub(super) fn encode(enclosure: &Enclosure, program: &Path, args: &[OsString]) -
         encoded.push(joined(&format!("{device}:{inode}:"), path));
     }
     encoded.extend(enclosure.protected.iter().map(|path| joined(PROTECTED, path)));
+    encoded.extend(enclosure.hidden.iter().map(|path| joined(HIDDEN, path)));
     encoded.push(END_OF_PATHS.into());
     encoded.push(program.into());
     encoded.extend(args.iter().cloned());
@@ -46,21 +49,21 @@ fn joined(prefix: &str, path: &Path) -> OsString {
 pub(super) fn decode(args: &[OsString]) -> Option<Request> {
     let (mechanism, args) = args.split_first()?;
     let end = args.iter().position(|arg| arg == END_OF_PATHS)?;
-    let (protected, writable): (Vec<&OsString>, Vec<&OsString>) =
-        args[..end].iter().partition(|arg| protected_path(arg).is_some());
-    let protected = protected.into_iter().filter_map(|arg| protected_path(arg)).collect();
-    let writable = writable.into_iter().map(|arg| writable_path(arg)).collect::<Option<Vec<_>>>()?;
+    let marked = |arg: &OsString, mark: &str| -> Option<PathBuf> {
+        Some(OsStr::from_bytes(arg.as_bytes().strip_prefix(mark.as_bytes())?).into())
+    };
+    let paths = |mark| args[..end].iter().filter_map(move |arg| marked(arg, mark)).collect::<Vec<_>>();
+    let (protected, hidden) = (paths(PROTECTED), paths(HIDDEN));
+    let is_marked = |arg: &OsString| [PROTECTED, HIDDEN].iter().any(|mark| marked(arg, mark).is_some());
+    let writable = args[..end].iter().filter(|arg| !is_marked(arg)).map(|arg| writable_path(arg));
+    let writable = writable.collect::<Option<Vec<_>>>()?;
     let (program, args) = args[end + 1..].split_first()?;
     let mechanism = match mechanism.as_bytes().strip_prefix(b"bubblewrap:") {
         Some(program) => Mechanism::Bubblewrap { program: OsStr::from_bytes(program).into() },
         None if mechanism == "landlock" => Mechanism::Landlock,
         None => return None,
     };
-    Some(Request { mechanism, writable, protected, program: program.into(), args: args.to_vec() })
-}
-
-fn protected_path(arg: &OsStr) -> Option<PathBuf> {
-    arg.as_bytes().strip_prefix(PROTECTED.as_bytes()).map(|path| OsStr::from_bytes(path).into())
+    Some(Request { mechanism, writable, protected, hidden, program: program.into(), args: args.to_vec() })
 }
 
 fn writable_path(arg: &OsStr) -> Option<WritablePath> {
@@ -79,6 +82,7 @@ mod tests {
         let path =
             |text: &[u8]| WritablePath { path: OsStr::from_bytes(text).into(), device: 2, inode: u64::MAX };
         let writable = vec![path(b"/a:b c"), path(b"/--"), path(b"/\xff\n")];
+        let hidden: Vec<PathBuf> = vec!["/a:b".into(), OsStr::from_bytes(b"/\xff").into()];
         let args: Vec<OsString> = ["--", "-x", "", "a b"].map(OsString::from).to_vec();
         for mechanism in [Mechanism::Landlock, Mechanism::Bubblewrap { program: "/usr/bin/bw:rap".into() }] {
             let protected = vec![PathBuf::from("/a b/.git/config"), "/--".into()];
@@ -87,6 +91,7 @@ mod tests {
                 launcher: "/m".into(),
                 writable: writable.clone(),
                 protected: protected.clone(),
+                hidden: hidden.clone(),
             };
             let encoded = encode(&enclosure, Path::new("/bin/agent"), &args);
             assert_eq!(encoded[0], ENCLOSE);
@@ -94,6 +99,7 @@ mod tests {
                 mechanism,
                 writable: writable.clone(),
                 protected,
+                hidden: hidden.clone(),
                 program: "/bin/agent".into(),
                 args: args.clone(),
             };

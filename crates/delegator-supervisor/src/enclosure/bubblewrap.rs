@@ -1,7 +1,8 @@
 //! Encloses an agent with bubblewrap (`bwrap`), for kernels whose Landlock is too old.
 //!
-//! The agent sees the whole file system read-only, with the writable paths bound over it. It gets devices and shared memory of
-//! its own. It also needs its own process namespace: through `/proc/PID/root` of a process outside it could write everywhere.
+//! The agent sees the whole file system read-only, without the hidden paths, and with the writable ones bound over it. It
+//! gets devices and shared memory of its own. It also needs its own process namespace: through `/proc/PID/root` of a process
+//! outside it could write everywhere.
 //!
 //! Measured with 0.8.0: `bwrap` stays as the parent of the agent and exits with its exit code (128 + the number of a
 //! signal). SIGTERM ends `bwrap` at once; the sweep then ends the agent.
@@ -38,8 +39,7 @@ const COMMON_ARGS: [&str; 13] = [
 
 /// The arguments of `bwrap` that run a program.
 pub(super) fn args(
-    writable: &[WritablePath],
-    protected: &[PathBuf],
+    (writable, protected, hidden): (&[WritablePath], &[PathBuf], &[PathBuf]),
     program: &Path,
     args: &[OsString],
 ) -> Vec<OsString> {
@@ -48,6 +48,10 @@ pub(super) fn args(
     if geteuid().is_root() {
         all.extend(RETAINED.iter().flat_map(|(_, name)| ["--cap-add", name]).map(OsString::from));
     }
+    let (folders, others): (Vec<&PathBuf>, Vec<&PathBuf>) = hidden.iter().partition(|path| path.is_dir());
+    all.extend(folders.iter().flat_map(|path| ["--tmpfs".into(), path.into()]));
+    let files = others.into_iter().filter(|path| path.exists());
+    all.extend(files.flat_map(|path| ["--ro-bind".into(), "/dev/null".into(), path.into()]));
     for WritablePath { path, .. } in writable {
         all.extend(["--bind".into(), path.into(), path.into()]);
     }
@@ -60,6 +64,7 @@ pub(super) fn args(
     for path in protected {
         all.extend(["--ro-bind".into(), path.into(), path.into()]);
     }
+    all.extend(folders.iter().flat_map(|path| ["--remount-ro".into(), path.into()]));
     all.extend(["--".into(), program.into()]);
     all.extend(args.iter().cloned());
     all
@@ -67,7 +72,7 @@ pub(super) fn args(
 
 /// Runs a command in it: whether user namespaces can be used shows only then.
 pub(super) fn probe(program: &Path) -> Result<(), ProbeError> {
-    let command = args(&[], &[], Path::new("/bin/sh"), &["-c".into(), ":".into()]);
+    let command = args((&[], &[], &[]), Path::new("/bin/sh"), &["-c".into(), ":".into()]);
     let command = command.iter().map(OsString::as_os_str);
     match exit_and_output(program, command, &Vec::new(), PROBE_TIMEOUT)? {
         (true, _) => Ok(()),

@@ -31,7 +31,7 @@ pub fn enter(args: &[OsString]) -> ExitCode {
 
 /// Becomes the agent; returns why not.
 fn start(request: &Request) -> StartFailure {
-    let Request { mechanism, writable, protected, program, args } = request;
+    let Request { mechanism, writable, protected, hidden, program, args } = request;
     let mut opened: Vec<OwnedFd> = Vec::new();
     for writable in writable {
         match writable.open() {
@@ -52,7 +52,7 @@ fn start(request: &Request) -> StartFailure {
             }
         }
         Mechanism::Bubblewrap { program: bwrap } => {
-            execute(bwrap, &bubblewrap::args(writable, protected, program, args))
+            execute(bwrap, &bubblewrap::args((writable, protected, hidden), program, args))
         }
     }
 }

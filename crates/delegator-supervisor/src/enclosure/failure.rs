@@ -86,7 +86,8 @@ mod tests {
 
     fn kind(mechanism: Mechanism, code: i32, printed: u64, stderr: &str) -> Option<FailureKind> {
         let (launcher, writable) = ("/m".into(), Vec::new());
-        let enclosure = Enclosure { mechanism, launcher, writable, protected: Vec::new() };
+        let (protected, hidden) = (Vec::new(), Vec::new());
+        let enclosure = Enclosure { mechanism, launcher, writable, protected, hidden };
         let end = enclosure.start_failure(Some(ExitStatus::Code(code)), printed, stderr)?;
         match end {
             TaskEnd::Failed { kind, .. } => Some(kind),

@@ -10,7 +10,7 @@
 //!                       └─ bubblewrap: exec bwrap … -- PROGRAM
 //! ```
 //!
-//! Reading and the network are not restricted. SECURITY.md lists what each mechanism cannot prevent; change both together.
+//! Reading is not restricted, except that bubblewrap hides our own files, and neither is the network. SECURITY.md lists what each mechanism cannot prevent; change both together.
 
 mod arguments;
 mod bubblewrap;
@@ -42,6 +42,8 @@ pub struct Enclosure {
     pub writable: Vec<WritablePath>,
     /// Paths in writable directories that the agent must not change; only bubblewrap can enforce it.
     pub protected: Vec<PathBuf>,
+    /// Files and directories that the agent must not read, without symbolic links. Landlock cannot hide them.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// A file or directory that was opened and checked. Only the same file may be made writable, whatever the path leads to by

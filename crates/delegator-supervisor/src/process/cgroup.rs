@@ -231,6 +231,17 @@ fn own_group() -> Option<PathBuf> {
     Some(without_task_groups(&own))
 }
 
+/// The task in whose cgroup a process is.
+pub fn task_by_cgroup(pid: i32) -> Option<TaskId> {
+    task_in(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// The innermost task in the text of `/proc/<pid>/cgroup`.
+fn task_in(cgroup: &str) -> Option<TaskId> {
+    let own = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+    own.rsplit('/').find_map(|part| part.strip_prefix(PREFIX)?.parse().ok())
+}
+
 fn without_task_groups(group: &Path) -> PathBuf {
     let is_task = |part: &std::path::Component<'_>| part.as_os_str().to_string_lossy().starts_with(PREFIX);
     group.components().take_while(|part| !is_task(part)).collect()
@@ -256,6 +267,8 @@ fn own_path(mount: &Mount, cgroup: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use delegator_domain::task::TaskLocation;
+
     use super::*;
 
     const HYBRID: &str = "30 23 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
@@ -287,6 +300,19 @@ mod tests {
             ("/sys/fs/cgroup/mcp-delegator-T-local-1/made/by/agent", "/sys/fs/cgroup"),
         ] {
             assert_eq!(without_task_groups(Path::new(group)), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn the_innermost_cgroup_names_the_task() {
+        let [outer, inner] = [1, 2].map(|bits| TaskId::from_random(TaskLocation::Local, [bits; 16]));
+        for (path, expected) in [
+            (format!("0::/user.slice/{PREFIX}{outer}/made/by/agent\n"), Some(&outer)),
+            (format!("1:cpu:/x\n0::/{PREFIX}{outer}/{PREFIX}{inner}\n"), Some(&inner)),
+            (format!("0::/{PREFIX}trial-12\n"), None),
+            (format!("1:cpu:/{PREFIX}{outer}\n"), None),
+        ] {
+            assert_eq!(task_in(&path).as_ref(), expected, "{path}");
         }
     }
 

@@ -11,7 +11,14 @@ use delegator_domain::task::TaskId;
 
 use super::stat::{ProcessStat, read_stat};
 use super::tree::for_each_pid;
-use crate::agent::environment::MARKER;
+use crate::agent::environment::{MARKER, parse_task_marker};
+
+/// The task and the depth in the marker that a process was started with.
+pub fn task_by_marker(pid: i32) -> Option<(TaskId, u32)> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
+    variables.find_map(|one| parse_task_marker(one.strip_prefix(MARKER)?.strip_prefix('=')?))
+}
 
 /// Every living process with that task's marker, except this one.
 pub fn find_marked(task: &TaskId) -> Vec<ProcessStat> {

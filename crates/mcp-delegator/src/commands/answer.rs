@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, parent_task, resolve_task};
+use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::conversation::QuestionData;
@@ -92,22 +92,9 @@ fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> 
         let output = output(&id, &stored);
         return Ok(CommandOutput { shape: Some(Shape::Action(QUESTION_SHOWN)), ..output });
     };
-    refuse_own_answer(context, &id)?;
     let answered = engine.answer_question(&id, stored.question.number, &answer)?;
     let message = format!("Question {} of {id} answered", answered.question.number);
     Ok(CommandOutput { message: Some(message), ..output(&id, &answered) })
-}
-
-/// A permission that an agent gives itself is none.
-fn refuse_own_answer(context: &Context<'_>, id: &TaskId) -> Result<(), AppError> {
-    match parent_task(context.process) {
-        Some((caller, _)) if caller == *id => {
-            let message = format!("Task {id} cannot answer its own question.");
-            Err(AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Wait for the user, or continue without the answer."))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The answer in the input; `None` if there is none. An unspecific answer is an option if one has this id or label.

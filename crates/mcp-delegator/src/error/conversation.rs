@@ -32,6 +32,8 @@ pub(super) fn conversation_error(error: ConversationError, message: String) -> A
             .context("task_id", task.as_str())
             .context("question_number", number.0)
             .suggest(see_status(&task)),
+        ConversationError::OwnQuestion { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+            .suggest("Wait for the user, or continue without the answer."),
         ConversationError::SeveralQuestions { task, questions } => {
             several_questions(message, &task, &questions)
         }

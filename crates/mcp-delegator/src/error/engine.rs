@@ -24,6 +24,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 const LESS_DEPTH: &str = "Do the work in this task, or raise max_depth in your own configuration.";
 const RAISE_BUDGET: &str = "See what tasks have used with 'mcp-delegator status --usage'. The user's configuration sets the budgets; that of a day begins again at 0:00 UTC.";
 const FEWER_CHILDREN: &str = "Wait for a child task to end, or raise max_children in your own configuration.";
+const FEWER_RIGHTS: &str = "Request at most the mode and the directories of that task, and an agent with a sandbox, or let the user submit the task.";
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -63,6 +64,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
         EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
         EngineError::TooManyChildren { .. } => blocked(message, FEWER_CHILDREN),
+        EngineError::ExceedsParent { .. } => blocked(message, FEWER_RIGHTS),
         EngineError::BudgetExhausted { .. } => blocked(message, RAISE_BUDGET),
         EngineError::UnusableDirectory { input, path, problem } => {
             refused(directory_problem(input, &path, &problem))

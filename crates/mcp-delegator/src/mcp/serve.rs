@@ -3,11 +3,14 @@
 //! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`. Stdout
 //! belongs to the protocol; this command prints only to stderr.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use delegator_config::{ToolFormat, built_in_default};
-use delegator_engine::ConnectionPool;
 use delegator_engine::wait_thread::WaitThread;
+use delegator_engine::{ConnectionPool, Engine};
+use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -15,12 +18,13 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::choices;
-use crate::commands::local::tasks::engine;
+use crate::commands::local::tasks::{TOKEN_FILE_PATH, engine};
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
+use crate::mcp::transport::http::IsInTask;
 use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::outcome::CommandOutput;
@@ -149,11 +153,24 @@ pub fn serve<H: ServerHandler + Clone>(
                 }
             };
             let token = Token::load_or_create(&path)?;
+            if let (Some(_), Some(dir)) = (&input.token_file, &context.state_dir) {
+                let recorded = make_private_path(dir)
+                    .and_then(|()| std::fs::write(dir.join(TOKEN_FILE_PATH), path.as_os_str().as_bytes()));
+                recorded.map_err(|error| io_error("Recording the path of the token file", &error))?;
+            }
             context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
-            http::serve(server, address, token, context.screen)?;
+            http::serve(server, address, token, is_in_task(engine(context)?), context.screen)?;
         }
     }
     Ok(CommandOutput::done(json!({})))
+}
+
+/// A client whose task cannot be determined counts as belonging to one.
+fn is_in_task(engine: Engine) -> IsInTask {
+    Arc::new(move |peer, own| {
+        let found = engine.is_peer_in_task(peer, own);
+        found.inspect_err(|error| tracing::warn!(%error, "could not identify a client")).unwrap_or(true)
+    })
 }
 
 /// The tool selection from flags, or else from the configuration.
@@ -190,7 +207,7 @@ fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
         process: context.process.clone(),
         config: context.config.clone(),
         state_dir: context.state_dir.clone(),
-        printer: std::sync::Arc::clone(context.screen.printer),
+        printer: Arc::clone(context.screen.printer),
         toolbox,
         connections: ConnectionPool::of_service(),
     }

@@ -15,6 +15,7 @@ mod hostile_clients;
 mod http;
 mod http_client;
 mod http_hostile_clients;
+mod http_tasks;
 mod http_waits;
 mod idempotency;
 mod long_queues;

@@ -16,6 +16,7 @@ mod events;
 mod evidence;
 mod idle_agents;
 mod lifecycle;
+mod nesting;
 mod notifications;
 mod plain_agents;
 mod project_limits;

@@ -99,12 +99,12 @@ fn send_from_all(
 }
 
 fn unfinished_headers(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {
-    let counts = StatusCounts::new("slow headers", &[408, 503]);
+    let counts = StatusCounts::new("slow headers", &[408, NO_RESPONSE]);
     send_from_all(http, count, b"POST /mcp HTTP/1.1\r\nHost: 127", counts)
 }
 
 fn silent_connections(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {
-    send_from_all(http, count, b"", StatusCounts::new("silent connections", &[NO_RESPONSE, 503]))
+    send_from_all(http, count, b"", StatusCounts::new("silent connections", &[NO_RESPONSE]))
 }
 
 fn unfinished_bodies(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {

@@ -6,9 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use delegator_domain::task::{TaskEnd, TaskLocation};
-use delegator_registry::{Attempt, Finish, NewTask, OpenOptions, Promotion, StateDir};
+use delegator_registry::{Attempt, Finish, Identity, NewTask, Nonce, OpenOptions, Promotion, StateDir};
+use delegator_supervisor::process::ProcessIdentity;
 
 use super::*;
+use crate::submit::caller::parse_attempt;
+use crate::submit::detach::SUPERVISE;
 
 #[test]
 fn only_supervisor_command_lines_name_an_attempt() {

@@ -4,6 +4,8 @@
 //! collects values: the engine validates and decides.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +17,8 @@ use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Isolation,
-    Limits, MARKER, Nesting, Notifications, NotifySettings, Providers, Reviewed, Settings, Submission,
-    TaskFiles, Variables, Verify, WaitOutcome, Webhook, WorktreeRequest, WorktreeState, parse_task_marker,
+    Limits, Nesting, Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles,
+    Variables, Verify, WaitOutcome, Webhook, WorktreeRequest, WorktreeState,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -35,7 +37,6 @@ use crate::output::data::task::{OutputExcerpt, TaskResult};
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::fingerprint;
-use crate::spec::process::Process;
 
 /// The engine for the state directory of this call.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
@@ -182,7 +183,9 @@ pub fn build_task(
     let AgentChoice { agent, passed_variables } = choices.remove(0);
     let input = without_text(request.input);
     let labels = labels(config, &request.submission.labels);
+    let parent = engine.own_task()?;
     let settings = Settings {
+        depth: parent.as_ref().map_or(0, |parent| parent.depth.saturating_add(1)),
         budgets: config.settings.budgets(task_caps(request.agent), &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
@@ -207,7 +210,11 @@ pub fn build_task(
         labels,
         input,
         allow_parallel_writes: request.agent.allow_parallel_writes,
-        nesting: nesting(context, config),
+        nesting: Nesting {
+            parent,
+            max_depth: config.settings.max_depth,
+            max_children: config.settings.max_children,
+        },
         idempotency,
         isolation,
         reviews: request.reviews,
@@ -382,15 +389,27 @@ fn build_settings(
         max_processes: configured.max_processes,
         sweep_exempt: configured.sweep_exempt.clone(),
         niceness: configured.niceness,
-        depth: parent_task(context.process).map_or(0, |(_, depth)| depth.saturating_add(1)),
+        depth: 0,
         without_group: configured.containment == Containment::Subreaper,
         enclosure: configured.enclosure,
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
+        hidden: hidden_paths(context, config),
         verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),
         worker_contact: None,
         worktree: None,
     }
+}
+
+/// The file in the state directory that names a token file of the HTTP server elsewhere.
+pub const TOKEN_FILE_PATH: &str = "http-token-path";
+
+/// What an enclosed agent must not read: our configuration, the database URL, and the token of the HTTP server.
+fn hidden_paths(context: &Context<'_>, config: &Config) -> Vec<PathBuf> {
+    let token_path = context.state_dir.as_ref().and_then(|dir| std::fs::read(dir.join(TOKEN_FILE_PATH)).ok());
+    let token_file = token_path.map(|path| PathBuf::from(OsString::from_vec(path)));
+    let known = config.user_directory().into_iter().chain(config.database_url_file()).map(Path::to_owned);
+    known.chain(token_file).collect()
 }
 
 /// Whether commands in this mode cannot read the state directory.
@@ -407,19 +426,6 @@ fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
 fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError> {
     let record = engine.files(&task.id)?.record;
     Ok(record.and_then(|record| record.report.usage).map(|usage| usage.thread_total))
-}
-
-/// The task from which this process was called, and its depth, from the marker variable.
-pub fn parent_task(process: &Process) -> Option<(TaskId, u32)> {
-    parse_task_marker(process.variable(MARKER)?)
-}
-
-fn nesting(context: &Context<'_>, config: &Config) -> Nesting {
-    Nesting {
-        parent: parent_task(context.process).map(|(task, _)| task.to_string()),
-        max_depth: config.settings.max_depth,
-        max_children: config.settings.max_children,
-    }
 }
 
 fn umask() -> u32 {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::commands::blocking::{Started, TaskWait};
-use crate::commands::local::tasks::{engine, parent_task};
+use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::error::panic::catch_panics;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
@@ -100,7 +100,8 @@ impl Server {
             }
             Ok(Started::Waiting(wait, after)) => {
                 drop(long_permit.take());
-                let responds = question_responses::can_respond(call.spec, context) && self.may_ask(&wait);
+                let responds =
+                    question_responses::can_respond(call.spec, context) && self.may_ask(&wait).await;
                 let outcome = if responds {
                     match Box::pin(self.wait_or_ask(&wait, request, progress, context)).await {
                         Ok(WaitEnd::Asks(question)) => return question.into(),
@@ -145,7 +146,7 @@ impl Server {
         let engine = self.with_context(engine).await?;
         outside_backlog(context, async {
             let (sender, open) = watch::channel(Vec::new());
-            let sender = (questions::can_pass_on(context) && self.may_ask(waiting)).then_some(sender);
+            let sender = (questions::can_pass_on(context) && self.may_ask(waiting).await).then_some(sender);
             // On the heap, because every call reserves memory for what it may await.
             let asking = Box::pin(questions::ask_user(context, &engine, open));
             let wait = wait_for_tasks(&self.wait_thread, engine.clone(), waiting, progress, sender);
@@ -159,9 +160,13 @@ impl Server {
 
     /// Whether the user of this client may answer questions of the awaited tasks: a client that one of them runs may not,
     /// because an agent would answer itself.
-    fn may_ask(&self, waiting: &TaskWait) -> bool {
-        let parent = parent_task(&self.state.process);
-        !parent.is_some_and(|(task, _)| waiting.ids.contains(&task))
+    async fn may_ask(&self, waiting: &TaskWait) -> bool {
+        let ids = waiting.ids.clone();
+        let is_inside = self.with_context(move |context| {
+            let caller = engine(context)?.own_task()?;
+            Ok(caller.is_some_and(|caller| ids.iter().any(|id| caller.is_inside(id))))
+        });
+        is_inside.await.is_ok_and(|is_inside| !is_inside)
     }
 
     /// Like [`Server::wait_for_tasks`], but also ends when an agent asks a question that the call has not asked yet.

@@ -98,6 +98,10 @@ struct Server {
 impl Server {
     /// Serves on a separate thread until the test ends.
     fn start(bounds: Bounds) -> Server {
+        Server::start_with(bounds, Arc::new(|_, _| false))
+    }
+
+    fn start_with(bounds: Bounds, is_in_task: IsInTask) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         let token = Token::load_or_create(&path).unwrap();
@@ -117,7 +121,11 @@ impl Server {
             let runtime = crate::mcp::runtime().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).unwrap();
-                accept(listener, HttpServer::new(handler, Gate::new(address.ip(), token), bounds)).await
+                accept(
+                    listener,
+                    HttpServer::new(handler, (Gate::new(address.ip(), token), is_in_task), bounds),
+                )
+                .await
             })
         });
         Server { port: address.port(), token: text, blocked_calls, calls_without_listener, release }
@@ -247,6 +255,71 @@ fn body_is_not_read_without_a_valid_token() {
     let head = server.head("POST", "Content-Length: 100\r\n").replace(&server.token, "nonsense");
     stream.write_all(head.as_bytes()).unwrap();
     assert_status(&read_to_end(stream), 401);
+}
+
+#[test]
+fn a_client_that_belongs_to_a_task_is_refused_whatever_it_presents() {
+    let checks = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&checks);
+    let server = Server::start_with(
+        generous_bounds(),
+        Arc::new(move |peer, own| {
+            assert!(peer != own && peer.ip() == own.ip());
+            counter.fetch_add(1, Ordering::SeqCst) == 0
+        }),
+    );
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "block"}});
+    assert_status(&server.request("", &call), 403);
+    assert_eq!(server.blocked_call_count(), 0);
+    // Checked once per connection, and only if the token is valid.
+    let session = server.open_session().unwrap();
+    let before = checks.load(Ordering::SeqCst);
+    let body = ping().to_string();
+    let request = |more: &str| {
+        server.head("POST", &format!("{session}{more}Content-Length: {}\r\n", body.len())) + &body
+    };
+    let mut stream = server.connect();
+    stream.write_all((request("").repeat(3) + &request("Connection: close\r\n")).as_bytes()).unwrap();
+    assert_eq!(read_to_end(stream).matches("HTTP/1.1 200 ").count(), 4);
+    let mut stream = server.connect();
+    stream.write_all(request("").replace(&server.token, "nonsense").as_bytes()).unwrap();
+    assert_status(&read_to_end(stream), 401);
+    assert_eq!(checks.load(Ordering::SeqCst), before + 1);
+}
+
+#[test]
+fn connections_without_a_token_do_not_take_the_slots_of_authorised_ones() {
+    let server = Server::start(generous_bounds());
+    let session = server.open_session().unwrap();
+    let mut half_sent = Vec::new();
+    for _ in 0..600 {
+        let mut stream = server.connect();
+        let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127");
+        half_sent.push(stream);
+    }
+    for number in 0..100 {
+        assert_status(&server.request(&session, &ping()), 200);
+        let mut stream = server.connect();
+        let _ = stream.write_all(&server.head("POST", "").as_bytes()[..60]);
+        half_sent.push(stream);
+        assert!(server.health().starts_with("HTTP/1.1 200 "), "{number}");
+    }
+    // The oldest gave way to the others.
+    assert_eq!(read_to_end(half_sent.remove(0)), "");
+}
+
+#[test]
+fn authorised_connections_are_bounded() {
+    let server = Server::start(Bounds { connections: 4, ..generous_bounds() });
+    let sessions = [(); 3].map(|()| server.open_session().unwrap());
+    let calls: Vec<TcpStream> = sessions.iter().map(|session| server.blocking_call(session)).collect();
+    assert_status(&server.request(&sessions[0], &ping()), 503);
+    assert_status(&server.health(), 200);
+    server.release.send(true).unwrap();
+    for call in calls {
+        assert!(read_to_end(call).contains("released"));
+    }
+    wait_until("a slot is free", || server.request(&sessions[0], &ping()).starts_with("HTTP/1.1 200 "));
 }
 
 /// On a busy machine the test itself may exceed the short timeouts; then it retries.

@@ -1,7 +1,7 @@
 //! The server over streamable HTTP, for clients on the same machine.
 //!
 //! ```text
-//! accept ▸ serve_connection ▸ gate ▸ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
+//! accept ▸ connections ▸ serve_connection ▸ gate ▸ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
 //! ```
 //!
 //! All clients share one process, and any of them may be slow, greedy or hostile. So every resource that a client can
@@ -11,6 +11,7 @@
 mod access_check;
 mod body_reader;
 mod client_stream;
+mod connections;
 mod event_log;
 #[cfg(test)]
 mod hostile_clients;
@@ -38,7 +39,6 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rustix::process::{Resource, getrlimit};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutWriter;
 
 use crate::error::{AppError, io_error};
@@ -48,11 +48,13 @@ use crate::output::screen::Screen;
 pub use access_check::parse_address;
 use access_check::{ENDPOINT, Gate, Verdict, plain};
 use body_reader::BodyReader;
+pub use connections::IsInTask;
+use connections::{Connection, Connections};
 use sessions::Sessions;
 
 const SESSION: &str = "mcp-session-id";
 const HEADER_BYTES: usize = 64 << 10;
-/// Time limit for writing the status line of a rejected connection.
+/// Time limit for writing the status line of a connection that timed out.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, which would otherwise fail again at once.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -111,6 +113,7 @@ impl Bounds {
 /// The state that all connections share.
 struct HttpServer<S> {
     gate: Gate,
+    connections: Connections,
     body_reader: BodyReader,
     sessions: Arc<Sessions>,
     service: Service<S>,
@@ -122,6 +125,7 @@ pub fn serve(
     server: impl ServerHandler + Clone,
     address: SocketAddr,
     token: Token,
+    is_in_task: IsInTask,
     screen: Screen<'_>,
 ) -> Result<(), AppError> {
     crate::mcp::runtime()?.block_on(async move {
@@ -130,12 +134,11 @@ pub fn serve(
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
         screen.announce_always(&format!("Serving on http://{address}{ENDPOINT}"));
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
-        accept(listener, HttpServer::new(server, Gate::new(address.ip(), token), bounds)).await
+        accept(listener, HttpServer::new(server, (Gate::new(address.ip(), token), is_in_task), bounds)).await
     })
 }
 
 async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) -> Result<(), AppError> {
-    let connections = Arc::new(Semaphore::new(server.bounds.connections));
     let server = Arc::new(server);
     loop {
         let (stream, _) = match listener.accept().await {
@@ -147,16 +150,15 @@ async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) 
                 continue;
             }
         };
-        match Arc::clone(&connections).try_acquire_owned() {
-            Ok(permit) => {
-                let server = Arc::clone(&server);
-                tokio::spawn(async move {
-                    server.serve_connection(stream).await;
-                    drop(permit);
-                });
+        let server = Arc::clone(&server);
+        let connection = server.connections.add(&stream).await;
+        tokio::spawn(async move {
+            tokio::select! {
+                () = Arc::clone(&server).serve_connection(stream, &connection) => {}
+                () = connection.evicted.notified() => {}
             }
-            Err(_) => drop(tokio::spawn(write_status(stream, "503 Service Unavailable"))),
-        }
+            server.connections.remove(&connection);
+        });
     }
 }
 
@@ -167,7 +169,7 @@ async fn write_status(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
 }
 
 impl<S: ServerHandler> HttpServer<S> {
-    fn new(server: S, gate: Gate, bounds: Bounds) -> HttpServer<S>
+    fn new(server: S, (gate, is_in_task): (Gate, IsInTask), bounds: Bounds) -> HttpServer<S>
     where
         S: Clone,
     {
@@ -181,16 +183,17 @@ impl<S: ServerHandler> HttpServer<S> {
             .with_sse_retry(None);
         let sessions = Arc::new(Sessions::new(&bounds));
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
-        HttpServer { gate, body_reader: BodyReader::new(&bounds), sessions, service, bounds }
+        let connections = Connections::new(bounds.connections, is_in_task);
+        HttpServer { gate, connections, body_reader: BodyReader::new(&bounds), sessions, service, bounds }
     }
 
-    async fn serve_connection(self: Arc<Self>, stream: TcpStream) {
+    async fn serve_connection(self: Arc<Self>, stream: TcpStream, connection: &Arc<Connection>) {
         // Messages are written completely at once; Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
-        let server = Arc::clone(&self);
+        let (server, accepted) = (Arc::clone(&self), Arc::clone(connection));
         let respond = service_fn(move |request| {
-            let server = Arc::clone(&server);
-            Box::pin(async move { Ok::<_, Infallible>(server.respond(request).await) })
+            let (server, accepted) = (Arc::clone(&server), Arc::clone(&accepted));
+            Box::pin(async move { Ok::<_, Infallible>(server.respond(&accepted, request).await) })
         });
         // Runs only while a write is blocked: during a call nothing is written, and there is no timeout.
         let mut stream = TimeoutWriter::new(stream);
@@ -209,10 +212,17 @@ impl<S: ServerHandler> HttpServer<S> {
         }
     }
 
-    async fn respond(&self, request: http::Request<Incoming>) -> http::Response<Body> {
+    async fn respond(
+        &self,
+        connection: &Arc<Connection>,
+        request: http::Request<Incoming>,
+    ) -> http::Response<Body> {
         // The body of a refused request is not read.
         let verdict = self.gate.check(request.method(), request.uri(), request.headers());
         if let Verdict::Respond(status, text) = verdict {
+            return plain(status, text);
+        }
+        if let Err((status, text)) = self.connections.authorise(connection).await {
             return plain(status, text);
         }
         let (mut head, body) = request.into_parts();

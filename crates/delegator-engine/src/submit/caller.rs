@@ -1,0 +1,159 @@
+//! Decides which task a process belongs to: the process that calls us, or the one at the other end of a connection.
+//!
+//! A process belongs to the task of the nearest supervisor above it. A supervisor is the process whose pid, start time, boot and
+//! pid namespace are in the row of its task; a command line only names the row to look up, since an agent can copy it. Without
+//! a supervisor above it, the cgroup of the process decides, then the marker in its environment. Only the marker can be
+//! removed by the process itself.
+
+use std::net::SocketAddr;
+
+use delegator_domain::task::TaskId;
+use delegator_registry::{Identity, Nonce, Task};
+use delegator_supervisor::process::{
+    ProcessIdentity, SocketOwner, socket_owner, task_by_cgroup, task_by_marker, with_ancestors,
+};
+
+use super::detach::SUPERVISE;
+use super::nesting::parent_of;
+use crate::Engine;
+use crate::error::EngineError;
+
+/// More tasks above each other than any configuration allows.
+const MAX_LINEAGE: usize = 1_000;
+
+/// The task that a process belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallerTask {
+    pub id: TaskId,
+    /// The number of tasks above it.
+    pub depth: u32,
+    /// `None` if this state directory does not have it.
+    pub task: Option<Task>,
+    /// The tasks above it, nearest first.
+    parents: Vec<TaskId>,
+}
+
+impl CallerTask {
+    /// Whether it is this task, or was started by it.
+    pub fn is_inside(&self, id: &TaskId) -> bool {
+        self.id == *id || self.parents.contains(id)
+    }
+}
+
+impl Engine {
+    /// The task whose agent called this process; `None` if the user did.
+    pub fn own_task(&self) -> Result<Option<CallerTask>, EngineError> {
+        self.task_of(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    /// Whether the process at the other end of a connection belongs to a task, or may do so. A server that an agent started
+    /// has the rights of its task, so it may serve this task.
+    pub fn is_peer_in_task(&self, peer: SocketAddr, own: SocketAddr) -> Result<bool, EngineError> {
+        let own_task = self.own_task()?.map(|task| task.id);
+        let is_in_task = |pid: i32| {
+            let found = self.task_of(pid)?;
+            Ok(found.is_some_and(|found| Some(found.id) != own_task) || with_ancestors(pid).is_none())
+        };
+        match socket_owner(peer, own) {
+            SocketOwner::Remote => Ok(false),
+            SocketOwner::Process(pid) => is_in_task(pid),
+            SocketOwner::Closed => Ok(true),
+            SocketOwner::Hidden(candidates) if candidates.is_empty() => Ok(true),
+            SocketOwner::Hidden(candidates) => {
+                candidates.into_iter().try_fold(false, |found, pid| Ok(found || is_in_task(pid)?))
+            }
+        }
+    }
+
+    fn task_of(&self, pid: i32) -> Result<Option<CallerTask>, EngineError> {
+        // Most processes belong to no task, and then the registry is not needed.
+        let find = |id: &TaskId| -> Result<Option<Task>, EngineError> {
+            let Some(registry) = self.find_registry()? else { return Ok(None) };
+            Ok(registry.get(id)?)
+        };
+        let marker = task_by_marker(pid);
+        let (id, task) = match nearest_supervisor(pid, &find)? {
+            Found::Task(task) => (task.id.clone(), Some(*task)),
+            // It delivers notifications of tasks that have ended.
+            Found::EndedTask => return Ok(None),
+            Found::Nothing(elsewhere) => {
+                let id = task_by_cgroup(pid).or(elsewhere).or(marker.as_ref().map(|(id, _)| id.clone()));
+                let Some(id) = id else { return Ok(None) };
+                let task = find(&id)?;
+                (id, task)
+            }
+        };
+        let parents = parents_of(task.as_ref(), &find)?;
+        let known = u32::try_from(parents.len()).unwrap_or(u32::MAX);
+        let marked = marker.filter(|(marked, _)| *marked == id).map_or(0, |(_, depth)| depth);
+        Ok(Some(CallerTask { id, depth: known.max(marked), task, parents }))
+    }
+}
+
+/// Looks up a task by its id.
+type FindTask<'a> = &'a dyn Fn(&TaskId) -> Result<Option<Task>, EngineError>;
+
+enum Found {
+    Task(Box<Task>),
+    EndedTask,
+    /// No supervisor of this state directory, but perhaps one of another.
+    Nothing(Option<TaskId>),
+}
+
+fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found, EngineError> {
+    let mut elsewhere = None;
+    for ancestor in with_ancestors(pid).unwrap_or_default() {
+        let Some((id, nonce)) = attempt_of(ancestor) else { continue };
+        match find(&id)? {
+            Some(task) if is_supervisor(ancestor, &task, &nonce) => {
+                return Ok(if task.state.is_terminal() {
+                    Found::EndedTask
+                } else {
+                    Found::Task(Box::new(task))
+                });
+            }
+            Some(_) => {}
+            None => elsewhere = elsewhere.or(Some(id)),
+        }
+    }
+    Ok(Found::Nothing(elsewhere))
+}
+
+fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>, EngineError> {
+    let mut parents: Vec<TaskId> = Vec::new();
+    let mut next = task.and_then(parent_of);
+    while let Some(id) = next.filter(|_| parents.len() < MAX_LINEAGE) {
+        next = find(&id)?.as_ref().and_then(parent_of);
+        parents.push(id);
+    }
+    Ok(parents)
+}
+
+/// Whether a process is the supervisor of a task, in this attempt.
+pub(crate) fn is_supervisor(pid: i32, task: &Task, nonce: &Nonce) -> bool {
+    task.nonce.as_ref() == Some(nonce)
+        && task.supervisor.as_ref().is_some_and(|supervisor| is_same_process(pid, supervisor))
+}
+
+fn is_same_process(pid: i32, recorded: &Identity) -> bool {
+    ProcessIdentity::in_own_namespace(pid).is_some_and(|found| {
+        found.pid.unsigned_abs() == recorded.pid
+            && found.start_time == recorded.start_time
+            && found.boot_id == recorded.boot_id
+            && found.pid_namespace == recorded.pid_ns
+    })
+}
+
+/// The attempt in the command line of a supervisor, which its launcher has, too.
+pub(crate) fn attempt_of(pid: i32) -> Option<(TaskId, Nonce)> {
+    parse_attempt(&std::fs::read(format!("/proc/{pid}/cmdline")).ok()?)
+}
+
+pub(crate) fn parse_attempt(cmdline: &[u8]) -> Option<(TaskId, Nonce)> {
+    let args: Vec<&[u8]> = cmdline.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
+    let [_, mode, id, nonce] = args.as_slice() else { return None };
+    let text = |arg| std::str::from_utf8(arg).ok();
+    (text(mode)? == SUPERVISE)
+        .then(|| Some((text(id)?.parse().ok()?, Nonce::from_text(text(nonce)?)?)))
+        .flatten()
+}
