@@ -238,8 +238,14 @@ pub enum NoDiff {
     PointDeleted,
     #[error("the state after the task was not stored")]
     NoEndState,
+    #[error("its worktree was removed, and what changed was only there{}", after_colon(names))]
+    WorktreeGone { names: String },
     #[error("{problem}")]
     Unreadable { problem: String },
+}
+
+fn after_colon(names: &str) -> String {
+    if names.is_empty() { String::new() } else { format!(": {names}") }
 }
 
 impl From<WorktreeError> for EngineError {

@@ -11,6 +11,11 @@ pub enum IsolationError {
     Gone { task: TaskId },
     #[error("task {busy} works in the worktree of {task} or will")]
     Busy { task: TaskId, busy: TaskId },
+    #[error("another command applies or removes the worktree of task {task}, or submits a task into it")]
+    Claimed { task: TaskId },
+    /// Removing the worktree would lose it.
+    #[error("the worktree of task {task} has what exists nowhere else: {names}")]
+    OnlyCopy { task: TaskId, names: String },
     #[error("the diff of task {task} is larger than {limit} bytes")]
     DiffTooLarge { task: TaskId, limit: usize },
     /// Removing worktrees without changes was not enough.

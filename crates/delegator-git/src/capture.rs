@@ -56,6 +56,8 @@ pub enum LeftOutReason {
     Ignored,
     /// Its content before or after the change is not stored.
     NoContent,
+    /// A branch whose commits change no file.
+    Commits,
 }
 
 /// Why a work tree is captured.

@@ -30,6 +30,9 @@ pub const TOOL_DIRECTORIES: [&str; 12] = [
     ".pytest_cache",
 ];
 
+/// Endings of files that compilers and editors leave beside others.
+const DERIVED_ENDINGS: [&str; 6] = [".o", ".obj", ".pyc", ".class", ".swp", ".tmp"];
+
 const MAX_FILES: usize = 2_000;
 /// Limits for entries visited: in one directory that git ignores as a whole, and in all of them together.
 const MAX_VISITED: usize = 2_000;
@@ -87,6 +90,11 @@ pub(crate) fn is_in_tool_directory(path: &[u8]) -> bool {
     // The last part is the file name, or empty after the slash of a directory.
     parts.pop();
     parts.iter().any(|part| is_tool_directory(part))
+}
+
+/// Whether a program can create the file again from others, so that its loss does not matter.
+pub(crate) fn is_derived(path: &[u8]) -> bool {
+    DERIVED_ENDINGS.iter().any(|ending| path.ends_with(ending.as_bytes()))
 }
 
 pub(crate) fn is_tool_directory(name: &[u8]) -> bool {

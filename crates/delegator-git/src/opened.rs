@@ -88,6 +88,16 @@ pub(crate) struct Layout {
     pub(crate) common_dir: PathBuf,
 }
 
+/// The HEAD of a git directory, read from files; `None` if that is damaged or unusual.
+pub(crate) fn read_head(
+    top_level: &Path,
+    (git_dir, common_dir): (&Path, &Path),
+    object_format: &str,
+) -> Option<Head> {
+    let (git_dir, common_dir) = (git_dir.to_owned(), common_dir.to_owned());
+    Layout { top_level: top_level.to_owned(), git_dir, common_dir }.head(object_format)
+}
+
 /// Searches `dir` and the directories above it like git. `None` if there is no repository or git must decide.
 pub(crate) fn find_layout(dir: &Path) -> Option<Layout> {
     let dir = dir.canonicalize().ok()?;

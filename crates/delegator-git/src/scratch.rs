@@ -285,7 +285,7 @@ fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
 }
 
 /// Copies a regular file with its modification time: git compares the index's time with its entries to find racy ones.
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let found = fs::metadata(from)?;
     if !found.is_file() {
         return Err(io::Error::other("not a regular file"));

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::author::author;
 use crate::capture::{LeftOut, LeftOutReason, Limits, Purpose, capture};
 use crate::error::GitError;
+use crate::ignored::{Ignored, is_derived};
 use crate::listing::{RepoPath, display_path, on_disk, single_line};
 use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
 use crate::repository::{Repository, find_repository};
@@ -25,12 +26,13 @@ use crate::stamp::Stamp;
 use crate::state::tree_files;
 use crate::store::Store;
 use crate::tree_listing::{TreeListing, index_info};
-use crate::write_restore_point::{differing_objects, pack_into, tree_of};
 
 /// Larger files that git does not track are not part of a diff.
 const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
 /// A diff may be larger than other output: binary files at the limit above need a quarter more.
 const EXTRA_DIFF_BYTES: usize = 192 << 20;
+/// The largest pack with the commits of an agent.
+const MAX_PACK_BYTES: usize = 2 << 30;
 /// The index in which the tree of the changes is built.
 const INDEX: &str = "changes";
 
@@ -43,7 +45,7 @@ pub struct WorkTreeDiff {
     pub left_out: Vec<LeftOut>,
     /// Changed files in which the diff also has what the setup script had changed.
     pub with_setup_edits: Vec<String>,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
     tree: String,
     /// Takes the place of an unusable git directory, until the changes are pushed.
     _git_dir: Option<TempDir>,
@@ -103,7 +105,9 @@ fn checkout_repository(git: &Git, dir: &Path) -> Result<Repository, GitError> {
 /// The files of a work tree, and the git directory of ours that has their objects.
 pub(crate) struct Listed {
     pub(crate) scratch: Scratch,
-    listing: TreeListing,
+    pub(crate) listing: TreeListing,
+    /// The tree of the files.
+    pub(crate) tree: String,
     /// Why files were not read, by their displayed path.
     reasons: BTreeMap<String, LeftOut>,
 }
@@ -112,6 +116,28 @@ impl Listed {
     /// The files of a tree that the git directory can read.
     pub(crate) fn files_of(&self, tree: &str) -> Result<TreeListing, GitError> {
         Ok(TreeListing { files: tree_files(&self.scratch, tree)?, ..TreeListing::default() })
+    }
+
+    /// Adds ignored files that a person would miss, so that their changes are named.
+    pub(crate) fn add_ignored(&mut self, ignored: Ignored) {
+        let top_level = &self.scratch.repository.top_level;
+        let files = ignored.files.into_iter().filter_map(|path| {
+            let stamp = Stamp::at(&on_disk(top_level, &path))?;
+            (stamp.size() > 0 && !is_derived(&path)).then_some((path, stamp))
+        });
+        let others = ignored.repositories.into_iter().map(|path| {
+            let stamp = Stamp::of_directory(&on_disk(top_level, &path));
+            (path, stamp)
+        });
+        // What is beyond the limits has no stamp: only that it is new is noticed.
+        let unexamined = ignored.not_examined.into_iter().map(|file| (file.path.into(), Stamp::default()));
+        let found: Vec<(RepoPath, Stamp)> = files.chain(others).chain(unexamined).collect();
+        for (path, stamp) in found {
+            let (name, bytes) = (display_path(&path), stamp.size());
+            let file = LeftOut { path: name.clone(), reason: LeftOutReason::Ignored, bytes };
+            self.reasons.insert(name, file);
+            self.listing.unread.insert(path, stamp);
+        }
     }
 
     fn left_out(&self, path: &RepoPath) -> LeftOut {
@@ -124,18 +150,21 @@ impl Listed {
     }
 }
 
-pub(crate) fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
-    let scratch = Scratch::create(git, repository, temp_dir)?;
-    // Like a restore: all tracked files, small untracked ones, no ignored ones.
-    let captured = capture(&scratch, LIMITS, &BTreeSet::new(), Purpose::Restore)?;
+fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
+    list_in(Scratch::create(git, repository, temp_dir)?, &BTreeSet::new())
+}
+
+/// Lists the files of a work tree: like a restore, all tracked files, small untracked ones, and the `needed` ones.
+pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<Listed, GitError> {
+    let captured = capture(&scratch, LIMITS, needed, Purpose::Restore)?;
     let mut unread = captured.files.unread;
     for (path, stamp) in unread.iter_mut().filter(|(path, _)| path.ends_with(b"/")) {
-        *stamp = Stamp::of_directory(&on_disk(&repository.top_level, path));
+        *stamp = Stamp::of_directory(&on_disk(&scratch.repository.top_level, path));
     }
     let listing = TreeListing { files: tree_files(&scratch, &captured.tree)?, unread };
     let reasons =
         captured.files.left_out.into_iter().map(|left_out| (left_out.path.clone(), left_out)).collect();
-    Ok(Listed { scratch, listing, reasons })
+    Ok(Listed { scratch, listing, tree: captured.tree, reasons })
 }
 
 impl WorkTreeDiff {
@@ -194,36 +223,46 @@ impl WorkTreeDiff {
         base: &str,
         commit: NewCommit<'_>,
     ) -> Result<(), RemoteError> {
-        let pushed = self.last_commit(&access.git(), base, &commit)?;
+        let git = access.git();
+        let head = self.scratch.repository.head(&git).ok().and_then(|head| head.commit);
+        let head = head.as_deref().filter(|head| *head != base);
+        let pushed = self.last_commit(&git, (base, head), &commit)?;
         access.push(&self.scratch, url, &format!("{pushed}:refs/heads/{}", commit.branch))
     }
 
-    /// Adds the commits to the repository of the work tree. Returns the last one.
+    /// Adds the commits to the repository of the work tree: `head` is the last one of the agent, whose objects the git directory
+    /// of ours can read. Returns the last one.
     pub(crate) fn store_commit(
         &self,
         git: &Git,
-        base: &str,
+        (base, head): (&str, Option<&str>),
         commit: &NewCommit<'_>,
     ) -> Result<String, GitError> {
-        let id = self.last_commit(git, base, commit)?;
-        let scratch = &self.scratch;
-        let mut objects = differing_objects(scratch, &tree_of(scratch, base)?, [self.tree.as_str()])?;
-        objects.insert(id.clone());
-        let target = scratch.repository_objects();
-        let pack = target.join("pack/pack");
-        pack_into(
-            scratch,
-            (&target, &[scratch.path("objects"), scratch.store().objects()]),
-            &pack,
-            &objects,
-        )?;
+        let id = self.last_commit(git, (base, head), commit)?;
+        let (scratch, top_level) = (&self.scratch, &self.scratch.repository.top_level);
+        let range = ["--objects", "--no-object-names", id.as_str(), "--not", base];
+        let objects = scratch.run_large(["rev-list"].iter().chain(&range), b"")?;
+        let args = ["pack-objects", "--quiet", "--stdout", "--compression=1"];
+        let call = scratch.call("none", args, top_level);
+        let pack =
+            scratch.git.run(top_level, &Call { input: &objects, extra_output: MAX_PACK_BYTES, ..call })?;
+        // git computes the ids from the content, so an object of the agent cannot pass for another.
+        let repository = (scratch.repository_objects(), []);
+        scratch.run_in_objects((&repository.0, &repository.1), ["index-pack", "--stdin"], &pack)?;
+        let check = ["rev-list", "--quiet"].iter().chain(&range);
+        scratch.run_in_objects((&repository.0, &repository.1), check, b"")?;
         Ok(id)
     }
 
     /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do not end in the
     /// state of the diff.
-    fn last_commit(&self, git: &Git, base: &str, commit: &NewCommit<'_>) -> Result<String, GitError> {
-        match self.agent_commit(git, base) {
+    fn last_commit(
+        &self,
+        git: &Git,
+        (base, head): (&str, Option<&str>),
+        commit: &NewCommit<'_>,
+    ) -> Result<String, GitError> {
+        match head.and_then(|head| self.agent_commit(git, base, head)) {
             Some((head, tree)) if tree == self.tree => Ok(head),
             Some((head, _)) => self.commit(git, &head, commit),
             None => self.commit(git, base, commit),
@@ -231,17 +270,16 @@ impl WorkTreeDiff {
     }
 
     /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
-    /// The agent owns the git directory, so whatever prevents this is no error.
-    fn agent_commit(&self, git: &Git, base: &str) -> Option<(String, String)> {
+    /// The agent owns its objects, so whatever prevents this is no error.
+    fn agent_commit(&self, git: &Git, base: &str, head: &str) -> Option<(String, String)> {
         let repository = &self.scratch.repository;
         let run = |args: &[&str]| {
             let call = self.scratch.call("none", args, &repository.top_level);
             git.run(&repository.top_level, &call).ok()
         };
-        let head = repository.head(git).ok()?.commit.filter(|head| head != base)?;
-        run(&["merge-base", "--is-ancestor", base, &head])?;
+        run(&["merge-base", "--is-ancestor", base, head])?;
         let tree = run(&["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
-        Some((head, single_line(&tree)))
+        Some((head.to_owned(), single_line(&tree)))
     }
 
     /// Commits the state of the diff on top of `parent`.

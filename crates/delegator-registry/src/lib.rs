@@ -39,7 +39,7 @@ mod task;
 pub use database::set_aside::{SetAside, set_aside_damaged};
 pub use error::{RegistryError, StateDirError};
 pub use files::durable::{Durability, make_private_path, remove_if_exists, replace as replace_file};
-pub use files::lock::{LockAttempt, LockGuard};
+pub use files::lock::{ClaimKind, LockAttempt, LockGuard, WorktreeClaim};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
 pub use files::task_dir::{LastLines, NewBytes, ReadPosition, TaskDir, TaskFile};
 pub use ops::agent_pauses::AgentPause;

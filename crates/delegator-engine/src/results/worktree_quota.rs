@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_registry::{Registry, StoredWorktree};
+use delegator_registry::{ClaimKind, Registry, StoredWorktree};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
@@ -44,12 +44,10 @@ impl Engine {
         while used(&sizes) > quota
             && let Some(size) = sizes.get(next)
         {
-            match self.is_unneeded(&registry, &size.owner, environment) {
-                true => {
-                    self.discard_worktree(&size.owner, environment)?;
-                    sizes.remove(next);
-                }
-                false => next += 1,
+            // A worktree that cannot be examined or removed is needed.
+            match self.remove_unneeded(&mut registry, &size.owner, environment) {
+                Ok(true) => drop(sizes.remove(next)),
+                Ok(false) | Err(_) => next += 1,
             }
         }
         match used(&sizes) {
@@ -61,13 +59,22 @@ impl Engine {
         }
     }
 
-    /// Whether no task uses the worktree and nothing changed in it. A worktree that cannot be examined is needed.
-    fn is_unneeded(&self, registry: &Registry, owner: &TaskId, environment: &Variables) -> bool {
-        let is_idle = registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty());
-        is_idle
-            && self
-                .worktree_changes(owner, environment)
-                .is_ok_and(|changes| changes.diff.is_empty() && changes.is_complete())
+    /// Removes a worktree that no task uses and in which nothing changed. Returns whether it did.
+    fn remove_unneeded(
+        &self,
+        registry: &mut Registry,
+        owner: &TaskId,
+        environment: &Variables,
+    ) -> Result<bool, EngineError> {
+        let claim = registry.dir().task(owner).try_claim_worktree(ClaimKind::Removal)?;
+        let Some(claim) =
+            claim.filter(|_| registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty()))
+        else {
+            return Ok(false);
+        };
+        let changes = self.worktree_changes(owner, environment)?;
+        let is_unneeded = changes.diff.is_empty() && changes.is_complete();
+        Ok(is_unneeded && self.remove_worktree(registry, (owner, &claim), &changes, environment)?)
     }
 }
 

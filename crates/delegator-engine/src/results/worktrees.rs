@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_git::NewCommit;
-use delegator_registry::{Registry, WorktreeEvent};
+use delegator_git::{LeftOutReason, NewCommit};
+use delegator_registry::{ClaimKind, Registry, WorktreeClaim, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
 use super::apply::DiffApplication;
@@ -53,10 +53,9 @@ impl Engine {
         (directory, environment): (Option<&Path>, &Variables),
     ) -> Result<WorktreeApplication, EngineError> {
         let mut registry = self.registry_of(owner)?;
-        self.rescue_in(&mut registry)?;
-        refuse_while_used(&registry, owner)?;
+        let claim = self.claim_unused(&mut registry, owner)?;
         let plan = plan_of(&registry, owner)?;
-        let changes = self.worktree_changes(owner, environment)?;
+        let changes = self.worktree_changes(owner, environment)?.refuse_lost(owner)?;
         if let Some(limit) = changes.too_large {
             return Err(IsolationError::DiffTooLarge { task: owner.clone(), limit }.into());
         }
@@ -68,9 +67,11 @@ impl Engine {
             false => self.apply_text((owner, &changes.diff), base, (directory, environment), options)?,
         };
         let is_removed = !options.dry_run && {
-            registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
+            if changes.is_complete() || !changes.diff.is_empty() {
+                registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
+            }
             let may_remove = !options.keep && changes.is_complete();
-            may_remove && self.remove_worktree(&mut registry, owner, &changes, environment)?
+            may_remove && self.remove_worktree(&mut registry, (owner, &claim), &changes, environment)?
         };
         Ok(WorktreeApplication { applied, changes, is_removed })
     }
@@ -84,34 +85,55 @@ impl Engine {
         environment: &Variables,
     ) -> Result<WorktreeBranch, EngineError> {
         let mut registry = self.registry_of(owner)?;
-        self.rescue_in(&mut registry)?;
-        refuse_while_used(&registry, owner)?;
+        let claim = self.claim_unused(&mut registry, owner)?;
         let found = PresentWorktree::find(&registry, owner, environment)?
             .ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
         let diff = found.compare(registry.dir().task(owner).path())?;
         let time_sec = u64::try_from(self.now_ms() / 1000).unwrap_or_default();
         let commit = NewCommit { branch, message, time_sec };
         let commit = found.plan.worktree.create_branch(&found.git, &diff, commit)?;
-        let changes = WorktreeChanges::of(&diff);
+        let mut changes = WorktreeChanges::of(&diff);
+        if found.plan.worktree.agent_head().is_some() {
+            changes.left_out.retain(|file| file.reason != LeftOutReason::Commits);
+        }
         drop(diff);
         registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
         let may_remove = !keep && changes.left_out.is_empty();
-        let is_removed = may_remove && self.remove_worktree(&mut registry, owner, &changes, environment)?;
+        let is_removed =
+            may_remove && self.remove_worktree(&mut registry, (owner, &claim), &changes, environment)?;
         Ok(WorktreeBranch { branch: branch.to_owned(), commit, changes, is_removed })
     }
 
-    /// Removes a worktree with its branch. Its diff is stored first. Returns what was in it.
+    /// Removes a worktree with its commits. Its diff is stored first; what is not in it is lost, so that needs `may_lose`.
+    /// Returns what was in it.
     pub fn discard_worktree(
         &self,
         owner: &TaskId,
+        may_lose: bool,
         environment: &Variables,
     ) -> Result<WorktreeChanges, EngineError> {
         let mut registry = self.registry_of(owner)?;
-        self.rescue_in(&mut registry)?;
-        refuse_while_used(&registry, owner)?;
-        let changes = self.worktree_changes(owner, environment)?;
-        self.remove_worktree(&mut registry, owner, &changes, environment)?;
+        let claim = self.claim_unused(&mut registry, owner)?;
+        let only_copy = |names| IsolationError::OnlyCopy { task: owner.clone(), names };
+        let changes = match self.worktree_changes(owner, environment) {
+            Ok(changes) if may_lose || changes.is_removed || changes.is_complete() => changes,
+            Ok(changes) => return Err(only_copy(changes.omissions().names()).into()),
+            // What cannot be compared can still be removed.
+            Err(_) if may_lose => WorktreeChanges::unknown(),
+            Err(error) => return Err(only_copy(format!("it cannot be compared, because {error}")).into()),
+        };
+        if !self.remove_worktree(&mut registry, (owner, &claim), &changes, environment)? {
+            refuse_while_used(&registry, owner)?;
+        }
         Ok(changes)
+    }
+
+    /// Claims a worktree in which no task works, until it is removed. A task that is submitted into it meanwhile is refused.
+    fn claim_unused(&self, registry: &mut Registry, owner: &TaskId) -> Result<WorktreeClaim, EngineError> {
+        self.rescue_in(registry)?;
+        let claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
+        refuse_while_used(registry, owner)?;
+        Ok(claim)
     }
 }
 

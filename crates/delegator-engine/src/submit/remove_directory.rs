@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Removes a directory, also one whose owner made parts of it read-only.
+/// Removes a directory, or what took its place, also one whose owner made parts of it read-only.
 pub(crate) fn remove_directory(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Something else took its place.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(dir),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             make_writable(dir)?;
             fs::remove_dir_all(dir)

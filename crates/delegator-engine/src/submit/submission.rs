@@ -229,8 +229,9 @@ impl Engine {
         while ids.len() < attempts.len() {
             ids.push(TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?));
         }
-        let not_carried = self.isolate_attempts(&mut attempts, &ids, &registry)?;
+        let (not_carried, claim) = self.isolate_attempts(&mut attempts, &ids, &registry)?;
         let stored = self.store_attempts(&mut registry, (&attempts, &ids), group.as_ref());
+        drop(claim);
         if !stored.as_ref().is_ok_and(|(submitted, _)| !submitted.replayed) {
             remove_starts(&attempts, &ids);
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
-use delegator_registry::{NewWorktree, Registry, StoredWorktree, WorktreeUse};
+use delegator_registry::{ClaimKind, NewWorktree, Registry, StoredWorktree, WorktreeClaim, WorktreeUse};
 use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,10 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Uncommitted files that are larger are not carried.
 const CARRY_LIMITS: Limits =
     Limits { file_bytes: 100 << 20, total_bytes: 1 << 30, time: Duration::from_secs(30) };
+
+/// How often, and after which pause, a worktree is claimed again that another command has claimed.
+const MAX_CLAIM_TRIES: usize = 20;
+const CLAIM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where a task works.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,6 +94,7 @@ impl WorktreePlan {
             path: self.worktree.path.with_file_name(id.as_str()),
             branch: format!("{BRANCH_FOLDER}/{id}"),
             store: self.worktree.store.with_file_name(format!("{id}.start")),
+            private_dir: self.worktree.private_dir.as_ref().map(|dir| dir.with_file_name(id.as_str())),
         };
         WorktreePlan { owner: id.clone(), worktree, ..self.clone() }
     }
@@ -120,46 +125,69 @@ impl Submission {
 impl Engine {
     /// The directory of all worktrees, beside the state directory: agents may not read that.
     pub fn worktree_dir(&self) -> PathBuf {
+        self.beside_state_dir("-worktrees")
+    }
+
+    fn beside_state_dir(&self, suffix: &str) -> PathBuf {
         let mut name = self.state_dir.file_name().unwrap_or_default().to_owned();
-        name.push("-worktrees");
+        name.push(suffix);
         self.state_dir.with_file_name(name)
     }
 
+    /// Claims a worktree. The claim of a process that was killed ends with it.
+    pub(crate) fn claim_worktree(
+        &self,
+        registry: &Registry,
+        owner: &TaskId,
+        kind: ClaimKind,
+    ) -> Result<WorktreeClaim, EngineError> {
+        let dir = registry.dir().task(owner);
+        for _ in 0..MAX_CLAIM_TRIES {
+            if let Some(claim) = dir.try_claim_worktree(kind)? {
+                return Ok(claim);
+            }
+            self.system.sleep(CLAIM_PAUSE);
+        }
+        Err(IsolationError::Claimed { task: owner.clone() }.into())
+    }
+
     /// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of the user that are
-    /// not in a new worktree.
+    /// not in a new worktree, and the claim on an existing one, which the caller holds until the task is stored.
     pub(super) fn isolate(
         &self,
         submission: &mut Submission,
         id: &TaskId,
         registry: &Registry,
-    ) -> Result<Vec<LeftOut>, EngineError> {
+    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>), EngineError> {
+        let mut claim = None;
         let (plan, not_carried) = match &submission.isolation {
-            Isolation::None => return Ok(Vec::new()),
+            Isolation::None => return Ok((Vec::new(), None)),
             Isolation::New(request) => self.plan_worktree(submission, request, id)?,
             Isolation::Of(owner) => {
+                claim = Some(self.claim_worktree(registry, owner, ClaimKind::Use)?);
                 let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
                 let stored = stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
                 (WorktreePlan::of_stored(&stored)?, Vec::new())
             }
         };
         submission.work_in(&plan);
-        Ok(not_carried)
+        Ok((not_carried, claim))
     }
 
     /// Makes several attempts work in worktrees of their own that start from the same state, or the only one as it says.
-    /// Returns the changes of the user that are not in them.
+    /// Returns the same as [`Engine::isolate`].
     pub(super) fn isolate_attempts(
         &self,
         attempts: &mut [Submission],
         ids: &[TaskId],
         registry: &Registry,
-    ) -> Result<Vec<LeftOut>, EngineError> {
+    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>), EngineError> {
         let Some(((first, others), (id, other_ids))) = attempts.split_first_mut().zip(ids.split_first())
         else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         };
-        let not_carried = self.isolate(first, id, registry)?;
-        let Some(plan) = first.settings.worktree.clone() else { return Ok(not_carried) };
+        let isolated = self.isolate(first, id, registry)?;
+        let Some(plan) = first.settings.worktree.clone() else { return Ok(isolated) };
         for (submission, id) in others.iter_mut().zip(other_ids) {
             let attempt = plan.for_attempt(id);
             let copied = copy_start(&plan.worktree.store, &attempt.worktree.store);
@@ -169,7 +197,7 @@ impl Engine {
                 return Err(EngineError::io("copy the uncommitted changes")(error));
             }
         }
-        Ok(not_carried)
+        Ok(isolated)
     }
 
     fn plan_worktree(
@@ -182,12 +210,14 @@ impl Engine {
             submission.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let working_dir = &submission.settings.working_dir;
         let git = git(&environment, working_dir, SUBMIT_TIMEOUT)?;
-        let dir = self.create_worktree_dir()?;
+        let dir = create_directory(self.worktree_dir())?;
+        let git_dir = create_directory(self.beside_state_dir("-worktree-git"))?;
         let worktree = TaskWorktree {
             source: find_source(&git, working_dir, request.base.as_deref(), BRANCH_FOLDER)?,
             path: dir.join(id.as_str()),
             branch: format!("{BRANCH_FOLDER}/{id}"),
             store: dir.join(format!("{id}.start")),
+            private_dir: Some(git_dir.join(id.as_str())),
         };
         let mut not_carried = Vec::new();
         if request.carry_dirty {
@@ -209,14 +239,13 @@ impl Engine {
         };
         Ok((plan, not_carried))
     }
+}
 
-    /// Creates the directory of all worktrees. git reports real paths.
-    fn create_worktree_dir(&self) -> Result<PathBuf, EngineError> {
-        let dir = self.worktree_dir();
-        delegator_registry::make_private_path(&dir)
-            .and_then(|()| dir.canonicalize())
-            .map_err(EngineError::io("create the directory for worktrees"))
-    }
+/// Creates a directory for all worktrees. git reports real paths.
+fn create_directory(dir: PathBuf) -> Result<PathBuf, EngineError> {
+    delegator_registry::make_private_path(&dir)
+        .and_then(|()| dir.canonicalize())
+        .map_err(EngineError::io("create the directory for worktrees"))
 }
 
 /// Removes the stored start states of submissions that did not become tasks.

@@ -92,7 +92,7 @@ impl Engine {
         if is_planned && !task.state.is_terminal() {
             return Err(EngineError::NotEnded { task: task.id.clone(), state: task.state });
         }
-        let changes = self.worktree_changes(owner, environment)?;
+        let changes = self.worktree_changes(owner, environment)?.refuse_lost(&task.id)?;
         Ok(TaskDiff {
             omissions: changes.omissions(),
             source: DiffSource::Worktree,

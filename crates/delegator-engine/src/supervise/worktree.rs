@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
-use delegator_git::{CreatedWorktree, Git, GitError, Limits, TaskWorktree, WorktreeError};
+use delegator_git::{CreatedWorktree, Git, GitError, TaskWorktree, WorktreeError};
 use delegator_registry::{TaskDir, TaskFile, WorktreeEvent};
 use delegator_supervisor::agent::{Variables, locate, variable};
 use delegator_supervisor::run::Ports;
@@ -33,8 +33,6 @@ use crate::submit::worktree::WorktreePlan;
 const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Installing the dependencies of a large project takes minutes.
 const SETUP_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// Files that the setup created and that git does not track are compared up to this size.
-const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
 /// How soon a cancelled step ends.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 /// Length of the line of output that is part of the failure's message.
@@ -156,6 +154,7 @@ impl Step<'_> {
         if recorded.is_err() {
             // What cannot be removed now is removed by `discard`, or with the task.
             let _ = remove_directory(&self.plan.worktree.path);
+            let _ = remove_directory(&self.plan.worktree.own_dir());
             let _ = self.plan.worktree.remove(&git);
         }
         recorded
@@ -190,7 +189,7 @@ impl Step<'_> {
     fn record_setup(&self, git: &Git) -> Result<(), StepError> {
         delegator_registry::make_private_path(&self.plan.worktree.store)
             .map_err(EngineError::io("create the directory for the state after the setup"))?;
-        Ok(self.plan.worktree.record_setup(git, LIMITS, self.dir.path())?)
+        Ok(self.plan.worktree.record_setup(git, self.dir.path())?)
     }
 
     fn write_log(&self, log: &[u8]) -> Result<(), EngineError> {

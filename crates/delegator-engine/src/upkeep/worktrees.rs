@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{LeftOut, WorkTreeDiff};
-use delegator_registry::{Registry, StoredWorktree, Task, TaskFile, WorktreeEvent};
+use delegator_git::{LeftOut, LeftOutReason, WorkTreeDiff};
+use delegator_registry::{ClaimKind, Registry, StoredWorktree, Task, TaskFile, WorktreeClaim, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
 use super::diff_omissions::DiffOmissions;
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
-use crate::error::EngineError;
+use crate::error::{EngineError, NoDiff};
+use crate::format_version::decode;
 use crate::submit::git_program::git;
 use crate::submit::remove_directory::remove_directory;
 use crate::submit::worktree::WorktreePlan;
@@ -97,6 +98,10 @@ pub struct WorktreeChanges {
     pub left_out: Vec<LeftOut>,
     /// Changed files in which the diff also has what the setup had changed.
     pub with_setup_edits: Vec<String>,
+    /// The worktree is gone; these are the changes that were stored before.
+    pub is_removed: bool,
+    /// There were changes, and nothing of them is stored or was applied.
+    pub is_lost: bool,
 }
 
 impl WorktreeChanges {
@@ -109,6 +114,46 @@ impl WorktreeChanges {
             },
             left_out: found.left_out.clone(),
             with_setup_edits: found.with_setup_edits.clone(),
+            ..WorktreeChanges::default()
+        }
+    }
+
+    /// The stored changes of a worktree that is gone.
+    fn stored(registry: &Registry, owner: &TaskId) -> Result<WorktreeChanges, EngineError> {
+        let dir = registry.dir().task(owner);
+        let diff = dir.read(TaskFile::Diff)?;
+        let omissions = dir.read(TaskFile::DiffOmissions)?;
+        let omissions =
+            omissions.map(|bytes| decode(&dir.file(TaskFile::DiffOmissions), &bytes)).transpose()?;
+        let omissions: DiffOmissions = omissions.unwrap_or_default();
+        let is_unapplied =
+            |stored: StoredWorktree| stored.created_at_ms.is_some() && stored.applied_at_ms.is_none();
+        let is_unapplied = registry.worktree(owner)?.is_some_and(is_unapplied);
+        let is_stored = diff.as_ref().is_some_and(|diff| !diff.is_empty() || omissions.is_empty());
+        Ok(WorktreeChanges {
+            diff: diff.unwrap_or_default(),
+            too_large: omissions.size_limit,
+            left_out: omissions.left_out,
+            is_removed: true,
+            is_lost: is_unapplied && !is_stored,
+            ..WorktreeChanges::default()
+        })
+    }
+
+    /// Those of a worktree that cannot be compared.
+    pub(crate) fn unknown() -> WorktreeChanges {
+        let left_out = vec![LeftOut { path: ".".to_owned(), reason: LeftOutReason::Unreadable, bytes: 0 }];
+        WorktreeChanges { left_out, ..WorktreeChanges::default() }
+    }
+
+    /// Refuses changes of which nothing is left.
+    pub(crate) fn refuse_lost(self, task: &TaskId) -> Result<WorktreeChanges, EngineError> {
+        match self.is_lost {
+            true => {
+                let reason = NoDiff::WorktreeGone { names: self.omissions().names() };
+                Err(EngineError::NoDiff { task: task.clone(), reason })
+            }
+            false => Ok(self),
         }
     }
 
@@ -148,10 +193,7 @@ impl Engine {
             Some(found) => {
                 found.compare(registry.dir().task(owner).path()).map(|diff| WorktreeChanges::of(&diff))
             }
-            None => {
-                let diff = registry.dir().task(owner).read(TaskFile::Diff)?.unwrap_or_default();
-                Ok(WorktreeChanges { diff, ..WorktreeChanges::default() })
-            }
+            None => WorktreeChanges::stored(&registry, owner),
         }
     }
 
@@ -163,30 +205,41 @@ impl Engine {
         owner: &TaskId,
         environment: &Variables,
     ) -> Result<(), EngineError> {
-        let is_incomplete = registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none());
-        if is_incomplete && registry.live_tasks_in_worktree(owner)?.is_empty() {
-            self.remove_worktree(registry, owner, &WorktreeChanges::default(), environment)?;
+        if registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none()) {
+            let claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
+            self.remove_worktree(registry, (owner, &claim), &WorktreeChanges::default(), environment)?;
         }
         Ok(())
     }
 
-    /// Removes files, git directory, branch and start state. Returns whether there was something to remove.
+    /// Removes files, git directory, branch and start state. Returns whether it did: there may be nothing to remove, or a task
+    /// that works there.
     pub(crate) fn remove_worktree(
         &self,
         registry: &mut Registry,
-        owner: &TaskId,
+        (owner, _claim): (&TaskId, &WorktreeClaim),
         changes: &WorktreeChanges,
         environment: &Variables,
     ) -> Result<bool, EngineError> {
         let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
         let Some(stored) = stored else { return Ok(false) };
+        // The last look before files are deleted: a process of an older version claims nothing.
+        if !registry.live_tasks_in_worktree(owner)?.is_empty() {
+            return Ok(false);
+        }
         let worktree = WorktreePlan::of_stored(&stored)?.worktree;
         // Of a worktree that was never created, there may still be the uncommitted changes for it.
-        if stored.is_present() && changes.too_large.is_none() {
-            registry.dir().task(owner).write_durably(TaskFile::Diff, &changes.diff)?;
+        if stored.is_present() && !changes.is_removed {
+            let (dir, omissions) = (registry.dir().task(owner), changes.omissions());
+            let omissions = serde_json::to_vec(&omissions).unwrap_or_default();
+            dir.write_durably(TaskFile::DiffOmissions, &omissions)?;
+            if changes.too_large.is_none() {
+                dir.write_durably(TaskFile::Diff, &changes.diff)?;
+            }
             crash_point(CrashPoint::WorktreeDiffStored);
         }
         self.remove_files(&worktree.path).map_err(EngineError::io("remove the worktree"))?;
+        remove_directory(&worktree.own_dir()).map_err(EngineError::io("remove the worktree"))?;
         let git = git(environment, &worktree.source.top_level, REMOVE_TIMEOUT)?;
         worktree.remove(&git).map_err(delegator_git::WorktreeError::from)?;
         remove_directory(&worktree.store).map_err(EngineError::io("remove the worktree"))?;

@@ -14,9 +14,10 @@ use crate::diff::parse_new_versions;
 use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk};
 use crate::restore_target::fill_index;
-use crate::run::Git;
-use crate::scratch::Scratch;
+use crate::run::{Call, Git};
+use crate::scratch::{Scratch, copy_file};
 use crate::state::FileVersion;
+use crate::tree_listing::TreeListing;
 
 const CARRIED_INDEX: &str = "carried";
 
@@ -46,15 +47,11 @@ impl TaskWorktree {
             return Err(WorktreeError::Exists { path: self.path.clone() });
         }
         self.add(git)?;
-        let scratch = Scratch::create(git, &self.repository(), temp_dir)?;
+        let scratch = self.scratch(git, temp_dir)?;
         let is_sparse = self.check_out(&scratch)?;
         self.start_store().attach(&scratch)?;
         if let Some(carried) = self.start_store().tree(Start::Carried)? {
             self.write_carried(&scratch, &carried)?;
-        }
-        // Where git writes the branch when it commits.
-        for dir in self.commit_dirs() {
-            fs::create_dir_all(&dir).map_err(GitError::io("create", dir))?;
         }
         let attributes = fs::read(self.path.join(".gitattributes")).unwrap_or_default();
         Ok(CreatedWorktree {
@@ -65,41 +62,28 @@ impl TaskWorktree {
     }
 
     /// Stores the state after the setup, so that what it changed is no change of the agent.
-    pub fn record_setup(&self, git: &Git, limits: Limits, temp_dir: &Path) -> Result<(), GitError> {
-        let scratch = Scratch::create(git, &self.repository(), temp_dir)?;
-        self.start_store().attach(&scratch)?;
-        let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Restore)?;
-        self.start_store().save(&scratch, Start::AfterSetup, &self.source.commit, &captured.tree)
-    }
-
-    /// Creates git directory and branch, but no files: no filter and no hook is run.
-    fn add(&self, git: &Git) -> Result<(), GitError> {
-        let source = self.source.repository();
-        let parent = self.path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(parent).map_err(GitError::io("create", parent))?;
-        let mut call = source.call(["worktree", "add", "--quiet", "--no-checkout", "-b", &self.branch]);
-        call.args.push((&self.path).into());
-        call.args.push((&self.source.commit).into());
-        git.run(&source.top_level, &call).map(drop)
+    pub fn record_setup(&self, git: &Git, temp_dir: &Path) -> Result<(), GitError> {
+        let listed = self.list(git, temp_dir)?;
+        let store = self.start_store();
+        store.attach(&listed.scratch)?;
+        store.save_unread(&TreeListing { unread: listed.listing.unread, ..TreeListing::default() })?;
+        store.save(&listed.scratch, Start::AfterSetup, &self.source.commit, &listed.tree)
     }
 
     /// Writes the files of the commit and the index of the worktree. Returns whether the checkout is sparse.
     fn check_out(&self, scratch: &Scratch) -> Result<bool, GitError> {
-        let repository = self.repository();
+        let git_dir = self.git_dir();
         let setting = |key: &str| {
-            let call = repository.call(["config", "--type=bool", "--get", key]);
+            let call = Call::in_git_dir(&git_dir, ["config", "--type=bool", "--get", key]);
             Ok::<bool, GitError>(
                 scratch.git.run_optional(&self.path, &call)?.is_some_and(|value| value.starts_with(b"true")),
             )
         };
-        let patterns = repository.git_dir.join("info/sparse-checkout");
-        let is_sparse = setting("core.sparseCheckout")? && patterns.is_file();
-        let index = repository.index();
-        let mut call = scratch.call(
-            &index.to_string_lossy(),
-            ["read-tree", "--reset", "-u", &self.source.commit],
-            &self.path,
-        );
+        let patterns = git_dir.join("info/sparse-checkout");
+        let is_sparse = patterns.is_file() && setting("core.sparseCheckout")?;
+        let index = self.index().unwrap_or_else(|| git_dir.join("index"));
+        let args = ["read-tree", "--reset", "-u", &self.source.commit];
+        let mut call = scratch.call(&index.to_string_lossy(), args, &self.path);
         if is_sparse {
             let copy = scratch.path("info/sparse-checkout");
             fs::copy(&patterns, &copy).map_err(GitError::io("copy", &patterns))?;
@@ -113,6 +97,7 @@ impl TaskWorktree {
         // As many threads as there are processors.
         call.options.extend(["-c", "checkout.workers=0"].map(Into::into));
         scratch.git.run(&self.path, &call)?;
+        copy_file(&index, &git_dir.join("index")).map_err(GitError::io("copy", index))?;
         Ok(is_sparse)
     }
 

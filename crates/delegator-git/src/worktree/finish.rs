@@ -1,28 +1,57 @@
 //! What a task changed in its worktree, a branch with it, and the removal of the worktree.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::agent_files::detach_agent_objects;
 use super::start_store::Start;
 use super::{TaskWorktree, WorktreeError};
+use crate::capture::{LeftOut, LeftOutReason};
 use crate::error::GitError;
+use crate::ignored::Ignored;
 use crate::run::Git;
-use crate::work_tree_diff::{Listed, NewCommit, WorkTreeDiff, list};
+use crate::scratch::copy_file;
+use crate::tree_listing::TreeListing;
+use crate::work_tree_diff::{Listed, NewCommit, WorkTreeDiff, list_in};
 
 impl TaskWorktree {
     /// What changed in the worktree since it was created, without what the setup changed. The diff applies to the state that
     /// the worktree started from.
     pub fn diff(&self, git: &Git, temp_dir: &Path) -> Result<WorkTreeDiff, GitError> {
-        let index = self.repository().index();
-        // Without it, tracked files that are not on disk or are ignored would look deleted.
-        fs::metadata(&index).map_err(GitError::io("read", &index))?;
-        let listed: Listed = list(git, &self.repository(), temp_dir)?;
+        let listed = self.list(git, temp_dir)?;
         let store = self.start_store();
         store.attach(&listed.scratch)?;
         let base = store.tree(Start::Carried)?.unwrap_or_else(|| self.source.commit.clone());
         let before = listed.files_of(&store.tree(Start::AfterSetup)?.unwrap_or_else(|| base.clone()))?;
-        WorkTreeDiff::since(listed, &base, &before)
+        let before = TreeListing { unread: store.unread()?.unread, ..before };
+        let mut diff = WorkTreeDiff::since(listed, &base, &before)?;
+        if !diff.diff.has_changes() && self.has_commits() {
+            let path = self.branch.clone();
+            diff.left_out.push(LeftOut { path, reason: LeftOutReason::Commits, bytes: 0 });
+        }
+        Ok(diff)
+    }
+
+    /// The files of the worktree, whatever happened to its git directory; ignored ones only with their stamps.
+    pub(super) fn list(&self, git: &Git, temp_dir: &Path) -> Result<Listed, GitError> {
+        let mut scratch = self.scratch(git, temp_dir)?;
+        if !self.index().is_some_and(|index| index.is_file()) {
+            // A linked worktree. Only its own index knows which files a sparse checkout leaves off the disk.
+            scratch.repository.git_dir = scratch.path("info");
+            let (own, copy) = (self.git_dir().join("index"), scratch.repository.index());
+            let is_file = fs::symlink_metadata(&own).is_ok_and(|found| found.is_file());
+            let is_usable = is_file && !self.agent_tracked(&scratch).is_empty();
+            if !is_usable || copy_file(&own, &copy).is_err() {
+                scratch.run(&copy.to_string_lossy(), ["read-tree", &self.source.commit], b"")?;
+            }
+        }
+        let needed: BTreeSet<_> = self.agent_tracked(&scratch);
+        let mut listed = list_in(scratch, &needed)?;
+        let ignored = Ignored::list(&listed.scratch)?;
+        listed.add_ignored(ignored);
+        Ok(listed)
     }
 
     /// Creates a branch with the commits of the agent, and one more commit if they do not end in the state of the diff.
@@ -38,33 +67,47 @@ impl TaskWorktree {
         if source.resolve_ref(git, &reference)?.is_some() {
             return Err(WorktreeError::BranchExists { branch: commit.branch.to_owned() });
         }
-        let id = diff.store_commit(git, &self.source.commit, &commit)?;
+        let base = &self.source.commit;
+        let with_history = self.agent_head().and_then(|head| {
+            self.attach_agent_objects(&diff.scratch).ok()?;
+            // A damaged history is left behind; the files are in one commit then.
+            diff.store_commit(git, (base, Some(&head)), &commit).ok()
+        });
+        let id = match with_history {
+            Some(id) => id,
+            None => {
+                detach_agent_objects(&diff.scratch);
+                diff.store_commit(git, (base, None), &commit)?
+            }
+        };
         let command = format!("create {reference}\0{id}\0");
         source.update_refs(git, command.as_bytes(), "mcp-delegator: branch of a task")?;
         Ok(id)
     }
 
-    /// Deletes the git directory of the worktree and its branch. The caller deletes the files and the store.
+    /// Deletes the git directory of the worktree and its ref. The caller deletes the files and the store.
     pub fn remove(&self, git: &Git) -> Result<(), GitError> {
-        let git_dir = self.git_dir();
-        match fs::remove_dir_all(&git_dir) {
+        let own_dir = self.own_dir();
+        match fs::remove_dir_all(&own_dir) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(GitError::io("delete", git_dir)(error));
+                return Err(GitError::io("delete", own_dir)(error));
             }
             _ => {}
         }
-        // With the repository, its branches are gone.
-        if !self.source.common_dir.exists() {
-            return Ok(());
-        }
-        let source = self.source.repository();
-        let reference = format!("refs/heads/{}", self.branch);
-        match source.resolve_ref(git, &reference)? {
+        let (source, reference) = (self.source.repository(), self.reference());
+        // Only this worktree uses the ref, so a lock was left behind or planted.
+        let _ = fs::remove_file(self.source.common_dir.join(format!("{reference}.lock")));
+        let deleted = source.resolve_ref(git, &reference).and_then(|id| match id {
             Some(id) => {
                 let command = format!("delete {reference}\0{id}\0");
                 source.update_refs(git, command.as_bytes(), "mcp-delegator: worktree removed")
             }
             None => Ok(()),
+        });
+        // A ref that cannot be deleted, or not even read, is no reason to keep a worktree.
+        if deleted.is_err() || self.private_dir.is_none() {
+            let _ = fs::remove_file(self.source.common_dir.join(&reference));
         }
+        Ok(())
     }
 }

@@ -6,13 +6,17 @@
 //!                                     remove
 //! ```
 //!
-//! A worktree is an ordinary linked worktree of the user's repository on a branch of its own, so the agent can commit. Its
-//! files are written through a git directory of ours, byte for byte: nothing that the repository configures is executed.
-//! What the worktree started from beyond its commit is in a store of ours beside it. Whatever the agent does to the git
-//! directory of the worktree, we use the paths that we recorded and never the ones in its files.
+//! A worktree has a git directory of its own, in which the agent can commit. It reads the objects of the user's
+//! repository and writes to its own, so an enclosed agent needs no right to write in the repository. Commits come over when a
+//! branch is created. Nothing that the repository configures is executed; files are written byte for byte.
+//!
+//! The agent owns that git directory, so no git process of ours uses it: comparisons use a git directory and an index of ours.
+//! What the worktree started from beyond its commit is in a store of ours. Older versions created linked worktrees.
 
+mod agent_files;
 mod create;
 mod finish;
+mod private_git_dir;
 mod source;
 mod start_store;
 
@@ -23,7 +27,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::GitError;
 use crate::repository::Repository;
+use crate::run::Git;
+use crate::scratch::Scratch;
+use crate::settings::read_settings;
 use start_store::StartStore;
 
 /// The worktree of a task, whether it exists yet or not.
@@ -36,35 +44,58 @@ pub struct TaskWorktree {
     pub branch: String,
     /// A directory of ours for what the worktree started from.
     pub store: PathBuf,
+    /// The directory of the git directory and of the index of ours; `None` of a linked worktree, which older versions created.
+    #[serde(default)]
+    pub private_dir: Option<PathBuf>,
 }
 
 impl TaskWorktree {
-    /// The git directory of the worktree itself: it holds HEAD and the index.
+    /// The git directory of the worktree, with HEAD and index. The agent may write there, and nowhere else in a repository.
     pub fn git_dir(&self) -> PathBuf {
+        match &self.private_dir {
+            Some(dir) => dir.join("git"),
+            None => self.own_dir(),
+        }
+    }
+
+    /// What is removed with the worktree, besides its files and the store.
+    pub fn own_dir(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default();
-        self.source.common_dir.join("worktrees").join(name)
+        self.private_dir.clone().unwrap_or_else(|| self.source.common_dir.join("worktrees").join(name))
     }
 
-    /// What git writes when it commits in the worktree. The agent may write there, and nowhere else in the repository.
-    pub fn commit_dirs(&self) -> Vec<PathBuf> {
-        let common = &self.source.common_dir;
-        let branches = Path::new("refs/heads").join(&self.branch);
-        let branches = branches.parent().unwrap_or(Path::new("refs/heads"));
-        let mut dirs = vec![self.git_dir(), common.join("objects")];
-        match common.join("reftable") {
-            reftable if reftable.is_dir() => dirs.push(reftable),
-            _ => dirs.extend([common.join(branches), common.join("logs").join(branches)]),
+    /// The index of the commit as it was written with the files; the agent cannot change it.
+    fn index(&self) -> Option<PathBuf> {
+        self.private_dir.as_ref().map(|dir| dir.join("index"))
+    }
+
+    /// The refs that the git directory started with.
+    fn refs(&self) -> Option<PathBuf> {
+        self.private_dir.as_ref().map(|dir| dir.join("refs"))
+    }
+
+    /// The ref in the user's repository that protects the commit from `git gc`; of a linked worktree, its branch.
+    fn reference(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        match self.private_dir {
+            Some(_) => format!("refs/mcp-delegator-worktrees/{name}"),
+            None => format!("refs/heads/{}", self.branch),
         }
-        dirs
     }
 
-    fn repository(&self) -> Repository {
-        Repository {
+    /// A git directory of ours for the files of the worktree, with an index that the agent cannot change.
+    fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch, GitError> {
+        let source = &self.source;
+        let git_dir = if source.git_dir.is_dir() { &source.git_dir } else { &source.common_dir };
+        let settings = read_settings(git, &self.path, git_dir)?.settings;
+        let own_dir = self.private_dir.as_deref().filter(|dir| dir.is_dir());
+        let repository = Repository {
             top_level: self.path.clone(),
-            git_dir: self.git_dir(),
-            common_dir: self.source.common_dir.clone(),
-            object_format: self.source.object_format.clone(),
-        }
+            git_dir: own_dir.unwrap_or(temp_dir).to_owned(),
+            common_dir: source.common_dir.clone(),
+            object_format: source.object_format.clone(),
+        };
+        Scratch::with_settings(git, &repository, &settings, temp_dir)
     }
 
     fn start_store(&self) -> StartStore<'_> {

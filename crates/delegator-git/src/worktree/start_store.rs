@@ -10,7 +10,10 @@ use std::path::Path;
 use crate::error::GitError;
 use crate::scratch::Scratch;
 use crate::store::Store;
+use crate::tree_listing::TreeListing;
 use crate::write_restore_point::{differing_objects, pack_into, tree_of};
+
+const UNREAD: &str = "after-setup-unread";
 
 /// A state of the worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,19 @@ pub(super) struct StartStore<'a> {
 impl<'a> StartStore<'a> {
     pub(super) fn at(dir: &'a Path) -> StartStore<'a> {
         StartStore { dir }
+    }
+
+    /// The files that were not read after the setup: large and ignored ones.
+    pub(super) fn unread(self) -> Result<TreeListing, GitError> {
+        match fs::read(self.dir.join(UNREAD)) {
+            Ok(bytes) => TreeListing::from_bytes(&bytes),
+            Err(_) => Ok(TreeListing::default()),
+        }
+    }
+
+    pub(super) fn save_unread(self, listing: &TreeListing) -> Result<(), GitError> {
+        let path = self.dir.join(UNREAD);
+        fs::write(&path, listing.to_bytes()).map_err(GitError::io("write", path))
     }
 
     /// Makes the objects readable.

@@ -178,7 +178,7 @@ fn a_worktree_runs_no_command_configured_by_its_repository() {
     let (git, temp) = (world.runner(), world.temp_dir());
     worktree.carry(&git, Limits::default(), &temp).unwrap();
     worktree.create(&git, &temp).unwrap();
-    worktree.record_setup(&git, Limits::default(), &temp).unwrap();
+    worktree.record_setup(&git, &temp).unwrap();
     std::fs::write(worktree.path.join("x.evil"), "agent\n").unwrap();
     std::fs::write(worktree.path.join("new.long"), "agent\n").unwrap();
     let found = worktree.diff(&git, &temp).unwrap();

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use delegator_git::{
-    ApplyRequest, DiffText, Limits, NewCommit, TaskWorktree, WorktreeError, find_source, prepare_diff,
+    ApplyRequest, DiffText, LeftOutReason, Limits, NewCommit, TaskWorktree, WorktreeError, find_source,
+    prepare_diff,
 };
 
 use crate::world::World;
@@ -17,6 +18,7 @@ pub(crate) fn worktree(world: &World, name: &str, base: Option<&str>) -> TaskWor
         path: root.join("worktrees").join(name),
         branch: format!("delegator/{name}"),
         store: root.join("worktrees").join(format!("{name}.start")),
+        private_dir: Some(root.join("worktrees").join(format!("{name}.private"))),
     }
 }
 
@@ -123,7 +125,7 @@ fn what_the_setup_changed_is_no_change_of_the_agent() {
     fs::write(worktree.path.join("list"), "setup\n2\n3\n4\n5\n6\n7\n8\n9\n").unwrap();
     fs::write(worktree.path.join("lockfile"), "setup\n").unwrap();
     let git = world.runner();
-    worktree.record_setup(&git, Limits::default(), &world.temp_dir()).unwrap();
+    worktree.record_setup(&git, &world.temp_dir()).unwrap();
     assert_eq!(diff(&world, &worktree), "");
     fs::write(worktree.path.join("list"), "setup\n2\n3\n4\n5\n6\n7\n8\nagent\n").unwrap();
     let text = diff(&world, &worktree);
@@ -283,4 +285,178 @@ fn a_commit_has_only_the_changes_of_the_task_and_can_be_reverted() {
     world.restore_prepared(prepared, &point, true).unwrap();
     assert_eq!((world.status(), world.git(&["rev-parse", "HEAD"])), before);
     world.git(&["fsck", "--strict"]);
+}
+
+/// A linked worktree, as older versions created it.
+fn create_linked(world: &World, name: &str) -> TaskWorktree {
+    let worktree = TaskWorktree { private_dir: None, ..worktree(world, name, None) };
+    let path = worktree.path.to_str().unwrap();
+    world.git(&["worktree", "add", "--quiet", "-b", &worktree.branch, path, &worktree.source.commit]);
+    worktree
+}
+
+fn left_out(world: &World, worktree: &TaskWorktree) -> Vec<(String, LeftOutReason)> {
+    let found = worktree.diff(&world.runner(), &world.temp_dir()).unwrap();
+    found.left_out.into_iter().map(|file| (file.path, file.reason)).collect()
+}
+
+#[test]
+fn a_linked_worktree_of_an_older_version_is_compared_branched_and_removed() {
+    let world = World::new();
+    let before = (world.git(&["for-each-ref"]), world.git(&["worktree", "list"]));
+    let worktree = create_linked(&world, "T-1");
+    assert_eq!(diff(&world, &worktree), "");
+    fs::write(worktree.path.join("a"), "a2\n").unwrap();
+    git_in(&world, &worktree.path, &["commit", "--quiet", "-am", "by the agent"]);
+    let git = world.runner();
+    let found = worktree.diff(&git, &world.temp_dir()).unwrap();
+    let commit = NewCommit { branch: "result", message: "rest", time_sec: 1_700_000_000 };
+    worktree.create_branch(&git, &found, commit).unwrap();
+    assert_eq!(world.git(&["log", "--format=%s", "result"]), "by the agent\nfirst\n");
+    world.git(&["branch", "-D", "--quiet", "result"]);
+    let lock = world.tree.join(".git/refs/heads").join(format!("{}.lock", worktree.branch));
+    fs::write(lock, "planted").unwrap();
+    fs::remove_dir_all(&worktree.path).unwrap();
+    worktree.remove(&git).unwrap();
+    assert_eq!((world.git(&["for-each-ref"]), world.git(&["worktree", "list"])), before);
+}
+
+#[test]
+fn a_commit_in_the_worktree_writes_nothing_into_the_repository() {
+    let world = World::new();
+    world.git(&["config", "user.name", "configured"]);
+    world.git(&["config", "core.hooksPath", "/nonexistent/hooks"]);
+    let worktree = create(&world, "T-1");
+    let objects = || world.run_git_in(&["count-objects", "-v"], &world.tree).1;
+    let before = (objects(), world.git(&["for-each-ref"]));
+    fs::write(worktree.path.join("a"), "a2\n").unwrap();
+    git_in(&world, &worktree.path, &["commit", "--quiet", "-am", "agent"]);
+    assert_eq!((objects(), world.git(&["for-each-ref"])), before);
+    assert_eq!(git_in(&world, &worktree.path, &["log", "--format=%s", "main..HEAD"]), "agent\n");
+    let config = fs::read_to_string(worktree.git_dir().join("config")).unwrap();
+    assert!(config.contains("configured") && !config.contains("hooks"), "{config}");
+    // Whatever the agent destroys is its own.
+    fs::remove_dir_all(worktree.git_dir()).unwrap();
+    assert!(diff(&world, &worktree).contains("+a2"));
+    world.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn the_commit_of_a_worktree_survives_a_garbage_collection() {
+    let world = World::new();
+    world.write("a", "a2\n");
+    world.git(&["commit", "--quiet", "-am", "second"]);
+    let worktree = create(&world, "T-1");
+    world.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    world.git(&["reflog", "expire", "--expire=all", "--all"]);
+    world.git(&["gc", "--quiet", "--prune=now"]);
+    fs::write(worktree.path.join("a"), "a3\n").unwrap();
+    let text = diff(&world, &worktree);
+    assert!(text.contains("-a2") && text.contains("+a3"), "{text}");
+}
+
+#[test]
+fn a_damaged_git_directory_changes_no_comparison() {
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 11] = [
+        ("garbage index", |dir| fs::write(dir.join("index"), "garbage").unwrap()),
+        ("missing index", |dir| fs::remove_file(dir.join("index")).unwrap()),
+        ("pipe as index", |dir| replace_by_pipe(&dir.join("index"))),
+        ("pipe as HEAD", |dir| replace_by_pipe(&dir.join("HEAD"))),
+        ("pipe as configuration", |dir| replace_by_pipe(&dir.join("config"))),
+        ("linked index", |dir| {
+            fs::remove_file(dir.join("index")).unwrap();
+            std::os::unix::fs::symlink("/etc/passwd", dir.join("index")).unwrap();
+        }),
+        ("planted lock", |dir| fs::write(dir.join("index.lock"), "").unwrap()),
+        ("garbage HEAD", |dir| fs::write(dir.join("HEAD"), "garbage").unwrap()),
+        ("emptied", |dir| {
+            fs::remove_dir_all(dir).unwrap();
+            fs::create_dir(dir).unwrap();
+        }),
+        ("missing", |dir| fs::remove_dir_all(dir).unwrap()),
+        ("a file in its place", |dir| {
+            fs::remove_dir_all(dir).unwrap();
+            fs::write(dir, "").unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        for is_linked in [false, true] {
+            let world = World::new();
+            let worktree = if is_linked { create_linked(&world, "T-1") } else { create(&world, "T-1") };
+            fs::write(worktree.path.join("a"), "a2\n").unwrap();
+            fs::write(worktree.path.join("new"), "new\n").unwrap();
+            fs::remove_file(worktree.path.join("b")).unwrap();
+            damage(&worktree.git_dir());
+            let text = diff(&world, &worktree);
+            for expected in ["+a2", "b/new", "deleted file"] {
+                assert!(text.contains(expected), "{name}: {text}");
+            }
+            let git = world.runner();
+            let found = worktree.diff(&git, &world.temp_dir()).unwrap();
+            let commit = NewCommit { branch: "result", message: "rest", time_sec: 1_700_000_000 };
+            worktree.create_branch(&git, &found, commit).unwrap();
+            assert_eq!(world.git(&["show", "result:a"]), "a2\n", "{name}");
+        }
+    }
+}
+
+fn replace_by_pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, 0o600.into()).unwrap();
+}
+
+#[test]
+fn an_object_with_a_forged_id_does_not_enter_the_repository() {
+    let world = World::new();
+    let worktree = create(&world, "T-1");
+    fs::write(worktree.path.join("a"), "once\n").unwrap();
+    git_in(&world, &worktree.path, &["commit", "--quiet", "-am", "agent"]);
+    let blob = git_in(&world, &worktree.path, &["rev-parse", "HEAD:a"]);
+    fs::write(worktree.path.join("a"), "a2\n").unwrap();
+    let other = world.tree.join("evil");
+    fs::write(&other, "evil\n").unwrap();
+    let evil = git_in(&world, &worktree.path, &["hash-object", "-w", other.to_str().unwrap()]);
+    let object = |id: &str| worktree.git_dir().join("objects").join(&id[..2]).join(id[2..].trim());
+    fs::remove_file(object(&blob)).unwrap();
+    fs::rename(object(&evil), object(&blob)).unwrap();
+    fs::write(worktree.path.join("c"), "c\n").unwrap();
+    let git = world.runner();
+    let found = worktree.diff(&git, &world.temp_dir()).unwrap();
+    let commit = NewCommit { branch: "result", message: "rest", time_sec: 1_700_000_000 };
+    worktree.create_branch(&git, &found, commit).unwrap();
+    assert_eq!(world.git(&["show", "result:a"]), "a2\n");
+    assert_eq!(world.git(&["log", "--format=%s", "result"]), "rest\nfirst\n", "without the damaged history");
+    world.git(&["fsck", "--full", "--strict"]);
+}
+
+#[test]
+fn ignored_files_that_a_person_would_miss_and_empty_commits_are_changes() {
+    let world = World::new();
+    world.write(".gitignore", "*.o\n/result\n/data/\n/node_modules/\n/.env\n/forced\n");
+    world.git(&["add", "."]);
+    world.commit("ignore");
+    let worktree = create(&world, "T-1");
+    fs::write(worktree.path.join(".env"), "copied\n").unwrap();
+    let git = world.runner();
+    worktree.record_setup(&git, &world.temp_dir()).unwrap();
+    assert_eq!(left_out(&world, &worktree), []);
+    for name in ["code.o", "node_modules/deep/file", "empty/../result", "data/deep/set"] {
+        let path = worktree.path.join(name.replace("empty/../", ""));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "content\n").unwrap();
+    }
+    let ignored = |name: &str| (name.to_owned(), LeftOutReason::Ignored);
+    assert_eq!(left_out(&world, &worktree), [ignored("data/deep/set"), ignored("result")]);
+    fs::write(worktree.path.join(".env"), "changed\n\n").unwrap();
+    assert_eq!(left_out(&world, &worktree)[0], ignored(".env"));
+    // An ignored file that the agent adds itself is in the diff.
+    fs::write(worktree.path.join("forced"), "forced\n").unwrap();
+    git_in(&world, &worktree.path, &["add", "--force", "forced"]);
+    assert!(diff(&world, &worktree).contains("b/forced"));
+    let second = create(&world, "T-2");
+    git_in(&world, &second.path, &["checkout", "--quiet", "-b", "side"]);
+    git_in(&world, &second.path, &["commit", "--quiet", "--allow-empty", "-m", "empty"]);
+    git_in(&world, &second.path, &["checkout", "--quiet", "delegator/T-2"]);
+    assert_eq!(left_out(&world, &second), [("delegator/T-2".to_owned(), LeftOutReason::Commits)]);
 }

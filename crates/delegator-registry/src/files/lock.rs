@@ -49,6 +49,43 @@ impl Drop for LockGuard {
     }
 }
 
+/// What a worktree is claimed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimKind {
+    /// To submit a task that works in it. Several such claims exclude only a removal.
+    Use,
+    /// To apply or remove it. Excludes every other claim.
+    Removal,
+}
+
+/// A claim on a worktree, held until this value is dropped or the process ends.
+#[derive(Debug)]
+pub struct WorktreeClaim {
+    file: File,
+}
+
+impl Drop for WorktreeClaim {
+    /// As for [`LockGuard`].
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+/// The file stays until the directory of its task is removed, so all processes lock the same one.
+pub(crate) fn try_claim(path: &Path, kind: ClaimKind) -> io::Result<Option<WorktreeClaim>> {
+    let options = &mut fs::OpenOptions::new();
+    let file = durable::open_private(path, options.create(true).read(true).write(true).truncate(false))?;
+    let locked = match kind {
+        ClaimKind::Use => file.try_lock_shared(),
+        ClaimKind::Removal => file.try_lock(),
+    };
+    match locked {
+        Ok(()) => Ok(Some(WorktreeClaim { file })),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// The result of trying to take a lock.
 #[derive(Debug)]
 pub enum LockAttempt {

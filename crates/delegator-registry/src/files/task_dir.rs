@@ -17,7 +17,7 @@ use delegator_domain::task::TaskId;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 
 use super::durable::{self, Durability};
-use super::lock::{self, LockAttempt, LockGuard};
+use super::lock::{self, ClaimKind, LockAttempt, LockGuard, WorktreeClaim};
 use super::reserve_file::ReserveFile;
 use super::socket::socket_in;
 use crate::error::RegistryError;
@@ -31,6 +31,8 @@ pub enum TaskFile {
     Text,
     /// Held by the supervisor for its whole run.
     Lock,
+    /// Held while a command submits a task into the worktree of this one, or removes it.
+    WorktreeLock,
     /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt replaces.
     Events,
     /// Which attempt the copied events belong to.
@@ -47,6 +49,8 @@ pub enum TaskFile {
     Report,
     /// The changes of a task that a provider ran, as a unified diff.
     Diff,
+    /// Changes that are not in the diff of a removed worktree.
+    DiffOmissions,
     /// The output of the setup script of a task that a provider ran.
     Setup,
     /// What the provider of an ended task reported besides.
@@ -73,6 +77,7 @@ impl TaskFile {
             TaskFile::Launch => "launch",
             TaskFile::Text => "task.txt",
             TaskFile::Lock => "lock",
+            TaskFile::WorktreeLock => "worktree.lock",
             TaskFile::Events => "events.jsonl",
             TaskFile::EventPosition => "events-position.json",
             TaskFile::Stderr => "stderr.log",
@@ -82,6 +87,7 @@ impl TaskFile {
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
             TaskFile::Diff => "changes.diff",
+            TaskFile::DiffOmissions => "changes-left-out.json",
             TaskFile::Setup => "setup.log",
             TaskFile::RemoteFacts => "remote.json",
             TaskFile::OutputSchema => "output-schema.json",
@@ -362,6 +368,12 @@ impl TaskDir {
     pub fn try_lock(&self) -> Result<LockAttempt, RegistryError> {
         let path = self.file(TaskFile::Lock);
         lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
+    }
+
+    /// Claims the worktree that was created for this task; `None` while another command has a claim that excludes this one.
+    pub fn try_claim_worktree(&self, kind: ClaimKind) -> Result<Option<WorktreeClaim>, RegistryError> {
+        let path = self.file(TaskFile::WorktreeLock);
+        lock::try_claim(&path, kind).map_err(RegistryError::file(&path, "lock"))
     }
 
     /// Takes over the lock that the parent process handed over, or tries to take it.

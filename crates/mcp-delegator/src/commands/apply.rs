@@ -154,11 +154,8 @@ fn apply_attempt(
         if input.check || input.keep {
             break;
         }
-        match discard_complete(context, engine, &other.task) {
-            Ok(true) => discarded.push(other.task.id.to_string()),
-            Ok(false) => {
-                warnings.push(not_discarded(&other.task.id, "its diff does not have all its changes"))
-            }
+        match engine.discard_worktree(&other.task.id, false, &variables(context)).map_err(AppError::from) {
+            Ok(_) => discarded.push(other.task.id.to_string()),
             // The changes are applied, so this call has succeeded.
             Err(error) => warnings.push(not_discarded(&other.task.id, &error.message)),
         }
@@ -205,19 +202,13 @@ fn confirm_choice(
         .suggest("If it is intended, {set:force}."))
 }
 
-/// Discards the worktree of a task, unless that would lose changes that are not in its diff. Returns whether it did.
-fn discard_complete(context: &Context<'_>, engine: &Engine, task: &Task) -> Result<bool, AppError> {
-    let variables = variables(context);
-    let is_complete = engine.worktree_changes(&task.id, &variables)?.is_complete();
-    if is_complete {
-        engine.discard_worktree(&task.id, &variables)?;
-    }
-    Ok(is_complete)
+/// The command that removes a worktree with what exists only there.
+fn discard_command(task: &TaskId) -> String {
+    format!("'mcp-delegator discard {task} --confirm-destructive --include-only-copies'")
 }
 
 fn not_discarded(task: &TaskId, reason: &str) -> Warning {
-    let message =
-        format!("the worktree of {task} is kept: {reason}; 'mcp-delegator discard {task}' removes it");
+    let message = format!("the worktree of {task} is kept: {reason}; {} removes it", discard_command(task));
     Warning::new("W_WORKTREE_004", message)
 }
 
@@ -271,10 +262,13 @@ fn commit_message(task: &Task) -> String {
 fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec<Warning> {
     let mut warnings = omission_warnings(&changes.omissions());
     warnings.extend(setup_edits_warning(&changes.with_setup_edits));
-    if is_retained && !changes.is_complete() {
-        let message = format!(
-            "the worktree of {owner} is kept, because not everything in it was applied; 'mcp-delegator discard {owner}' removes it"
-        );
+    if is_retained && !changes.is_removed {
+        let reason = match changes.is_complete() {
+            true => "a task works in it",
+            false => "not everything in it was applied",
+        };
+        let command = discard_command(owner);
+        let message = format!("the worktree of {owner} is kept, because {reason}; {command} removes it");
         warnings.push(Warning::new("W_WORKTREE_003", message));
     }
     warnings

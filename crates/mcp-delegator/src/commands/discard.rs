@@ -12,7 +12,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::refuse_unfinished;
 use crate::commands::local::tasks::{ended, engine, variables};
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
 use crate::output::documents::document::{Block, Document, rows, scalar, table};
 use crate::output::outcome::{CommandOutput, Warning};
@@ -22,6 +22,13 @@ use crate::spec::{CommandSpec, Danger, Example, Shape};
 pub struct Discard {
     #[serde(flatten)]
     pub task: TaskIdInput,
+    /// Confirm the removal
+    #[serde(default)]
+    pub confirm_destructive: bool,
+    /// Also delete what exists only in the worktree, such as ignored and large files; that content is lost for good
+    #[serde(default)]
+    #[schemars(extend("x-command-line" = true))]
+    pub include_only_copies: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -55,45 +62,64 @@ pub struct DiscardData {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Removes directory and branch. The diff stays with the task: diff still shows it, and apply still applies it.",
+    details: "Removes the directory and the agent's commits. The diff stays with the task: diff still shows it, and apply still \
+              applies it. If there is more than the diff has, such as ignored and large files, nothing is removed and it is named.",
     shape: Shape::Action("worktree_discarded"),
     danger: Danger::Destructive,
     idempotent: true,
     failures: &[
         ErrorCode::TaskNotFound,
+        ErrorCode::ConfirmationRequired,
         ErrorCode::NotReady,
         ErrorCode::WrongState,
         ErrorCode::Unsupported,
         ErrorCode::LockHeld,
     ],
     examples: &[Example {
-        command: "mcp-delegator discard T-local-…",
+        command: "mcp-delegator discard T-local-… --confirm-destructive",
         shows: "the removed directory, and how to get the changes back",
     }],
+    check,
     ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
 };
 
 pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
+fn check(input: &Value) -> Vec<Problem> {
+    if input.get("confirm_destructive") == Some(&Value::Bool(true)) {
+        return Vec::new();
+    }
+    let problem = "must be true, because the worktree is deleted";
+    vec![
+        Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
+            .suggest(Some("Look at the changes first (diff), then {set:confirm_destructive}.")),
+    ]
+}
+
 fn run(context: &Context<'_>, input: Discard) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     match engine.resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => {
             let task = ended(engine.task(&id)?)?;
-            let (data, warnings) = discard(context, &engine, &task)?;
+            let (data, warnings) = discard(context, &engine, &task, input.include_only_copies)?;
             Ok(CommandOutput { warnings, ..CommandOutput::done(data) })
         }
-        Target::Group(group) => discard_group(context, &engine, &group),
+        Target::Group(group) => discard_group(context, &engine, &group, input.include_only_copies),
     }
 }
 
-fn discard_group(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
+fn discard_group(
+    context: &Context<'_>,
+    engine: &Engine,
+    group: &GroupId,
+    may_lose: bool,
+) -> Result<CommandOutput, AppError> {
     let attempts = engine.group(group)?;
     refuse_unfinished(engine, &attempts)?;
     let (mut worktrees, mut warnings) = (Vec::new(), Vec::new());
     for attempt in &attempts {
-        let (worktree, found) = discard(context, engine, attempt)?;
+        let (worktree, found) = discard(context, engine, attempt, may_lose)?;
         worktrees.push(worktree);
         warnings.extend(found);
     }
@@ -105,6 +131,7 @@ fn discard(
     context: &Context<'_>,
     engine: &Engine,
     task: &Task,
+    may_lose: bool,
 ) -> Result<(DiscardedWorktree, Vec<Warning>), AppError> {
     let Some(worktree) = engine.worktree_of(task)? else {
         let message = "The task has no worktree, so there is nothing to discard.";
@@ -112,7 +139,7 @@ fn discard(
             .context("task_id", task.id.as_str())
             .suggest("Revert what it changed in your own directory with 'mcp-delegator restore'."));
     };
-    let changes = engine.discard_worktree(&worktree.owner, &variables(context))?;
+    let changes = engine.discard_worktree(&worktree.owner, may_lose, &variables(context))?;
     let omissions = changes.omissions();
     let has_changes = !changes.diff.is_empty() || !changes.is_complete();
     let data = DiscardedWorktree {

@@ -121,7 +121,10 @@ fn no_restore_point(message: String, task: &TaskId) -> AppError {
 fn no_diff(message: String, task: &TaskId, reason: &NoDiff) -> AppError {
     let code = match reason {
         NoDiff::NotInGit { .. } => ErrorCode::Unsupported,
-        NoDiff::NoRestorePoint { .. } | NoDiff::PointDeleted | NoDiff::NoEndState => ErrorCode::NotFound,
+        NoDiff::NoRestorePoint { .. }
+        | NoDiff::PointDeleted
+        | NoDiff::NoEndState
+        | NoDiff::WorktreeGone { .. } => ErrorCode::NotFound,
         NoDiff::Unreadable { .. } => ErrorCode::WrongState,
     };
     AppError::new(code, message).context("task_id", task.as_str()).suggest(Suggestion::with_call(

@@ -48,6 +48,18 @@ pub(super) fn isolation_error(error: IsolationError, message: String) -> AppErro
                 .context("task_id", busy.as_str())
                 .suggest(Suggestion::with_call("Wait for it with {call}, or cancel it.", wait))
         }
+        IsolationError::Claimed { task } => AppError::new(ErrorCode::LockHeld, message)
+            .context("task_id", task.as_str())
+            .suggest("Try again when that command has ended."),
+        IsolationError::OnlyCopy { task, .. } => {
+            let suggestion = format!(
+                "Copy it from the worktree first, or lose it: let the user run 'mcp-delegator discard {task} \
+                 --confirm-destructive --include-only-copies' in a terminal."
+            );
+            AppError::new(ErrorCode::ConfirmationRequired, message)
+                .context("task_id", task.as_str())
+                .suggest(suggestion)
+        }
         IsolationError::DiffTooLarge { task, .. } => AppError::new(ErrorCode::WrongState, message)
             .context("task_id", task.as_str())
             .suggest("Use {input:branch}: a branch has no limit."),

@@ -219,17 +219,17 @@ fn what_there_is_of_an_interrupted_worktree_is_removed_with_its_task() {
     let id = stage.exec(&isolated);
     let worktree = stage.run_json(&["status", &id])["data"]["worktree"].as_str().unwrap().to_owned();
     // As if the supervisor had been killed before the files were complete.
-    git(
-        &stage,
-        &["worktree", "add", "--quiet", "--no-checkout", "-b", &format!("delegator/{id}"), &worktree],
-    );
+    let git_dirs = PathBuf::from(format!("{}-worktree-git", stage.state_dir().display()));
+    std::fs::create_dir_all(git_dirs.join(&id).join("git/objects")).unwrap();
+    std::fs::create_dir_all(&worktree).unwrap();
+    git(&stage, &["update-ref", &format!("refs/mcp-delegator-worktrees/{id}"), "HEAD"]);
     std::fs::write(PathBuf::from(&worktree).join("half"), "").unwrap();
     stage.run_json(&["cancel", &id]);
 
     let cleaned = clean_hours_later(&stage, 3, &[]);
     assert_eq!(cleaned["old_tasks"]["deleted"], 2, "{cleaned}");
-    assert_eq!(git(&stage, &["worktree", "list"]).lines().count(), 1);
-    assert_eq!(git(&stage, &["branch", "--list", "delegator/*"]), "");
-    let directory = PathBuf::from(&worktree).parent().unwrap().to_owned();
-    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
+    assert_eq!(git(&stage, &["for-each-ref", "refs/mcp-delegator-worktrees"]), "");
+    for directory in [PathBuf::from(&worktree).parent().unwrap(), &git_dirs] {
+        assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "{}", directory.display());
+    }
 }

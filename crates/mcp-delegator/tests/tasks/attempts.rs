@@ -175,7 +175,7 @@ fn a_group_is_cancelled_as_one_and_not_applied_while_an_attempt_runs() {
     assert_eq!(results["data"]["recommendation_reason"], "no attempt completed");
     let none = stage.world.run(["apply", &group]);
     assert!(none.stdout.contains("WRONG_STATE") && none.stdout.contains("no attempt completed"), "{none:?}");
-    let discarded = stage.run_json(&["discard", &group]);
+    let discarded = stage.run_json(&["discard", &group, "--confirm-destructive"]);
     assert_eq!(discarded["data"]["worktrees"].as_array().unwrap().len(), 2, "{discarded}");
     assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
 
@@ -185,7 +185,7 @@ fn a_group_is_cancelled_as_one_and_not_applied_while_an_attempt_runs() {
     let (group, _) = exec_group(&stage, &["--attempts", "2", "--agents", "slow", "--carry-dirty"]);
     assert_eq!(left_on_disk(&stage).len(), 2);
     stage.run_json(&["local", "cancel", &group]);
-    stage.run_json(&["discard", &group]);
+    stage.run_json(&["discard", &group, "--confirm-destructive"]);
     assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
 }
 

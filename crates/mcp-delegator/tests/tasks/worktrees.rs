@@ -19,6 +19,9 @@ echo '{"type":"turn.completed","usage":{}}'"#;
 
 const ISOLATED: [&str; 4] = ["--mode", "workspace-write", "--isolation", "worktree"];
 
+const CONFIRM: &str = "--confirm-destructive";
+const ONLY_COPIES: &str = "--include-only-copies";
+
 /// A repository with one commit of `code`.
 fn stage() -> Stage {
     let stage = Stage::with_shell_agent(PROGRAM, AGENT).variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
@@ -52,8 +55,9 @@ fn completed(stage: &Stage, task: &str, args: &[&str]) -> (String, PathBuf) {
 }
 
 fn worktrees_left(stage: &Stage) -> (usize, usize) {
-    let directories = std::fs::read_dir(stage.world.home().join("state-worktrees"));
-    (git(stage, &["worktree", "list"]).lines().count() - 1, directories.map_or(0, Iterator::count))
+    let count = |name| std::fs::read_dir(stage.world.home().join(name)).map_or(0, Iterator::count);
+    let refs = git(stage, &["for-each-ref", "refs/mcp-delegator-worktrees"]);
+    (refs.lines().count(), count("state-worktrees") + count("state-worktree-git"))
 }
 
 fn read(stage: &Stage, name: &str) -> String {
@@ -99,7 +103,7 @@ fn a_conflict_changes_nothing_and_a_discarded_diff_can_still_be_applied() {
         assert_eq!(git(&stage, &["status", "--porcelain"]), " M code\n");
         assert!(worktree.exists());
     }
-    let discarded = stage.run_json(&["discard", &id]);
+    let discarded = stage.run_json(&["discard", &id, CONFIRM]);
     assert_eq!(discarded["data"]["has_changes"], true, "{discarded}");
     assert_eq!((worktrees_left(&stage), worktree.exists()), ((0, 0), false));
     stage.world.write("project/code", "1\n2\n3\n4\n5\n6\nmine\n");
@@ -176,7 +180,7 @@ fn a_worktree_is_prepared_before_the_agent_starts() {
     stage.run_json(&["local", "cancel", &id]);
     assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
     for id in [failed["data"]["task_id"].as_str().unwrap(), &id] {
-        stage.run_json(&["discard", id]);
+        stage.run_json(&["discard", id, CONFIRM]);
     }
     assert_eq!(worktrees_left(&stage), (0, 0));
 }
@@ -195,15 +199,145 @@ fn the_quota_removes_only_worktrees_without_changes() {
         (&json!(1), true),
         "{usage}"
     );
-    stage.run_json(&["discard", &changed]);
-    // Ignored files are no changes.
-    stage.world.write("project/.gitignore", "big\n");
+    stage.run_json(&["discard", &changed, CONFIRM]);
+    // An ignored file that a person would miss is a change; what a tool creates again is none.
+    stage.world.write("project/.gitignore", "big\nnode_modules\n");
     git(&stage, &["add", ".gitignore"]);
     git(&stage, &["commit", "--quiet", "-m", "ignore"]);
-    let (_, unchanged) = completed(&stage, &format!("{megabytes}big"), &[]);
+    let (ignored, worktree) = completed(&stage, &format!("{megabytes}big"), &[]);
+    let refused = stage.run_json(&[&["local", "exec", "true"], &ISOLATED[..]].concat());
+    assert!(worktree.join("big").exists() && refused.to_string().contains(&ignored), "{refused}");
+    let diff = stage.run_json(&["diff", &ignored, "--format", "json"]);
+    assert!(diff["data"]["left_out"].to_string().contains("big"), "{diff}");
+    stage.run_json(&["discard", &ignored, CONFIRM, ONLY_COPIES]);
+    let commit = "git -c user.name=a -c user.email=a@a commit --allow-empty -qm empty";
+    let modules = "mkdir node_modules; head -c 3000000 /dev/zero > node_modules/x";
+    let (commits, worktree) = completed(&stage, &format!("{modules}; {commit}"), &[]);
+    let refused = stage.run_json(&[&["local", "exec", "true"], &ISOLATED[..]].concat());
+    assert!(worktree.exists() && refused.to_string().contains(&commits), "{refused}");
+    assert_eq!(stage.run_json(&["apply", &commits, "--branch", "kept"])["ok"], true);
+    assert_eq!(git(&stage, &["log", "-1", "--format=%s", "kept"]), "empty\n");
+    let (_, unchanged) = completed(&stage, modules, &[]);
     let (next, _) = completed(&stage, "true", &[]);
     assert!(!unchanged.exists());
-    stage.run_json(&["discard", &next]);
+    stage.run_json(&["discard", &next, CONFIRM]);
+}
+
+#[test]
+fn a_task_is_not_accepted_into_a_worktree_that_is_being_removed() {
+    let mut stage = stage();
+    // Holds a command while it compares, until the file is there.
+    let wrapper = stage.write_program(
+        "slow/git",
+        "#!/bin/sh\ncase \" $* \" in *' diff-tree '*) : > \"$HELD\"; while [ -e \"$HELD\" ]; do sleep 0.02; done;; esac\n\
+         exec /usr/bin/git \"$@\"\n",
+    );
+    let held = stage.root().join("held");
+    let path = std::env::var("PATH").unwrap();
+    let slow_path = format!("{}:{path}", wrapper.parent().unwrap().display());
+    std::fs::write(&wrapper, read_text(&wrapper).replace("$HELD", held.to_str().unwrap())).unwrap();
+    stage = stage.variable("MCP_DELEGATOR_WORKTREE_QUOTA_BYTES", "1048576");
+    stage.world.write("project/.git/info/exclude", "node_modules\n");
+    let pruning = [&["local", "exec", "true"], &ISOLATED[..]].concat();
+    for (command, needs_id) in [(vec!["discard", CONFIRM], true), (vec!["apply"], true), (pruning, false)] {
+        // The quota prunes only what did not change.
+        let modules = "mkdir node_modules; head -c 3000000 /dev/zero > node_modules/x";
+        let text = if needs_id { "echo one > one" } else { modules };
+        let (id, worktree) = completed(&stage, text, &[]);
+        let args: Vec<&str> = command.iter().copied().chain(needs_id.then_some(id.as_str())).collect();
+        let mut slow = stage.world.command(&args);
+        let child = slow.env("PATH", &slow_path).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        wait_until("the comparison runs", || held.exists());
+        let resume = ["local", "resume", "--task-id", &id, "echo two > two", "--mode", "workspace-write"];
+        let refused = stage.run_json(&resume);
+        assert_eq!(refused["error"]["code"], "LOCK_HELD", "{args:?}: {refused}");
+        std::fs::remove_file(&held).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        assert!(!worktree.exists(), "{args:?}");
+        let _ = std::fs::remove_file(stage.world.project().join("one"));
+        for task in stage.run_json(&["local", "status"])["data"]["tasks"].as_array().into_iter().flatten() {
+            let id = task["task_id"].as_str().unwrap();
+            stage.wait(id);
+            stage.run_json(&["discard", id, CONFIRM]);
+        }
+    }
+}
+
+#[test]
+fn a_claim_ends_with_its_process_and_a_submission_does_not_wait_for_ever() {
+    let stage = stage();
+    let (id, worktree) = completed(&stage, "echo one > one", &[]);
+    let lock = std::fs::File::create(stage.task_dir(&id).join("worktree.lock")).unwrap();
+    lock.lock_shared().unwrap();
+    let refused = stage.run_json(&["discard", &id, CONFIRM]);
+    assert_eq!((&refused["error"]["code"], worktree.exists()), (&json!("LOCK_HELD"), true), "{refused}");
+    drop(lock);
+    assert_eq!(stage.run_json(&["discard", &id, CONFIRM])["ok"], true);
+}
+
+#[test]
+fn what_exists_nowhere_else_is_named_and_lost_only_on_request() {
+    let stage = stage();
+    let (id, worktree) = completed(&stage, "head -c 22020096 /dev/zero > large.bin", &[]);
+    let unconfirmed = stage.run_json(&["discard", &id]);
+    assert_eq!(unconfirmed["error"]["code"], "CONFIRMATION_REQUIRED", "{unconfirmed}");
+    let refused = stage.run_json(&["discard", &id, CONFIRM]);
+    let text = refused["error"].to_string();
+    assert!(text.contains("large.bin (21 MiB)") && text.contains(ONLY_COPIES), "{refused}");
+    let mut applied = stage.run_json(&["apply", &id]);
+    assert_eq!((&applied["data"]["is_applied"], worktree.exists()), (&json!(false), true), "{applied}");
+    assert!(!applied.to_string().contains("here already"), "{applied}");
+    assert_eq!(stage.run_json(&["discard", &id, CONFIRM, ONLY_COPIES])["ok"], true);
+    assert!(!worktree.exists());
+    for command in ["diff", "apply"] {
+        applied = stage.run_json(&[command, &id, "--format", "json"]);
+        assert_eq!(applied["error"]["code"], "NOT_FOUND", "{command}: {applied}");
+        assert!(applied.to_string().contains("large.bin"), "{command}: {applied}");
+    }
+    assert_eq!(stage.run_json(&["discard", &id, CONFIRM])["ok"], true, "again");
+    // A worktree that somebody else deleted.
+    let (id, worktree) = completed(&stage, "echo one > one", &[]);
+    std::fs::remove_dir_all(worktree).unwrap();
+    assert_eq!(stage.run_json(&["diff", &id, "--format", "json"])["error"]["code"], "NOT_FOUND");
+    assert_eq!(stage.run_json(&["discard", &id, CONFIRM])["ok"], true);
+    assert_eq!(worktrees_left(&stage), (0, 0));
+}
+
+#[test]
+fn a_damaged_git_directory_can_be_compared_applied_and_discarded() {
+    let stage = stage();
+    let damages = [
+        "rm -rf \"$dir\"",
+        "rm \"$dir/index\" \"$dir/HEAD\"; mkfifo \"$dir/index\" \"$dir/HEAD\"",
+        "echo garbage > \"$dir/index\"; echo garbage > \"$dir/HEAD\"",
+        ": > \"$dir/index.lock\"; rm -rf \"$dir/objects\"; ln -s /etc \"$dir/objects\"",
+    ];
+    for damage in damages {
+        for command in [&["apply"][..], &["discard", CONFIRM]] {
+            let text = format!("echo one > one; dir=$(git rev-parse --git-dir); {damage}");
+            let (id, _) = completed(&stage, &text, &[]);
+            assert_eq!(
+                stage.run_json(&["diff", &id, "--format", "json"])["data"]["file_count"],
+                1,
+                "{damage}"
+            );
+            let ended = stage.run_json(&[command, &[&id]].concat());
+            assert_eq!(ended["ok"], true, "{damage}: {ended}");
+            assert_eq!(worktrees_left(&stage), (0, 0), "{damage}");
+            let _ = std::fs::remove_file(stage.world.project().join("one"));
+        }
+    }
+}
+
+#[test]
+fn an_agent_cannot_destroy_the_repository_from_its_worktree() {
+    let stage = stage();
+    let destroy = "rm -rf \"$(git rev-parse --git-common-dir)\"";
+    let (id, _) = completed(&stage, &format!("echo one > one; {destroy}"), &[]);
+    git(&stage, &["fsck", "--strict"]);
+    assert_eq!(stage.run_json(&["apply", &id])["data"]["is_applied"], true);
+    assert_eq!(read(&stage, "one"), "one\n");
 }
 
 #[test]
@@ -224,7 +358,7 @@ fn what_cannot_be_isolated_is_refused_before_anything_starts() {
     let task = stage.run_json(&["local", "exec", "true"]);
     let id = task["data"]["task_id"].as_str().unwrap();
     stage.wait(id);
-    for command in ["apply", "discard"] {
-        assert_eq!(stage.run_json(&[command, id])["error"]["code"], "UNSUPPORTED");
+    for command in [&["apply", id][..], &["discard", id, CONFIRM]] {
+        assert_eq!(stage.run_json(command)["error"]["code"], "UNSUPPORTED");
     }
 }

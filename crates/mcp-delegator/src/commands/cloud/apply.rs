@@ -111,6 +111,7 @@ pub const BRANCH_CREATED: &str = "branch_created";
 pub const APPLY_FAILURES: &[ErrorCode] = &[
     ErrorCode::TaskNotFound,
     ErrorCode::NotReady,
+    ErrorCode::NotFound,
     ErrorCode::WrongState,
     ErrorCode::Unsupported,
     ErrorCode::LockHeld,
@@ -191,7 +192,7 @@ impl AppliedDiff {
             task_id: id.to_string(),
             dry_run,
             is_applied: applied.point.is_some(),
-            summary: summary(applied, dry_run),
+            summary: summary(applied, omissions, dry_run),
             files: report.files.iter().map(ChangedFile::of).collect(),
             already_applied_files: report.already_applied.iter().map(|path| display_path(path)).collect(),
             conflicts: report.conflicts.iter().map(ConflictContext::of).collect(),
@@ -216,9 +217,12 @@ impl AppliedDiff {
     }
 }
 
-fn summary(applied: &DiffApplication, dry_run: bool) -> String {
+fn summary(applied: &DiffApplication, omissions: &DiffOmissions, dry_run: bool) -> String {
     let report = &applied.report;
     match (report.conflicts.len(), report.files.len()) {
+        (0, 0) if omissions.left_out_count > 0 => {
+            "Nothing to apply: the changes are not in the diff".to_owned()
+        }
         (0, 0) => "The changes are here already".to_owned(),
         (0, changed) if dry_run => format!("{} would change", plural(changed, "file")),
         (0, changed) => format!("{} changed", plural(changed, "file")),

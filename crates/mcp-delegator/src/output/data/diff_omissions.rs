@@ -87,6 +87,7 @@ fn reason(file: &LeftOut) -> String {
         LeftOutReason::Unreadable => "unreadable".to_owned(),
         LeftOutReason::Repository => "a repository of its own".to_owned(),
         LeftOutReason::Ignored => "ignored by git".to_owned(),
+        LeftOutReason::Commits => "commits that change no file".to_owned(),
         LeftOutReason::NoContent if file.bytes >> 20 > 0 => {
             format!("{} MiB, so its content is not stored", file.bytes >> 20)
         }

@@ -1,0 +1,82 @@
+//! Writes the git directory of a worktree: branch, configuration and refs of its own, objects of the user's repository.
+//!
+//! Only settings that name no command are taken over. So hooks of the repository do not run when the agent commits.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::TaskWorktree;
+use crate::error::GitError;
+use crate::listing::records;
+use crate::run::Git;
+use crate::store::git_config;
+
+/// Settings of the repository that a commit, a comparison and a fetch need.
+const SETTINGS: &str = "^(core\\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|excludesfile|\
+                        sparsecheckout|sparsecheckoutcone)|user\\.(name|email)|remote\\..*\\.(url|fetch))$";
+
+impl TaskWorktree {
+    /// Creates the git directory and a top directory without files. No filter and no hook is run.
+    pub(super) fn add(&self, git: &Git) -> Result<(), GitError> {
+        let source = self.source.repository();
+        let command = format!("update {}\0{}\0\0", self.reference(), self.source.commit);
+        source.update_refs(git, command.as_bytes(), "mcp-delegator: worktree created")?;
+        let args = ["config", "-z", "--get-regexp", SETTINGS];
+        let settings = git.run_optional(&source.top_level, &source.call(args))?.unwrap_or_default();
+        let format = "--format=%(objectname) %(refname)";
+        let args = ["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"];
+        let refs = git.run(&source.top_level, &source.call(args))?;
+        let config = git_config(false, &self.source.object_format) + &config_text(&settings);
+        self.write_git_dir(&config, &refs).map_err(GitError::io("create", self.git_dir()))
+    }
+
+    fn write_git_dir(&self, config: &str, refs: &[u8]) -> io::Result<()> {
+        let (dir, common_dir) = (self.git_dir(), &self.source.common_dir);
+        let branch = dir.join("refs/heads").join(&self.branch);
+        for folder in [&dir.join("objects/info"), &dir.join("objects/pack"), &dir.join("info"), &self.path] {
+            fs::create_dir_all(folder)?;
+        }
+        fs::create_dir_all(branch.parent().unwrap_or(&dir))?;
+        let line = |prefix: &str, path: &Path| {
+            [prefix.as_bytes(), path.as_os_str().as_encoded_bytes(), b"\n"].concat()
+        };
+        fs::write(dir.join("HEAD"), format!("ref: refs/heads/{}\n", self.branch))?;
+        fs::write(dir.join("config"), config)?;
+        fs::write(dir.join("objects/info/alternates"), line("", &common_dir.join("objects")))?;
+        fs::write(branch, format!("{}\n", self.source.commit))?;
+        let own = format!(" refs/heads/{}", self.branch.split('/').next().unwrap_or_default()) + "/";
+        let refs = refs.split_inclusive(|byte| *byte == b'\n');
+        let is_other = |line: &&[u8]| !line.windows(own.len()).any(|part| part == own.as_bytes());
+        let refs: Vec<u8> = refs.filter(is_other).flatten().copied().collect();
+        fs::write(dir.join("packed-refs"), &refs)?;
+        self.refs().map_or(Ok(()), |file| fs::write(file, &refs))?;
+        for (from, to) in [
+            (common_dir.join("shallow"), dir.join("shallow")),
+            (common_dir.join("info/exclude"), dir.join("info/exclude")),
+            (self.source.git_dir.join("info/sparse-checkout"), dir.join("info/sparse-checkout")),
+        ] {
+            if from.is_file() {
+                fs::copy(from, to)?;
+            }
+        }
+        fs::write(self.path.join(".git"), line("gitdir: ", &dir))
+    }
+}
+
+/// The entries that `git config -z` printed, as a configuration file.
+fn config_text(settings: &[u8]) -> String {
+    let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let entry = |record: &[u8]| {
+        let record = String::from_utf8_lossy(record);
+        // A key without a value is true.
+        let (key, value) = record.split_once('\n').unwrap_or((&record, "true"));
+        let (section, name) = key.rsplit_once('.')?;
+        let section = match section.split_once('.') {
+            Some((section, part)) => format!("{section} \"{}\"", quote(part)),
+            None => section.to_owned(),
+        };
+        Some(format!("[{section}]\n\t{name} = \"{}\"\n", quote(value)))
+    };
+    records(settings).filter_map(entry).collect()
+}
