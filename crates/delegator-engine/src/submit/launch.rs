@@ -233,13 +233,15 @@ impl Settings {
 
     /// The directories besides the working directory in which the agent may write.
     pub(crate) fn writable_dirs(&self) -> Vec<PathBuf> {
-        self.add_dirs.iter().cloned().chain(self.commit_dir()).collect()
+        self.add_dirs.iter().cloned().chain(self.commit_dirs()).collect()
     }
 
-    /// Where git writes when the agent commits in its worktree.
-    pub(crate) fn commit_dir(&self) -> Option<PathBuf> {
-        let may_commit = self.effective_mode() == Mode::WorkspaceWrite;
-        self.worktree.as_ref().filter(|_| may_commit).map(|plan| plan.worktree.git_dir())
+    /// What git writes when the agent commits in its worktree.
+    pub(crate) fn commit_dirs(&self) -> Vec<PathBuf> {
+        match &self.worktree {
+            Some(plan) if self.effective_mode() == Mode::WorkspaceWrite => plan.worktree.commit_dirs(),
+            _ => Vec::new(),
+        }
     }
 
     pub(crate) fn run_limits(&self) -> delegator_supervisor::run::Limits {

@@ -151,7 +151,7 @@ fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
 /// The size of the worktree, which the quota limits.
 fn record_worktree_size(registry: &mut Registry, plan: Option<&WorktreePlan>) -> Result<(), EngineError> {
     let Some(WorktreePlan { owner, worktree, .. }) = plan else { return Ok(()) };
-    Ok(registry.record_worktree_size(owner, disk_usage(&worktree.path) + disk_usage(&worktree.git_dir()))?)
+    Ok(registry.record_worktree_size(owner, disk_usage(&worktree.path) + disk_usage(&worktree.own_dir()))?)
 }
 
 /// Records the end of a task that was cancelled before it began.
@@ -424,10 +424,10 @@ fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, Eng
     settings.add_dirs.iter().map(open).collect()
 }
 
-/// Opens where git writes when the agent commits in its worktree. It is outside of the allowed roots.
+/// Opens what git writes when the agent commits in its worktree. It is outside of the allowed roots.
 fn commit_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
     let open = |directory: PathBuf| open_dir("isolation", &directory, &[]);
-    settings.commit_dir().into_iter().map(open).collect()
+    settings.commit_dirs().into_iter().map(open).collect()
 }
 
 fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {

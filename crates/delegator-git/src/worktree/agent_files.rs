@@ -40,19 +40,17 @@ impl TaskWorktree {
 
     /// The commit that the agent ended with, if it is another than the one it started from.
     pub fn agent_head(&self) -> Option<String> {
-        let git_dir = self.git_dir();
-        let common_dir = if self.private_dir.is_some() { &git_dir } else { &self.source.common_dir };
-        let head = read_head(&self.path, (&git_dir, common_dir), &self.source.object_format)?;
+        let head = read_head(&self.path, (&self.git_dir(), &self.common_dir()), &self.source.object_format)?;
         head.commit.filter(|commit| *commit != self.source.commit)
     }
 
     /// Whether a ref has a commit that the worktree did not start with, on whichever branch.
     pub(super) fn has_commits(&self) -> bool {
-        let Some(refs) = self.refs() else { return self.agent_head().is_some() };
-        let (mut known, git_dir) = (ids_in(&refs), self.git_dir());
+        let Some(refs) = self.private_file("refs") else { return self.agent_head().is_some() };
+        let (mut known, common_dir) = (ids_in(&refs), self.common_dir());
         known.insert(self.source.commit.clone());
-        let mut files = vec![git_dir.join("HEAD"), git_dir.join("packed-refs")];
-        files.extend(list_files(git_dir.join("refs"), MAX_REF_FILES));
+        let mut files = vec![self.git_dir().join("HEAD"), common_dir.join("packed-refs")];
+        files.extend(list_files(common_dir.join("refs"), MAX_REF_FILES));
         files.iter().flat_map(|file| ids_in(file)).any(|id| !known.contains(&id))
     }
 
@@ -68,7 +66,7 @@ impl TaskWorktree {
                 return Ok(());
             }
             fs::create_dir_all(&to)?;
-            link_objects(&self.git_dir().join("objects"), &to)?;
+            link_objects(&self.common_dir().join("objects"), &to)?;
             fs::create_dir_all(scratch.path("objects/info"))?;
             let alternates = scratch.path("objects/info/alternates");
             let mut file = fs::File::options().create(true).append(true).open(alternates)?;

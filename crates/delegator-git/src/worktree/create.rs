@@ -66,8 +66,8 @@ impl TaskWorktree {
         let listed = self.list(git, temp_dir)?;
         let store = self.start_store();
         store.attach(&listed.scratch)?;
-        store.save_unread(&TreeListing { unread: listed.listing.unread, ..TreeListing::default() })?;
-        store.save(&listed.scratch, Start::AfterSetup, &self.source.commit, &listed.tree)
+        store.save(&listed.scratch, Start::AfterSetup, &self.source.commit, &listed.tree)?;
+        store.save_unread(&TreeListing { unread: listed.listing.unread, ..TreeListing::default() })
     }
 
     /// Writes the files of the commit and the index of the worktree. Returns whether the checkout is sparse.
@@ -81,7 +81,7 @@ impl TaskWorktree {
         };
         let patterns = git_dir.join("info/sparse-checkout");
         let is_sparse = patterns.is_file() && setting("core.sparseCheckout")?;
-        let index = self.index().unwrap_or_else(|| git_dir.join("index"));
+        let index = self.private_file("index").unwrap_or_else(|| git_dir.join("index"));
         let args = ["read-tree", "--reset", "-u", &self.source.commit];
         let mut call = scratch.call(&index.to_string_lossy(), args, &self.path);
         if is_sparse {

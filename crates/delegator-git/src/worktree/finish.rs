@@ -37,7 +37,7 @@ impl TaskWorktree {
     /// The files of the worktree, whatever happened to its git directory; ignored ones only with their stamps.
     pub(super) fn list(&self, git: &Git, temp_dir: &Path) -> Result<Listed, GitError> {
         let mut scratch = self.scratch(git, temp_dir)?;
-        if !self.index().is_some_and(|index| index.is_file()) {
+        if !self.private_file("index").is_some_and(|index| index.is_file()) {
             // A linked worktree. Only its own index knows which files a sparse checkout leaves off the disk.
             scratch.repository.git_dir = scratch.path("info");
             let (own, copy) = (self.git_dir().join("index"), scratch.repository.index());

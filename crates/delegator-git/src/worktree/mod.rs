@@ -6,9 +6,8 @@
 //!                                     remove
 //! ```
 //!
-//! A worktree has a git directory of its own, in which the agent can commit. It reads the objects of the user's
-//! repository and writes to its own, so an enclosed agent needs no right to write in the repository. Commits come over when a
-//! branch is created. Nothing that the repository configures is executed; files are written byte for byte.
+//! A worktree is linked to a git directory that only its agent uses. It reads the objects of the user's repository and writes to
+//! its own, so an enclosed agent needs no right to write in the repository. Commits come over when a branch is created. Nothing that the repository configures is executed; files are written byte for byte.
 //!
 //! The agent owns that git directory, so no git process of ours uses it: comparisons use a git directory and an index of ours.
 //! What the worktree started from beyond its commit is in a store of ours. Older versions created linked worktrees.
@@ -44,34 +43,45 @@ pub struct TaskWorktree {
     pub branch: String,
     /// A directory of ours for what the worktree started from.
     pub store: PathBuf,
-    /// The directory of the git directory and of the index of ours; `None` of a linked worktree, which older versions created.
+    /// The directory of its git directories and of the index of ours; `None` of a linked worktree, which older versions created.
     #[serde(default)]
     pub private_dir: Option<PathBuf>,
 }
 
 impl TaskWorktree {
-    /// The git directory of the worktree, with HEAD and index. The agent may write there, and nowhere else in a repository.
+    /// The git directory that has objects, refs and configuration of the worktree.
+    fn common_dir(&self) -> PathBuf {
+        self.private_dir.as_ref().map_or_else(|| self.source.common_dir.clone(), |dir| dir.join("git"))
+    }
+
+    /// The git directory of the worktree itself: it holds HEAD and the index.
     pub fn git_dir(&self) -> PathBuf {
-        match &self.private_dir {
-            Some(dir) => dir.join("git"),
-            None => self.own_dir(),
-        }
+        self.common_dir().join("worktrees").join(self.path.file_name().unwrap_or_default())
+    }
+
+    /// What git writes when it commits in the worktree. The agent may write there, and nowhere else in a git directory. In the
+    /// repository of the user it may write no objects, so it cannot commit in a linked worktree.
+    pub fn commit_dirs(&self) -> Vec<PathBuf> {
+        let Some(private_dir) = &self.private_dir else { return vec![self.git_dir()] };
+        let common = private_dir.join("git");
+        let branch = Path::new("refs/heads").join(&self.branch);
+        let branches = branch.parent().unwrap_or(&branch);
+        vec![
+            self.git_dir(),
+            common.join("objects"),
+            common.join(branches),
+            common.join("logs").join(branches),
+        ]
     }
 
     /// What is removed with the worktree, besides its files and the store.
     pub fn own_dir(&self) -> PathBuf {
-        let name = self.path.file_name().unwrap_or_default();
-        self.private_dir.clone().unwrap_or_else(|| self.source.common_dir.join("worktrees").join(name))
+        self.private_dir.clone().unwrap_or_else(|| self.git_dir())
     }
 
-    /// The index of the commit as it was written with the files; the agent cannot change it.
-    fn index(&self) -> Option<PathBuf> {
-        self.private_dir.as_ref().map(|dir| dir.join("index"))
-    }
-
-    /// The refs that the git directory started with.
-    fn refs(&self) -> Option<PathBuf> {
-        self.private_dir.as_ref().map(|dir| dir.join("refs"))
+    /// A file of ours: `index` is that of the commit, written with the files; `refs` are those that the git directory started with.
+    fn private_file(&self, name: &str) -> Option<PathBuf> {
+        self.private_dir.as_ref().map(|dir| dir.join(name))
     }
 
     /// The ref in the user's repository that protects the commit from `git gc`; of a linked worktree, its branch.

@@ -1,4 +1,4 @@
-//! Writes the git directory of a worktree: branch, configuration and refs of its own, objects of the user's repository.
+//! Writes the git directories of a worktree: branch, configuration and refs of its own, objects of the user's repository.
 //!
 //! Only settings that name no command are taken over. So hooks of the repository do not run when the agent commits.
 
@@ -32,35 +32,46 @@ impl TaskWorktree {
     }
 
     fn write_git_dir(&self, config: &str, refs: &[u8]) -> io::Result<()> {
-        let (dir, common_dir) = (self.git_dir(), &self.source.common_dir);
-        let branch = dir.join("refs/heads").join(&self.branch);
-        for folder in [&dir.join("objects/info"), &dir.join("objects/pack"), &dir.join("info"), &self.path] {
+        let (dir, common, source) = (self.git_dir(), self.common_dir(), &self.source);
+        let others =
+            [common.join("info"), common.join("objects/info"), common.join("objects/pack"), dir.join("info")];
+        for folder in self.commit_dirs().iter().chain(&others).chain([&self.path]) {
             fs::create_dir_all(folder)?;
         }
-        fs::create_dir_all(branch.parent().unwrap_or(&dir))?;
         let line = |prefix: &str, path: &Path| {
             [prefix.as_bytes(), path.as_os_str().as_encoded_bytes(), b"\n"].concat()
         };
-        fs::write(dir.join("HEAD"), format!("ref: refs/heads/{}\n", self.branch))?;
-        fs::write(dir.join("config"), config)?;
-        fs::write(dir.join("objects/info/alternates"), line("", &common_dir.join("objects")))?;
-        fs::write(branch, format!("{}\n", self.source.commit))?;
-        let own = format!(" refs/heads/{}", self.branch.split('/').next().unwrap_or_default()) + "/";
-        let refs = refs.split_inclusive(|byte| *byte == b'\n');
-        let is_other = |line: &&[u8]| !line.windows(own.len()).any(|part| part == own.as_bytes());
-        let refs: Vec<u8> = refs.filter(is_other).flatten().copied().collect();
-        fs::write(dir.join("packed-refs"), &refs)?;
-        self.refs().map_or(Ok(()), |file| fs::write(file, &refs))?;
+        let folder = format!(" refs/heads/{}/", self.branch.split('/').next().unwrap_or_default());
+        let is_other = |line: &&[u8]| !line.windows(folder.len()).any(|part| part == folder.as_bytes());
+        let refs: Vec<u8> =
+            refs.split_inclusive(|byte| *byte == b'\n').filter(is_other).flatten().copied().collect();
+        let head = format!("ref: refs/heads/{}\n", self.branch);
+        let files = [
+            // Detached, because git refuses to check out a branch in two places.
+            (common.join("HEAD"), format!("{}\n", source.commit).into_bytes()),
+            (common.join("config"), config.into()),
+            (common.join("objects/info/alternates"), line("", &source.common_dir.join("objects"))),
+            (common.join("refs/heads").join(&self.branch), format!("{}\n", source.commit).into_bytes()),
+            (common.join("packed-refs"), refs.clone()),
+            (self.own_dir().join("refs"), refs),
+            (dir.join("HEAD"), head.into_bytes()),
+            (dir.join("commondir"), b"../..\n".to_vec()),
+            (dir.join("gitdir"), line("", &self.path.join(".git"))),
+            (self.path.join(".git"), line("gitdir: ", &dir)),
+        ];
+        for (path, bytes) in files {
+            fs::write(path, bytes)?;
+        }
         for (from, to) in [
-            (common_dir.join("shallow"), dir.join("shallow")),
-            (common_dir.join("info/exclude"), dir.join("info/exclude")),
-            (self.source.git_dir.join("info/sparse-checkout"), dir.join("info/sparse-checkout")),
+            (source.common_dir.join("shallow"), common.join("shallow")),
+            (source.common_dir.join("info/exclude"), common.join("info/exclude")),
+            (source.git_dir.join("info/sparse-checkout"), dir.join("info/sparse-checkout")),
         ] {
             if from.is_file() {
                 fs::copy(from, to)?;
             }
         }
-        fs::write(self.path.join(".git"), line("gitdir: ", &dir))
+        Ok(())
     }
 }
 

@@ -333,10 +333,11 @@ fn a_commit_in_the_worktree_writes_nothing_into_the_repository() {
     git_in(&world, &worktree.path, &["commit", "--quiet", "-am", "agent"]);
     assert_eq!((objects(), world.git(&["for-each-ref"])), before);
     assert_eq!(git_in(&world, &worktree.path, &["log", "--format=%s", "main..HEAD"]), "agent\n");
-    let config = fs::read_to_string(worktree.git_dir().join("config")).unwrap();
+    let private_dir = worktree.own_dir();
+    let config = fs::read_to_string(private_dir.join("git/config")).unwrap();
     assert!(config.contains("configured") && !config.contains("hooks"), "{config}");
     // Whatever the agent destroys is its own.
-    fs::remove_dir_all(worktree.git_dir()).unwrap();
+    fs::remove_dir_all(private_dir.join("git")).unwrap();
     assert!(diff(&world, &worktree).contains("+a2"));
     world.git(&["fsck", "--strict"]);
 }
@@ -417,7 +418,7 @@ fn an_object_with_a_forged_id_does_not_enter_the_repository() {
     let other = world.tree.join("evil");
     fs::write(&other, "evil\n").unwrap();
     let evil = git_in(&world, &worktree.path, &["hash-object", "-w", other.to_str().unwrap()]);
-    let object = |id: &str| worktree.git_dir().join("objects").join(&id[..2]).join(id[2..].trim());
+    let object = |id: &str| worktree.own_dir().join("git/objects").join(&id[..2]).join(id[2..].trim());
     fs::remove_file(object(&blob)).unwrap();
     fs::rename(object(&evil), object(&blob)).unwrap();
     fs::write(worktree.path.join("c"), "c\n").unwrap();
