@@ -26,7 +26,8 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         | ["diff"]
         | ["answer"]
         | ["review"] => vec![ID],
-        ["apply"] | ["discard"] => vec![ID],
+        ["apply"] => vec![ID],
+        ["discard"] => vec![ID, "--confirm-destructive"],
         ["send"] => vec![ID, "go on"],
         ["cloud", "submit"] => vec!["do it", "--env-id", "env_site"],
         ["cloud", "status"] => vec![],
