@@ -54,7 +54,8 @@ pub use conversation_error::{AnswerProblem, ConversationError};
 pub use delegator_git::{
     AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, DiffHunk, EndStateProblem, FileDiff,
     GitError, HeadTarget, HunkRange, KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit,
-    RestoreError, RestorePoint, RestoreScope, WorktreeError, display_path, parse_unified_diff,
+    Recovery, RestoreError, RestorePoint, RestoreScope, WorktreeError, WriteError, display_path,
+    parse_unified_diff,
 };
 pub use delegator_notify::{
     NOTIFY_SEND, NotifySettings, SendError, Webhook, find_program, read_secret as read_webhook_secret,

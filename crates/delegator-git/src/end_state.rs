@@ -21,12 +21,13 @@ use crate::error::{EndStateProblem, GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{GITLINK, RepoPath, join_records, on_disk, records};
 use crate::repository::Head;
-use crate::restore_plan::{PreparedRestore, SURVEY_TIME};
+use crate::restore_plan::SURVEY_TIME;
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::state::{FileVersion, directories_of, known_directories, take_survey, tree_files};
 use crate::store::end_name;
+use crate::tree_writer::NewIndex;
 use crate::write_restore_point::pack_into;
 
 const FORMAT: u32 = 1;
@@ -164,42 +165,13 @@ impl Baseline {
     }
 }
 
-impl PreparedRestore {
-    /// Stores the state after the restore beside its undo point, so that an undo reverts only what the restore changed.
-    pub(crate) fn store_end_state(&self, undo: &RestorePoint) -> Result<(), GitError> {
-        let scratch = &self.scratch;
-        let changed = self.actions.remove.iter().chain(&self.actions.write);
-        let changes = changed.map(|path| (path.clone(), self.target.files.get(path).cloned())).collect();
-        let index = match IndexFile::read(scratch)?.bytes {
-            _ if !self.plan.index_differs => (EndIndex::AsBefore, Vec::new()),
-            Some(bytes) => (EndIndex::File, bytes),
-            None => (EndIndex::Missing, Vec::new()),
-        };
-        store_end_of(scratch, undo, &self.present.captured.tree, &changes, index)
-    }
-}
-
-/// Stores the state after changes of files beside the restore point of the state before. `tree` and `index` are those before.
-pub(crate) fn store_changes(
+/// Stores the state after changes of files beside the restore point of the state before, whose tree is `tree`. The index and
+/// HEAD are those that will be set; without one, the index is as before.
+pub(crate) fn store_end_of(
     scratch: &Scratch,
     point: &RestorePoint,
-    (tree, index): (&str, &IndexFile),
-    changes: &BTreeMap<RepoPath, Option<FileVersion>>,
-) -> Result<(), GitError> {
-    let now = IndexFile::read(scratch)?;
-    let index = match now.bytes {
-        Some(bytes) if now.entries != index.entries => (EndIndex::File, bytes),
-        _ => (EndIndex::AsBefore, Vec::new()),
-    };
-    store_end_of(scratch, point, tree, changes, index)
-}
-
-fn store_end_of(
-    scratch: &Scratch,
-    point: &RestorePoint,
-    tree: &str,
-    changes: &BTreeMap<RepoPath, Option<FileVersion>>,
-    index: (EndIndex, Vec<u8>),
+    (tree, changes): (&str, &BTreeMap<RepoPath, Option<FileVersion>>),
+    (index, head): (Option<&NewIndex>, Head),
 ) -> Result<(), GitError> {
     let mut files = tree_files(scratch, tree)?;
     let mut versions = Vec::new();
@@ -215,8 +187,12 @@ fn store_end_of(
         versions: &versions,
         unread: &[],
         survey: &take_survey(scratch, &known, SURVEY_TIME),
-        index,
-        head: Some(scratch.repository.head(&scratch.git)?),
+        index: match index {
+            None => (EndIndex::AsBefore, Vec::new()),
+            Some(NewIndex::File { bytes, .. }) => (EndIndex::File, bytes.clone()),
+            Some(NewIndex::Missing) => (EndIndex::Missing, Vec::new()),
+        },
+        head: Some(head),
         agent: &AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() },
     };
     record.store(scratch, &point.reference, &point.commit)

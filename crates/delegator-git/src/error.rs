@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::tree_writer::Operation;
+
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("could not start git: {source}")]
@@ -46,20 +48,51 @@ impl GitError {
     }
 }
 
-/// Why a work tree was not restored. Unless the variant is [`RestoreError::Incomplete`], nothing was changed.
+/// Why a work tree was not changed. Unless the variant is [`WriteError::TakenBackInPart`] or [`WriteError::Incomplete`],
+/// nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
+pub enum WriteError {
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error("{} is not the work tree of the restore point: {problem}", top_level.display())]
-    DifferentRepository { top_level: PathBuf, problem: &'static str },
-    #[error("the restore point {reference} is missing or was changed")]
-    PointMissing { reference: String },
     #[error(
         "another git command is running in {}: {} exists. Wait for it, or remove that file if none is running",
         top_level.display(), lock.display()
     )]
     IndexLocked { top_level: PathBuf, lock: PathBuf },
+    #[error("another apply or restore is running in {}; wait for it and try again", top_level.display())]
+    Busy { top_level: PathBuf },
+    #[error("{what} changed meanwhile, so nothing was changed. Try again")]
+    ConcurrentChange { what: String },
+    #[error(
+        "{what}, so the changes were taken back, except in {}: what was edited meanwhile stays as it is. The state before is \
+         stored as {point}. Check these files and try again", edited.join(", ")
+    )]
+    TakenBackInPart { what: String, edited: Vec<String>, point: String },
+    #[error(
+        "the {operation} is incomplete ({problem}); the state before it is stored as {point}. The next apply or restore here \
+         finishes it"
+    )]
+    Incomplete { operation: Operation, problem: String, point: String },
+}
+
+impl WriteError {
+    /// Whether the work tree is not as before.
+    pub fn has_changed_files(&self) -> bool {
+        matches!(self, WriteError::TakenBackInPart { .. } | WriteError::Incomplete { .. })
+    }
+}
+
+/// Why a work tree was not restored. Unless the variant is [`RestoreError::Write`], nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("{} is not the work tree of the restore point: {problem}", top_level.display())]
+    DifferentRepository { top_level: PathBuf, problem: &'static str },
+    #[error("the restore point {reference} is missing or was changed")]
+    PointMissing { reference: String },
     #[error("{path} blocks the restore and must not be removed: {problem}. Move it away and try again")]
     PathBlocked { path: String, problem: &'static str },
     #[error(
@@ -80,14 +113,10 @@ pub enum RestoreError {
         file.display()
     )]
     UnreadableEndState { file: PathBuf, problem: EndStateProblem },
-    #[error("{what} changed while the restore was being prepared; nothing was restored. Try again")]
-    ConcurrentChange { what: String },
     #[error(
         "the branch {branch} is checked out in {worktree}; check out another branch there, or restore the files only"
     )]
     CheckedOutElsewhere { branch: String, worktree: String },
-    #[error("the restore is incomplete ({problem}); the state before it is stored as {undo}")]
-    Incomplete { problem: String, undo: String },
 }
 
 /// Why a stored state after a task cannot be used.

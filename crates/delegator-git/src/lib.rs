@@ -20,7 +20,7 @@
 //! ```text
 //! find_repository ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
 //!                                      restore: prepare_restore ─▶ PreparedRestore ─▶ create_undo_point ─▶ apply
-//!                        ├▶ diff: prepare_diff ─▶ PreparedDiff ─▶ apply (RestorePoint, work tree)
+//!                        ├▶ diff: prepare_diff ─▶ PreparedDiff ─▶ create_point ─▶ apply
 //!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison ─▶ end state, beside the point
 //!                                      RestorePoint, end state ─▶ diff_of_task ─▶ TreeDiff
 //! RemoteUrl ─▶ Mirror ─▶ BaseCommit ─▶ checkout ─▶ TreeListing ── the agent works ──▶ WorkTreeDiff ─▶ push
@@ -68,6 +68,7 @@ mod task_diff;
 mod three_way;
 mod tracked;
 mod tree_listing;
+mod tree_writer;
 mod unified_diff;
 mod unique;
 mod user_edits;
@@ -85,7 +86,7 @@ pub use compare::{Commits, Comparison};
 pub use deleted_submodule::EmptyWorkTree;
 pub use diff::{ChangeKind, FileChange};
 pub use end_state::{AgentChanges, Doubt};
-pub use error::{EndStateProblem, GitError, RestoreError};
+pub use error::{EndStateProblem, GitError, RestoreError, WriteError};
 pub use git_settings::{GitSettings, protected_settings};
 pub use ignored::TOOL_DIRECTORIES;
 pub use listing::display_path;
@@ -101,6 +102,7 @@ pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreSc
 pub use run::Git;
 pub use task_diff::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
 pub use tree_listing::TreeListing;
+pub use tree_writer::{Operation, Recovery, recover_interrupted};
 pub use unified_diff::{DiffHunk, FileDiff, parse_unified_diff};
 pub use unique::holds_unique_content;
 pub use user_edits::PossibleEdit;

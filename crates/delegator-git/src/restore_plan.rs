@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::capture::{Limits, Purpose, capture};
 use crate::directory_modes::ancestors;
 use crate::end_state::EndState;
-use crate::error::{GitError, RestoreError};
+use crate::error::{GitError, RestoreError, WriteError};
 use crate::index_file::{Entry, IndexFile};
 use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
 use crate::repository::{Head, Repository, find_repository};
@@ -27,6 +27,7 @@ use crate::scratch::Scratch;
 use crate::state::{State, TreeFiles, is_absent, known_directories, tree_files};
 use crate::store::Store;
 use crate::task_changes::{ThreeStates, task_changes};
+use crate::tree_writer::TreeWriter;
 use crate::user_edits::{LaterChanges, PossibleEdit, possible_edits};
 use crate::write_restore_point::{CommittedTree, existing_objects, record};
 
@@ -76,6 +77,8 @@ pub struct PreparedRestore {
     pub(crate) present: State,
     pub(crate) actions: FileActions,
     pub(crate) directories: DirectoryActions,
+    /// Set with the undo point.
+    pub(crate) writer: Option<TreeWriter>,
 }
 
 /// More than for creating a restore point: a restore should be complete.
@@ -96,7 +99,7 @@ pub fn prepare_restore(
     }
     let lock = repository.git_dir.join("index.lock");
     if fs::symlink_metadata(&lock).is_ok() {
-        return Err(RestoreError::IndexLocked { top_level: repository.top_level, lock });
+        return Err(WriteError::IndexLocked { top_level: repository.top_level, lock }.into());
     }
     let scratch = Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store));
     let head = repository.head(git)?;
@@ -108,7 +111,8 @@ pub fn prepare_restore(
     let directories =
         DirectoryActions::compare(&repository.top_level, &target.survey, &present.survey, &actions);
     let plan = plan(&target, &actions, &directories, (&repository, head));
-    Ok(PreparedRestore { plan, point: point.clone(), scratch, target, present, actions, directories })
+    let point = point.clone();
+    Ok(PreparedRestore { plan, point, scratch, target, present, actions, directories, writer: None })
 }
 
 /// Determines the target, captures the present state, and compares them.
@@ -235,11 +239,14 @@ impl PreparedRestore {
         Ok(!is_stored && scratch.repository.resolve_ref(&scratch.git, reference)?.is_none())
     }
 
-    /// Stores the present state as a restore point, so that the restore can be undone.
-    pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
+    /// Stores the present state as a restore point, so that the restore can be undone. Until this is dropped, no other process
+    /// applies a diff or restores here.
+    pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, RestoreError> {
+        let scratch = &self.scratch;
+        self.writer = Some(TreeWriter::open(&scratch.git, &scratch.repository, reference)?.0);
         self.present.about_to_write.clone_from(&self.actions.write);
         let committed = CommittedTree::start(&self.scratch, &self.plan.head)?;
-        record(&self.scratch, &mut self.present, (self.plan.head.clone(), committed), reference)
+        Ok(record(&self.scratch, &mut self.present, (self.plan.head.clone(), committed), reference)?)
     }
 }
 

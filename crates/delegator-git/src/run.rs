@@ -27,11 +27,13 @@ const MAX_STDERR: usize = 16 << 10;
 /// How soon a cancelled call ends.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
+/// An argument of every git process of ours that changes a repository of the user.
+pub(crate) const OWN_ARGUMENT: &str = "core.untrackedCache=false";
 /// Passed to every git call, overriding what a repository configures.
 const CONFIG_OVERRIDES: [&str; 19] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
-    "core.untrackedCache=false",
+    OWN_ARGUMENT,
     "core.splitIndex=false",
     "core.sshCommand=false",
     "core.askPass=",

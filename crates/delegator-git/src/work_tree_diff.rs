@@ -226,19 +226,19 @@ impl WorkTreeDiff {
         let git = access.git();
         let head = self.scratch.repository.head(&git).ok().and_then(|head| head.commit);
         let head = head.as_deref().filter(|head| *head != base);
-        let pushed = self.last_commit(&git, (base, head), &commit)?;
+        let pushed = self.last_commit((&git, None), (base, head), &commit)?;
         access.push(&self.scratch, url, &format!("{pushed}:refs/heads/{}", commit.branch))
     }
 
-    /// Adds the commits to the repository of the work tree: `head` is the last one of the agent, whose objects the git directory
-    /// of ours can read. Returns the last one.
+    /// Adds the commits to the repository of the work tree, with the identity that `source` configures: `head` is the last one
+    /// of the agent, whose objects the git directory of ours can read. Returns the last one.
     pub(crate) fn store_commit(
         &self,
-        git: &Git,
+        (git, source): (&Git, &Repository),
         (base, head): (&str, Option<&str>),
         commit: &NewCommit<'_>,
     ) -> Result<String, GitError> {
-        let id = self.last_commit(git, (base, head), commit)?;
+        let id = self.last_commit((git, Some(source)), (base, head), commit)?;
         let (scratch, top_level) = (&self.scratch, &self.scratch.repository.top_level);
         let range = ["--objects", "--no-object-names", id.as_str(), "--not", base];
         let objects = scratch.run_large(["rev-list"].iter().chain(&range), b"")?;
@@ -258,15 +258,32 @@ impl WorkTreeDiff {
     /// state of the diff.
     fn last_commit(
         &self,
-        git: &Git,
+        (git, source): (&Git, Option<&Repository>),
         (base, head): (&str, Option<&str>),
         commit: &NewCommit<'_>,
     ) -> Result<String, GitError> {
         match head.and_then(|head| self.agent_commit(git, base, head)) {
             Some((head, tree)) if tree == self.tree => Ok(head),
-            Some((head, _)) => self.commit(git, &head, commit),
-            None => self.commit(git, base, commit),
+            Some((head, _)) => self.commit((git, source), &head, commit),
+            None => self.commit((git, source), base, commit),
         }
+    }
+
+    /// Whether a commit is the one that [`WorkTreeDiff::store_commit`] would add, whenever it was made.
+    pub(crate) fn is_last_commit(
+        &self,
+        git: &Git,
+        (base, head): (&str, Option<&str>),
+        (id, message): (&str, &str),
+    ) -> bool {
+        let parent = match head.and_then(|head| self.agent_commit(git, base, head)) {
+            Some((head, tree)) if tree == self.tree => return id == head,
+            Some((head, _)) => head,
+            None => base.to_owned(),
+        };
+        let found = self.scratch.run("none", ["log", "-1", "--format=%T %P%n%B", id], b"");
+        let found = found.map(|found| String::from_utf8_lossy(&found).trim().to_owned());
+        found.is_ok_and(|found| found == format!("{} {parent}\n{}", self.tree, message.trim()))
     }
 
     /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
@@ -283,10 +300,15 @@ impl WorkTreeDiff {
     }
 
     /// Commits the state of the diff on top of `parent`.
-    fn commit(&self, git: &Git, parent: &str, commit: &NewCommit<'_>) -> Result<String, GitError> {
+    fn commit(
+        &self,
+        (git, source): (&Git, Option<&Repository>),
+        parent: &str,
+        commit: &NewCommit<'_>,
+    ) -> Result<String, GitError> {
         let top = &self.scratch.repository.top_level;
         let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"], top);
-        call.variables.extend(author(git)?);
+        call.variables.extend(author(git, source)?);
         for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
             call.variables.push((name, format!("@{} +0000", commit.time_sec).into()));
         }

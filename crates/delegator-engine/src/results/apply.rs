@@ -7,7 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{ApplyError, ApplyReport, ApplyRequest, RestorePoint, drop_point, prepare_diff};
+use delegator_git::{
+    ApplyError, ApplyReport, ApplyRequest, Git, Recovery, RestorePoint, drop_point, prepare_diff,
+    recover_interrupted,
+};
 use delegator_registry::{Task, TaskDir, TaskFile};
 use delegator_supervisor::agent::Variables;
 
@@ -31,6 +34,8 @@ pub struct DiffApplication {
     pub point: Option<RestorePoint>,
     /// The commit with the changes, if one was requested.
     pub commit: Option<String>,
+    /// What became of an earlier operation in the work tree that was interrupted.
+    pub recovery: Option<Recovery>,
 }
 
 impl Engine {
@@ -83,43 +88,56 @@ impl Engine {
         self.rescue_in(&mut registry)?;
         let dir = registry.dir().task(id);
         let git = git(environment, directory, APPLY_TIMEOUT)?;
+        let reference = reference(id, 0);
+        refuse_while_busy(Some(&registry), [directory])?;
+        let recovery = recover_interrupted(&git, directory, &reference).map_err(ApplyError::from)?;
         let request = ApplyRequest { work_tree: directory, diff, base_commit, store };
-        let prepared = prepare_diff(&git, request, dir.path())?;
+        let mut prepared = prepare_diff(&git, request, dir.path())?;
         let report = prepared.report.clone();
         refuse_while_busy(Some(&registry), [prepared.top_level()])?;
+        let done = DiffApplication { report, recovery, ..DiffApplication::default() };
         if options.dry_run {
-            return Ok(DiffApplication { report, point: None, commit: None });
+            return Ok(done);
         }
-        let reference = reference(id, 0);
-        let (point, commit) = match options.commit {
-            None => (prepared.apply(&reference)?, None),
-            Some(message) => {
-                let commit = prepared.plan_commit(diff, message)?;
-                let (point, commit) = prepared.apply_and_commit(&reference, commit)?;
-                (point, Some(commit))
-            }
-        };
+        let existing = options.commit.map(|message| prepared.existing_commit(message)).transpose()?.flatten();
+        if existing.is_some() {
+            return Ok(DiffApplication { commit: existing, ..done });
+        }
+        let commit = options.commit.map(|message| prepared.plan_commit(diff, message)).transpose()?;
+        let point = prepared.create_point(&reference)?;
+        // Before the first change, so that a later run finds it.
+        let mut record = RestorePointRecord::read(&dir)?.unwrap_or_default();
         if let Some(point) = &point {
-            let replaced = record_point(&dir, point).map_err(|error| ApplyError::Incomplete {
-                problem: format!("the restore point was not recorded: {error}"),
-                point: point.reference.clone(),
-            })?;
-            // The state before an earlier application to the same tree, which was reverted since.
-            for earlier in replaced {
-                let _ = drop_point(&git, &earlier);
-            }
+            record.points.push(point.clone());
+            record.write(&dir)?;
         }
-        Ok(DiffApplication { report, point, commit })
+        let applied = prepared.apply(point.as_ref(), commit.as_ref());
+        if let Some(point) = &point {
+            update_record(&dir, record, (point, applied.is_ok()), &git)?;
+        }
+        applied?;
+        Ok(DiffApplication { point, commit: commit.map(|commit| commit.id), ..done })
     }
 }
 
-/// Records the restore point of a work tree. Returns those that it replaces.
-fn record_point(dir: &TaskDir, point: &RestorePoint) -> Result<Vec<RestorePoint>, EngineError> {
-    let mut record = RestorePointRecord::read(dir)?.unwrap_or_default();
-    let is_same_tree = |earlier: &RestorePoint| earlier.top_level == point.top_level;
-    let (replaced, others): (Vec<_>, Vec<_>) = record.points.into_iter().partition(is_same_tree);
-    record.points = others;
-    record.points.push(point.clone());
+/// Removes restore points from the record: this one if it was dropped, or, once the diff is applied, those of earlier
+/// applications to the same tree, which were reverted since.
+fn update_record(
+    dir: &TaskDir,
+    mut record: RestorePointRecord,
+    (point, is_applied): (&RestorePoint, bool),
+    git: &Git,
+) -> Result<(), EngineError> {
+    let is_stored = point.is_stored();
+    let is_obsolete = |other: &RestorePoint| match other == point {
+        true => !is_stored,
+        false => is_applied && other.top_level == point.top_level,
+    };
+    let (obsolete, points): (Vec<_>, Vec<_>) = record.points.into_iter().partition(is_obsolete);
+    record.points = points;
     record.write(dir)?;
-    Ok(replaced)
+    for point in obsolete {
+        let _ = drop_point(git, &point);
+    }
+    Ok(())
 }

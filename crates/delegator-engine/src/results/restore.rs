@@ -11,8 +11,8 @@ use std::time::Duration;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_git::{
-    EmptyWorkTree, HeadTarget, Overlap, OverlapPart, Plan, PreparedRestore, RestoreError, RestorePoint,
-    RestoreScope, prepare_restore,
+    EmptyWorkTree, HeadTarget, Overlap, OverlapPart, Plan, PreparedRestore, Recovery, RestoreError,
+    RestorePoint, RestoreScope, prepare_restore, recover_interrupted,
 };
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
@@ -58,6 +58,8 @@ pub struct RestoreReport {
     pub unavailable: Vec<(PathBuf, String)>,
     /// Git settings that were, or would be, restored.
     pub settings: Vec<PathBuf>,
+    /// What became of earlier operations in the work trees that were interrupted.
+    pub recovered: Vec<Recovery>,
 }
 
 impl RestoredTree {
@@ -128,11 +130,14 @@ impl Engine {
             points => points?,
         };
         refuse_while_busy(registry.as_deref(), top_levels(&points))?;
-        let (mut checked, unavailable) = match points.is_empty() {
+        let recovered = recover(&points, environment)?;
+        // Nothing may be left of what was interrupted.
+        let is_gone = !recovered.is_empty() && !points.iter().any(RestorePoint::is_stored);
+        let (mut checked, unavailable) = match points.is_empty() || is_gone {
             true => Default::default(),
             false => check_all(points, request, environment, &found)?,
         };
-        let report = |trees| RestoreReport { trees, unavailable, settings: settings.files() };
+        let report = |trees| RestoreReport { trees, unavailable, settings: settings.files(), recovered };
         let changes_no_file = checked.iter().all(CheckedTree::changes_nothing);
         if request.dry_run || (changes_no_file && settings.is_empty()) {
             return Ok(report(checked.into_iter().map(RestoredTree::unchanged).collect()));
@@ -150,6 +155,17 @@ impl Engine {
 }
 
 type Unavailable = Vec<(PathBuf, String)>;
+
+/// Finishes what killed processes left in the work trees.
+fn recover(points: &[RestorePoint], environment: &Variables) -> Result<Vec<Recovery>, EngineError> {
+    let mut recovered = Vec::new();
+    for point in points.iter().filter(|point| point.top_level.is_dir()) {
+        let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
+        let found = recover_interrupted(&git, &point.top_level, &point.reference);
+        recovered.extend(found.map_err(RestoreError::from)?);
+    }
+    Ok(recovered)
+}
 
 /// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are missing, or if
 /// later changes overlap anywhere.
@@ -190,22 +206,31 @@ fn check_all(
     if !overlaps.is_empty() {
         return Err(EngineError::RestoreOverlap { overlaps });
     }
-    match checked.is_empty() {
-        true => Err(missing.into_iter().next().map_or(
-            EngineError::Io { doing: "restore", source: std::io::ErrorKind::NotFound.into() },
-            |(_, error)| error.into(),
-        )),
-        false => Ok((checked, missing.into_iter().map(|(path, error)| (path, error.to_string())).collect())),
+    if checked.is_empty() && !missing.is_empty() {
+        return Err(missing.swap_remove(0).1.into());
     }
+    Ok((checked, missing.into_iter().map(|(path, error)| (path, error.to_string())).collect()))
 }
 
+/// The points to restore: of each work tree the last one. One that an interrupted operation left and that is gone counts only
+/// if there is no other.
 fn requested_points(
     task: &TaskId,
     found: &FoundPoints,
     undo: bool,
 ) -> Result<Vec<RestorePoint>, EngineError> {
     let record = &found.record;
-    let points = if undo { record.undo.last().cloned().unwrap_or_default() } else { record.points.clone() };
+    let has_stored = |points: &&Vec<RestorePoint>| points.iter().any(RestorePoint::is_stored);
+    let undo_points = || record.undo.iter().rev().find(has_stored).or(record.undo.last());
+    let candidates = if undo { undo_points().cloned().unwrap_or_default() } else { record.points.clone() };
+    let mut points: Vec<RestorePoint> = Vec::new();
+    for point in candidates {
+        match points.iter_mut().find(|other| other.top_level == point.top_level) {
+            Some(other) if point.is_stored() || !other.is_stored() => *other = point,
+            Some(_) => {}
+            None => points.push(point),
+        }
+    }
     let problem = match undo {
         true => Some("it was never restored".to_owned()),
         false => record.problems.first().map(|entry| entry.problem.clone()),
@@ -241,7 +266,7 @@ fn create_undo_points(
             true => None,
             false => {
                 let reference = undo_reference(&tree.point.reference, number);
-                Some(tree.prepared.create_undo_point(&reference).map_err(RestoreError::from)?)
+                Some(tree.prepared.create_undo_point(&reference)?)
             }
         });
     }
@@ -272,7 +297,9 @@ fn apply(
             }
             let here = match source {
                 // Every other error occurs before the first change.
-                RestoreError::Incomplete { .. } => RestoreChanges::of_tree(head_restored),
+                RestoreError::Write(ref error) if error.has_changed_files() => {
+                    RestoreChanges::of_tree(head_restored)
+                }
                 _ => RestoreChanges::None,
             };
             let (before, rest) = trees.split_at(number);

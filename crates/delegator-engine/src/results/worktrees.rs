@@ -3,6 +3,7 @@
 //! A worktree is removed only by these two, and by cleaning up if nothing in it would be lost.
 
 use std::path::Path;
+use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_git::{LeftOutReason, NewCommit};
@@ -14,7 +15,10 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::isolation_error::IsolationError;
 use crate::submit::worktree::WorktreePlan;
+use crate::upkeep::restore_record::git;
 use crate::upkeep::worktrees::{PresentWorktree, WorktreeChanges};
+
+const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How to apply the changes of a worktree.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,17 +90,29 @@ impl Engine {
     ) -> Result<WorktreeBranch, EngineError> {
         let mut registry = self.registry_of(owner)?;
         let claim = self.claim_unused(&mut registry, owner)?;
-        let found = PresentWorktree::find(&registry, owner, environment)?
-            .ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
-        let diff = found.compare(registry.dir().task(owner).path())?;
         let time_sec = u64::try_from(self.now_ms() / 1000).unwrap_or_default();
-        let commit = NewCommit { branch, message, time_sec };
-        let commit = found.plan.worktree.create_branch(&found.git, &diff, commit)?;
-        let mut changes = WorktreeChanges::of(&diff);
-        if found.plan.worktree.agent_head().is_some() {
-            changes.left_out.retain(|file| file.reason != LeftOutReason::Commits);
-        }
-        drop(diff);
+        let new = NewCommit { branch, message, time_sec };
+        let found = PresentWorktree::find(&registry, owner, environment)?;
+        let (commit, changes) = match found.filter(|found| found.plan.worktree.path.exists()) {
+            Some(found) => {
+                let diff = found.compare(registry.dir().task(owner).path())?;
+                let commit = found.plan.worktree.create_branch(&found.git, &diff, new)?;
+                let mut changes = WorktreeChanges::of(&diff);
+                if found.plan.worktree.agent_head().is_some() {
+                    changes.left_out.retain(|file| file.reason != LeftOutReason::Commits);
+                }
+                (commit, changes)
+            }
+            // A run that was killed while it removed the worktree had created the branch.
+            None => {
+                let (applied, plan) = (registry.worktree(owner)?, plan_of(&registry, owner)?);
+                let was_applied = applied.is_some_and(|stored| stored.applied_at_ms.is_some());
+                let git = git(environment, &plan.worktree.source.top_level, BRANCH_TIMEOUT)?;
+                let commit = plan.worktree.branch_commit(&git, branch)?.filter(|_| was_applied);
+                let commit = commit.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
+                (commit, self.worktree_changes(owner, environment)?)
+            }
+        };
         registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
         let may_remove = !keep && changes.left_out.is_empty();
         let is_removed =

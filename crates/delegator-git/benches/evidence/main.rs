@@ -19,8 +19,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use delegator_git::{
-    AgentChanges, ApplyRequest, Baseline, DiffPaths, Git, Limits, TaskWorktree, create_restore_point,
-    diff_of_task, drop_point, find_source, prepare_diff,
+    AgentChanges, ApplyRequest, Baseline, DiffPaths, Git, Limits, PreparedDiff, RestorePoint, TaskWorktree,
+    create_restore_point, diff_of_task, drop_point, find_source, prepare_diff,
 };
 
 const FOLDERS: usize = 1_000;
@@ -106,6 +106,12 @@ fn rounds(label: &str, tree: &Path, changed: usize, before: impl Fn() -> Baselin
     println!("{label:<34} {status:>12} {before:>10} {after:>10} {both:>10}");
 }
 
+fn apply(prepared: &mut PreparedDiff) -> Option<RestorePoint> {
+    let point = prepared.create_point(REFERENCE).unwrap();
+    prepared.apply(point.as_ref(), None).unwrap();
+    point
+}
+
 /// Shows and applies the diff of a task that changed the last line of 500 files. `git apply` cannot apply it to files whose
 /// first line the user has changed, so then its time is that of a failure.
 fn diff_rounds(label: &str, tree: &Path, temp_dir: &Path, is_edited: bool) {
@@ -157,9 +163,9 @@ fn diff_rounds(label: &str, tree: &Path, temp_dir: &Path, is_edited: bool) {
         time(&mut || prepared = Some(prepare_diff(&git_program, request, temp_dir).unwrap()));
         let prepared = prepared.unwrap();
         assert_eq!((prepared.report.files.len(), prepared.report.conflicts.len()), (CHANGED, 0));
-        let mut applied = None;
-        let mut prepared = Some(prepared);
-        time(&mut || applied = prepared.take().unwrap().apply(REFERENCE).unwrap());
+        let (mut applied, mut prepared) = (None, prepared);
+        time(&mut || applied = apply(&mut prepared));
+        drop(prepared);
         drop_point(&git_program, &applied.unwrap()).unwrap();
         git(tree, &["checkout", "--quiet", "--force", "HEAD"]);
     }
@@ -186,6 +192,7 @@ fn worktree_rounds(tree: &Path, temp_dir: &Path) {
             path: parent.join(format!("T-{round}")),
             branch: format!("delegator/T-{round}"),
             store: parent.join(format!("T-{round}.start")),
+            private_dir: Some(parent.join(format!("T-{round}.git"))),
         };
         let start = Instant::now();
         worktree.create(&runner, temp_dir).unwrap();

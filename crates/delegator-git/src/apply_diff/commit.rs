@@ -9,18 +9,19 @@ use crate::author::author;
 use crate::error::GitError;
 use crate::listing::{path_records, single_line};
 use crate::restore_plan::operations_in_progress;
-use crate::restore_point::RestorePoint;
 use crate::run::Call;
 use crate::state::{TreeFiles, tree_files};
+use crate::tree_writer::{NewIndex, RefChange};
 use crate::write_restore_point::{differing_objects, pack_into, tree_of};
 
 const COMMIT_INDEX: &str = "commit";
 const STAGED_INDEX: &str = "staged-and-applied";
+const NEW_INDEX: &str = "new";
 
 /// A commit that is not on a branch yet, and the index that belongs to it.
 #[derive(Debug)]
 pub struct PlannedCommit {
-    id: String,
+    pub id: String,
     /// The files of HEAD and of the new commit.
     before: TreeFiles,
     after: TreeFiles,
@@ -46,7 +47,7 @@ impl PreparedDiff {
         let index = single_line(&scratch.run(STAGED_INDEX, ["write-tree", "--missing-ok"], b"")?);
         let top = &repository.top_level;
         let mut call = scratch.call("none", ["commit-tree", &tree, "-p", &head, "-F", "-"], top);
-        call.variables.extend(author(&scratch.git)?);
+        call.variables.extend(author(&scratch.git, Some(repository))?);
         let id = single_line(&scratch.git.run(top, &Call { input: message.as_bytes(), ..call })?);
         let before = tree_files(scratch, &head)?;
         let trees = [tree.as_str(), index.as_str()];
@@ -73,36 +74,24 @@ impl PreparedDiff {
         }
     }
 
-    /// Applies the diff as [`PreparedDiff::apply`] does, then moves the branch of HEAD to the commit and updates the index.
-    pub fn apply_and_commit(
-        self,
-        reference: &str,
-        planned: PlannedCommit,
-    ) -> Result<(Option<RestorePoint>, String), ApplyError> {
-        let (prepared, point) = self.write_all(reference)?;
-        if let Err(error) = prepared.move_branch(&planned).and_then(|()| prepared.update_index(&planned)) {
-            return Err(ApplyError::Incomplete {
-                problem: format!("the changes were not committed: {error}"),
-                point: point.map(|point| point.reference).unwrap_or_default(),
-            });
-        }
-        if let Some(point) = &point {
-            prepared.store_end_state(point);
-        }
-        Ok((point, planned.id))
+    /// The commit of HEAD, if it has this message and nothing is left to change: an earlier run made it.
+    pub fn existing_commit(&self, message: &str) -> Result<Option<String>, ApplyError> {
+        let Some(head) = self.head.commit.as_ref().filter(|_| self.changes.is_empty()) else {
+            return Ok(None);
+        };
+        let found = self.scratch.run("none", ["log", "-1", "--format=%B", head], b"")?;
+        let is_same = String::from_utf8_lossy(&found).trim() == message.trim();
+        Ok(is_same.then(|| head.clone()))
     }
 
-    /// Fails if HEAD has moved since the diff was checked.
-    fn move_branch(&self, planned: &PlannedCommit) -> Result<(), GitError> {
-        let name = self.head.branch.as_deref().unwrap_or("HEAD");
-        let old = self.head.commit.as_deref().unwrap_or_default();
-        let command = format!("update {name}\0{}\0{old}\0", planned.id);
-        let repository = &self.scratch.repository;
-        repository.update_refs(&self.scratch.git, command.as_bytes(), "mcp-delegator: apply a task")
+    /// Fails when it is made if HEAD has moved since the diff was checked.
+    pub(super) fn branch_change(&self, planned: &PlannedCommit) -> RefChange {
+        let name = self.head.branch.clone().unwrap_or_else(|| "HEAD".to_owned());
+        RefChange { name, old: self.head.commit.clone(), new: Some(planned.id.clone()) }
     }
 
-    /// Writes the entries of the changed files to the index of the user.
-    fn update_index(&self, planned: &PlannedCommit) -> Result<(), GitError> {
+    /// The index of the user with the entries of the changed files.
+    pub(super) fn committed_index(&self, planned: &PlannedCommit) -> Result<NewIndex, GitError> {
         let zeros = "0".repeat(2 * self.scratch.id_bytes());
         let paths = planned.before.keys().chain(planned.after.keys());
         let changed = paths.filter(|path| planned.before.get(*path) != planned.after.get(*path));
@@ -111,8 +100,10 @@ impl PreparedDiff {
             None => (format!("0 {zeros}"), path),
         });
         let entries = path_records(entries);
-        let index = self.scratch.repository.index();
-        let args = ["update-index", "--replace", "-z", "--index-info"];
-        self.scratch.run(&index.to_string_lossy(), args, &entries).map(drop)
+        self.scratch.copy_index(NEW_INDEX)?;
+        self.scratch.run(NEW_INDEX, ["update-index", "--replace", "-z", "--index-info"], &entries)?;
+        let new = self.scratch.path(NEW_INDEX);
+        let bytes = std::fs::read(&new).map_err(GitError::io("read", new))?;
+        Ok(NewIndex::File { bytes, modified: None })
     }
 }

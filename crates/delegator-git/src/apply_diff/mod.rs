@@ -3,11 +3,11 @@
 //! ```text
 //! diff ─▶ sections ─▶ path checks ─▶ capture of the work tree (ours)
 //!            └▶ base versions ─▶ git apply in our own index (theirs) ─▶ merge ─▶ ApplyReport
-//! PreparedDiff::apply: restore point ─▶ new files in a staging directory ─▶ one rename per file
+//! PreparedDiff: create_point ─▶ apply (`tree_writer`)
 //! ```
 //!
-//! Everything is decided before anything is written. Index and HEAD never change, and changes of the user are merged or
-//! reported as conflicts, never overwritten.
+//! Everything is decided before anything is written. Index and HEAD change only with a commit, and changes of the user are
+//! merged or reported as conflicts, never overwritten.
 
 mod commit;
 mod conflict_hunks;
@@ -17,7 +17,6 @@ mod paths;
 mod prepare;
 mod report;
 mod sections;
-mod staging;
 mod theirs;
 mod versions;
 mod write;

@@ -16,7 +16,7 @@ use super::theirs::{Applied, apply_sections, is_contained};
 use super::versions::{Ours, candidates, is_lf_text, to_crlf};
 use crate::content_merge::{merge_contents, read_small_blobs, write_blobs};
 use crate::diff::ChangeKind;
-use crate::error::GitError;
+use crate::error::{GitError, WriteError};
 use crate::listing::{RepoPath, display_path, on_disk, records};
 use crate::repository::{Head, find_repository};
 use crate::restore_plan::capture_present;
@@ -26,6 +26,7 @@ use crate::stamp::Stamp;
 use crate::state::{FileVersion, State, TreeFiles, is_regular};
 use crate::store::Store;
 use crate::three_way::ContentMerge;
+use crate::tree_writer::TreeWriter;
 
 /// A diff to apply.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +51,8 @@ pub struct PreparedDiff {
     pub(crate) changes: BTreeMap<RepoPath, Option<FileVersion>>,
     /// What the touched paths were when they were read.
     pub(crate) stamps: BTreeMap<RepoPath, Option<Stamp>>,
+    /// Set with the restore point.
+    pub(crate) writer: Option<TreeWriter>,
 }
 
 impl PreparedDiff {
@@ -72,7 +75,7 @@ pub fn prepare_diff(
         .ok_or_else(|| ApplyError::NoWorkTree { dir: request.work_tree.to_owned() })?;
     let lock = repository.git_dir.join("index.lock");
     if fs::symlink_metadata(&lock).is_ok() {
-        return Err(ApplyError::IndexLocked { top_level: repository.top_level, lock });
+        return Err(WriteError::IndexLocked { top_level: repository.top_level, lock }.into());
     }
     let scratch = Scratch::create(git, &repository, temp_dir)?;
     if let Some(store) = request.store {
@@ -97,7 +100,7 @@ pub fn prepare_diff(
     let (mut report, changes) = (merged.report, merged.changes);
     explain_existing_files(&scratch, &present, &mut report.conflicts)?;
     report.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(PreparedDiff { report, scratch, present, head, changes, stamps })
+    Ok(PreparedDiff { report, scratch, present, head, changes, stamps, writer: None })
 }
 
 /// Lets git parse the diff and list one path per file.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::diff::ChangeKind;
-use crate::error::GitError;
+use crate::error::{GitError, WriteError};
 use crate::listing::display_path;
 use crate::unified_diff::DiffHunk;
 
@@ -136,11 +136,13 @@ impl fmt::Display for ConflictReason {
     }
 }
 
-/// Why a diff was not applied. Unless the variant is [`ApplyError::Incomplete`], nothing was changed.
+/// Why a diff was not applied. Unless the variant is [`ApplyError::Write`], nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
     #[error("{} is not in a git work tree", dir.display())]
     NoWorkTree { dir: PathBuf },
     #[error("the diff is empty")]
@@ -151,17 +153,6 @@ pub enum ApplyError {
     MalformedDiff { problem: String },
     #[error("{} of the files that the diff changes have conflicts; nothing was changed", conflicts.len())]
     Conflicts { conflicts: Vec<Conflict> },
-    #[error(
-        "another git command is running in {}: {} exists. Wait for it, or remove that file if none is running",
-        top_level.display(), lock.display()
-    )]
-    IndexLocked { top_level: PathBuf, lock: PathBuf },
-    #[error("another diff is being applied in {}; wait for it and try again", top_level.display())]
-    Busy { top_level: PathBuf },
     #[error("the changes cannot be committed: {problem}; nothing was changed")]
     CannotCommit { problem: String },
-    #[error("{path} changed while the diff was being applied; nothing was changed. Try again")]
-    ConcurrentChange { path: String },
-    #[error("the diff was applied in part ({problem}); the state before it is stored as {point}")]
-    Incomplete { problem: String, point: String },
 }

@@ -14,6 +14,7 @@ use crate::ignored::Ignored;
 use crate::run::Git;
 use crate::scratch::copy_file;
 use crate::tree_listing::TreeListing;
+use crate::tree_writer::TreeWriter;
 use crate::work_tree_diff::{Listed, NewCommit, WorkTreeDiff, list_in};
 
 impl TaskWorktree {
@@ -64,25 +65,33 @@ impl TaskWorktree {
     ) -> Result<String, WorktreeError> {
         let source = self.source.repository();
         let reference = format!("refs/heads/{}", commit.branch);
-        if source.resolve_ref(git, &reference)?.is_some() {
-            return Err(WorktreeError::BranchExists { branch: commit.branch.to_owned() });
+        let writer = TreeWriter::open(git, &source, &reference)?.0;
+        let (base, head) = (&self.source.commit, self.agent_head());
+        let head = head.as_deref().filter(|_| self.attach_agent_objects(&diff.scratch).is_ok());
+        if let Some(id) = source.resolve_ref(git, &reference)? {
+            // An earlier run that was killed may have created it.
+            return match diff.is_last_commit(git, (base, head), (&id, commit.message)) {
+                true => Ok(id),
+                false => Err(WorktreeError::BranchExists { branch: commit.branch.to_owned() }),
+            };
         }
-        let base = &self.source.commit;
-        let with_history = self.agent_head().and_then(|head| {
-            self.attach_agent_objects(&diff.scratch).ok()?;
-            // A damaged history is left behind; the files are in one commit then.
-            diff.store_commit(git, (base, Some(&head)), &commit).ok()
-        });
+        // A damaged history is left behind; the files are in one commit then.
+        let with_history =
+            head.and_then(|head| diff.store_commit((git, &source), (base, Some(head)), &commit).ok());
         let id = match with_history {
             Some(id) => id,
             None => {
                 detach_agent_objects(&diff.scratch);
-                diff.store_commit(git, (base, None), &commit)?
+                diff.store_commit((git, &source), (base, None), &commit)?
             }
         };
-        let command = format!("create {reference}\0{id}\0");
-        source.update_refs(git, command.as_bytes(), "mcp-delegator: branch of a task")?;
+        writer.create_ref(&reference, &id)?;
         Ok(id)
+    }
+
+    /// The commit of a branch of the repository that the worktree belongs to.
+    pub fn branch_commit(&self, git: &Git, branch: &str) -> Result<Option<String>, WorktreeError> {
+        Ok(self.source.repository().resolve_ref(git, &format!("refs/heads/{branch}"))?)
     }
 
     /// Deletes the git directory of the worktree and its ref. The caller deletes the files and the store.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::GitError;
+use crate::error::{GitError, WriteError};
 use crate::repository::{Repository, find_repository};
 use crate::run::Git;
 
@@ -38,6 +38,8 @@ pub enum WorktreeError {
     Exists { path: PathBuf },
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 impl WorktreeSource {

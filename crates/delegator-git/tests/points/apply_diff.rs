@@ -9,10 +9,10 @@ use std::path::Path;
 
 use delegator_git::{
     ApplyError, ApplyReport, ApplyRequest, ChangeKind, Conflict, ConflictReason, PreparedDiff, RestorePoint,
-    RestoreScope, prepare_diff, prepare_restore,
+    RestoreScope, WriteError, prepare_diff, prepare_restore,
 };
 
-use crate::world::{REFERENCE, World};
+use crate::world::{REFERENCE, World, apply};
 
 /// Every file of a work tree: its permissions and its content, or where a link leads.
 pub(crate) type Files = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
@@ -48,7 +48,7 @@ impl World {
         let before = (self.index(), self.git(&["rev-parse", "HEAD"]));
         let prepared = self.prepare_diff(diff, None)?;
         let report = prepared.report.clone();
-        let applied = prepared.apply(REFERENCE);
+        let applied = apply(prepared, REFERENCE);
         assert_eq!((self.index(), self.git(&["rev-parse", "HEAD"])), before);
         assert!(!self.tree.join(".git/mcp-delegator-apply").exists());
         assert_eq!(fs::read_dir(self.temp_dir()).unwrap().count(), 0, "no temporary files are left");
@@ -389,7 +389,10 @@ fn text_that_is_no_diff_and_a_folder_that_is_no_work_tree_are_errors() {
     let outside = prepare_diff(&world.runner(), request, &world.temp_dir());
     assert!(matches!(outside, Err(ApplyError::NoWorkTree { .. })));
     world.write(".git/index.lock", "");
-    assert!(matches!(world.prepare_diff(&diff, None), Err(ApplyError::IndexLocked { .. })));
+    assert!(matches!(
+        world.prepare_diff(&diff, None),
+        Err(ApplyError::Write(WriteError::IndexLocked { .. }))
+    ));
 }
 
 /// A diff whose original versions the other repository does not have.
@@ -450,7 +453,7 @@ fn the_base_commit_provides_the_original_version() {
     world.commit_all();
     assert_eq!(world.prepare_diff(&without_ids, None).unwrap().report.conflicts.len(), 1);
     let prepared = world.prepare_diff(&without_ids, Some(base.trim())).unwrap();
-    prepared.apply(REFERENCE).unwrap().unwrap();
+    apply(prepared, REFERENCE).unwrap().unwrap();
     assert_eq!(world.read("text").unwrap(), lines(&[(10, "task"), (13, "user")]));
     for unknown in ["--help", "HEAD", "1234567890123456789012345678901234567890"] {
         assert!(world.prepare_diff(&without_ids, Some(unknown)).is_ok(), "{unknown}");
@@ -518,12 +521,18 @@ fn a_change_after_the_check_is_not_overwritten() {
     });
     let prepared = world.prepare_diff(&diff, None).unwrap();
     world.write("new", "user\n");
-    assert!(matches!(prepared.apply(REFERENCE), Err(ApplyError::ConcurrentChange { .. })));
+    assert!(matches!(
+        apply(prepared, REFERENCE),
+        Err(ApplyError::Write(WriteError::ConcurrentChange { .. }))
+    ));
     assert_eq!((world.read("a").as_deref(), world.read("new").as_deref()), (Some("a1\n"), Some("user\n")));
     let prepared = world.prepare_diff(&world.diff_of(|| world.write("a", "task\n")), None).unwrap();
     world.write("b", "staged\n");
     world.git(&["add", "b"]);
-    assert!(matches!(prepared.apply(REFERENCE), Err(ApplyError::ConcurrentChange { .. })));
+    assert!(matches!(
+        apply(prepared, REFERENCE),
+        Err(ApplyError::Write(WriteError::ConcurrentChange { .. }))
+    ));
     assert_eq!(world.stored_points(), []);
 }
 
@@ -573,7 +582,7 @@ fn swapped_and_replaced_files_are_applied_once() {
     );
     let base = world.git(&["rev-parse", "HEAD"]);
     let prepare = || world.prepare_diff(&diff, Some(base.trim())).unwrap();
-    prepare().apply(REFERENCE).unwrap().unwrap();
+    apply(prepare(), REFERENCE).unwrap().unwrap();
     assert!(prepare().report.is_already_applied());
     assert_eq!((world.read("one").unwrap(), world.read("two").unwrap()), (text("two"), text("one")));
     assert_eq!((world.read("moved").unwrap(), world.read("three").unwrap()), (text("three"), text("other")));

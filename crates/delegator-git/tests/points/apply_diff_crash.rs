@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use delegator_git::{ApplyRequest, Git, prepare_diff};
+use delegator_git::{ApplyRequest, Git, prepare_diff, recover_interrupted};
 
-use crate::world::{GIT, REFERENCE, World};
+use crate::world::{GIT, REFERENCE, World, apply};
 
 const ROOT: &str = "APPLY_DIFF_TEST_ROOT";
 const FILES: usize = 150;
@@ -24,7 +24,7 @@ fn apply_in_a_process_of_its_own() {
     let git = Git::new(PathBuf::from(GIT), [(OsStr::new("HOME"), home.as_os_str())], Duration::from_secs(60));
     let diff = fs::read(root.join("diff")).unwrap();
     let request = ApplyRequest { work_tree: &root.join("tree"), diff: &diff, base_commit: None, store: None };
-    prepare_diff(&git, request, &root.join("temp")).unwrap().apply(REFERENCE).unwrap();
+    apply(prepare_diff(&git, request, &root.join("temp")).unwrap(), REFERENCE).unwrap();
 }
 
 fn name(number: usize) -> String {
@@ -69,11 +69,7 @@ fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_res
     });
     let old_files = world.files();
     assert!(world.prepare_diff(&diff, None).unwrap().report.conflicts.is_empty());
-    let staging = world.tree.join(".git/mcp-delegator-apply");
-    let has_staged_files = || {
-        let dirs = fs::read_dir(&staging).into_iter().flatten().flatten();
-        dirs.map(|dir| dir.path()).any(|dir| dir.join("new").exists())
-    };
+    let has_staged_files = || world.tree.join(".git/mcp-delegator-apply/staging/new").exists();
     for (round, changed) in [None, Some(name(1)), Some(moved(75))].into_iter().enumerate() {
         kill_when(&world, || match &changed {
             None => has_staged_files(),
@@ -97,13 +93,20 @@ fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_res
             "",
             "the index is as before, and not locked"
         );
-        if round % 2 == 0 {
-            world.prepare_diff(&diff, None).unwrap().apply(&format!("{REFERENCE}.again")).unwrap();
-            assert!(world.prepare_diff(&diff, None).unwrap().report.is_already_applied());
+        // The next run takes the first one back, or completes it. Its restore point then has the state before both.
+        let recovered = recover_interrupted(&world.runner(), &world.tree, REFERENCE).unwrap();
+        assert_eq!(recovered.as_ref().map_or(&[][..], |recovery| &recovery.edited), [] as [String; 0]);
+        if recovered.is_some_and(|recovery| !recovery.is_completed) {
+            assert_eq!((world.files(), world.stored_points()), (old_files.clone(), vec![]));
         }
+        apply(world.prepare_diff(&diff, None).unwrap(), REFERENCE).unwrap();
+        assert!(world.prepare_diff(&diff, None).unwrap().report.is_already_applied());
         let points = world.stored_points();
         let first = points.iter().find(|point| point.reference == REFERENCE).unwrap();
-        world.restore(first, false).unwrap();
+        match round {
+            0 => drop(world.restore(first, false).unwrap()),
+            _ => drop(world.restore_task_changes(first).unwrap().1.unwrap()),
+        }
         assert_eq!(world.files(), old_files);
         for point in world.stored_points() {
             delegator_git::drop_point(&world.runner(), &point).unwrap();

@@ -118,8 +118,9 @@ fn no_command_configured_by_a_repository_is_run() {
     });
     plant_commands(&world);
     world.write("x.evil", "0\n1\n");
-    let applied =
-        world.prepare_diff(&diff, None).unwrap().apply("refs/mcp-delegator/applied").unwrap().unwrap();
+    let applied = crate::world::apply(world.prepare_diff(&diff, None).unwrap(), "refs/mcp-delegator/applied")
+        .unwrap()
+        .unwrap();
     assert_eq!(world.read("x.evil").as_deref(), Some("0\n1\napplied\n"));
     delegator_git::drop_point(&world.runner(), &applied).unwrap();
     world.remove("new.long");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegator_git::{
-    HeadTarget, KeepReason, LeftOutReason, Limits, RestoreError, create_restore_point, drop_point,
+    HeadTarget, KeepReason, LeftOutReason, Limits, RestoreError, WriteError, create_restore_point, drop_point,
 };
 
 use crate::world::{REFERENCE, World};
@@ -257,7 +257,7 @@ fn an_index_lock_a_different_repository_and_a_changed_ref_are_refused() {
     let point = world.create_point();
     world.write("a", "agent\n");
     world.write(".git/index.lock", "");
-    assert!(matches!(world.restore(&point, false), Err(RestoreError::IndexLocked { .. })));
+    assert!(matches!(world.restore(&point, false), Err(RestoreError::Write(WriteError::IndexLocked { .. }))));
     world.remove(".git/index.lock");
     world.git_in_store(&["update-ref", REFERENCE, &point.tree]);
     assert!(matches!(world.restore(&point, false), Err(RestoreError::PointMissing { .. })));
@@ -278,9 +278,47 @@ fn changes_after_planning_are_not_overwritten() {
     let undo = prepared.create_undo_point("refs/mcp-delegator/undo").unwrap();
     world.write("a", "typed just now\n");
     let refused = prepared.apply(&undo, false);
-    assert!(matches!(refused, Err(RestoreError::ConcurrentChange { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(RestoreError::Write(WriteError::ConcurrentChange { .. }))), "{refused:?}");
     assert_eq!(world.read("a").as_deref(), Some("typed just now\n"));
     assert!(!world.tree.join(".git/index.lock").exists());
+}
+
+/// The user saves a file as soon as the first one is restored.
+#[test]
+fn a_file_saved_while_a_restore_runs_is_never_overwritten() {
+    const FILES: usize = 200;
+    let world = World::new();
+    let name = |number: usize| format!("file{number:03}");
+    (0..FILES).for_each(|number| world.write(&name(number), "before\n"));
+    let point = world.create_point();
+    (0..FILES).for_each(|number| world.write(&name(number), "agent\n"));
+    for saved in [1, FILES / 2, FILES - 1].map(name) {
+        let refused = std::thread::scope(|scope| {
+            let user = scope.spawn(|| {
+                while (0..FILES).all(|number| world.read(&name(number)).as_deref() != Some("before\n")) {
+                    std::thread::yield_now();
+                }
+                world.write(&saved, "user\n");
+            });
+            let mut prepared = world.prepare(&point).unwrap();
+            let undo = prepared.create_undo_point("refs/mcp-delegator/undo").unwrap();
+            let restored = prepared.apply(&undo, false);
+            user.join().unwrap();
+            restored.err()
+        });
+        assert_eq!(world.read(&saved).as_deref(), Some("user\n"), "{refused:?}");
+        // The file was saved before or after it was its turn.
+        if let Some(error) = refused {
+            assert!(error.to_string().contains(&saved), "{error}");
+            let others = (0..FILES).map(name).filter(|name| *name != saved);
+            others.for_each(|name| assert_eq!(world.read(&name).as_deref(), Some("agent\n"), "{name}"));
+        }
+        assert!(!world.tree.join(".git/index.lock").exists());
+        world.stored_points().iter().filter(|stored| stored.reference != point.reference).for_each(|undo| {
+            assert!(drop_point(&world.runner(), undo).unwrap());
+        });
+        (0..FILES).for_each(|number| world.write(&name(number), "agent\n"));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use delegator_git::{
 use proptest::prelude::*;
 
 use crate::random_trees::{RandomTree, TreeEdit, edited, random_tree, tree_edits};
-use crate::world::{REFERENCE, World};
+use crate::world::{REFERENCE, World, apply};
 
 fn any_change() -> AgentChanges {
     AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() }
@@ -155,7 +155,7 @@ fn check(before: &RandomTree, edits: &[TreeEdit], committed: bool) {
     world.put_tree(before);
     assert_eq!(world.files(), files_before);
     let prepared = world.prepare_diff(diff, None).unwrap();
-    match prepared.apply("refs/mcp-delegator/applied") {
+    match apply(prepared, "refs/mcp-delegator/applied") {
         Ok(applied) => {
             assert_eq!(world.files(), files_after, "applying gives the state after the task");
             let (plan, undo) = world.undo(&applied.unwrap()).unwrap();
@@ -187,7 +187,7 @@ fn check_with_user(before: &RandomTree, task: &[TreeEdit], user: &[TreeEdit]) {
     drop_point(&world.runner(), &point).unwrap();
     world.put_tree(&edited(before, user));
     let present = world.files();
-    match world.prepare_diff(found.diff.bytes(), None).and_then(|prepared| prepared.apply(REFERENCE)) {
+    match world.prepare_diff(found.diff.bytes(), None).and_then(|prepared| apply(prepared, REFERENCE)) {
         Ok(None) | Err(ApplyError::EmptyDiff) => {}
         Ok(Some(applied)) => {
             let (plan, undo) = world.undo(&applied).unwrap();

@@ -40,7 +40,7 @@ fn apply(world: &World, diff: &str) {
     let request =
         ApplyRequest { work_tree: &world.tree, diff: diff.as_bytes(), base_commit: None, store: None };
     let prepared = prepare_diff(&world.runner(), request, &world.temp_dir()).unwrap();
-    prepared.apply("refs/mcp-delegator/T-local-9").unwrap();
+    crate::world::apply(prepared, "refs/mcp-delegator/T-local-9").unwrap();
 }
 
 #[track_caller]
@@ -111,7 +111,7 @@ fn carried_changes_are_uncommitted_and_no_changes_of_the_agent() {
         store: Some(&worktree.store),
     };
     let prepared = prepare_diff(&git, request, &world.temp_dir()).unwrap();
-    prepared.apply("refs/mcp-delegator/T-local-9").unwrap();
+    crate::world::apply(prepared, "refs/mcp-delegator/T-local-9").unwrap();
     assert_eq!(fs::read_to_string(world.tree.join("a")).unwrap(), "a1\nmine\nagent\n");
 }
 
@@ -156,7 +156,11 @@ fn a_branch_has_the_commits_of_the_agent_and_the_rest() {
     let found = worktree.diff(&git, &world.temp_dir()).unwrap();
     let commit = |branch| NewCommit { branch, message: "the rest", time_sec: 1_700_000_000 };
     let id = worktree.create_branch(&git, &found, commit("result")).unwrap();
-    let taken = worktree.create_branch(&git, &found, commit("result"));
+    // A run that was killed after it created the branch is repeated later.
+    let again = NewCommit { time_sec: 1_800_000_000, ..commit("result") };
+    assert_eq!(worktree.create_branch(&git, &found, again).unwrap(), id);
+    let other = NewCommit { message: "something else", ..commit("result") };
+    let taken = worktree.create_branch(&git, &found, other);
     assert!(matches!(taken, Err(WorktreeError::BranchExists { .. })), "{taken:?}");
     drop(found);
     fs::remove_dir_all(&worktree.path).unwrap();
@@ -272,10 +276,12 @@ fn a_commit_has_only_the_changes_of_the_task_and_can_be_reverted() {
     let text = diff(&world, &worktree);
     let request =
         ApplyRequest { work_tree: &world.tree, diff: text.as_bytes(), base_commit: None, store: None };
-    let prepared = prepare_diff(&world.runner(), request, &world.temp_dir()).unwrap();
+    let mut prepared = prepare_diff(&world.runner(), request, &world.temp_dir()).unwrap();
     let planned = prepared.plan_commit(text.as_bytes(), "Task done\n").unwrap();
-    let (point, commit) = prepared.apply_and_commit("refs/mcp-delegator/T-local-9", planned).unwrap();
-    assert_eq!(world.git(&["rev-parse", "HEAD"]).trim(), commit);
+    let point = prepared.create_point("refs/mcp-delegator/T-local-9").unwrap();
+    prepared.apply(point.as_ref(), Some(&planned)).unwrap();
+    drop(prepared);
+    assert_eq!(world.git(&["rev-parse", "HEAD"]).trim(), planned.id);
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "Task done\n");
     assert_eq!(world.git(&["show", "--name-only", "--format=", "HEAD"]), "a\nb\nnew\n");
     assert_eq!(world.status(), " M b\nA  staged\n");

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use delegator_git::{
-    AgentChanges, Git, GitError, Limits, Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope,
-    create_restore_point, prepare_restore, stored_points,
+    AgentChanges, ApplyError, Git, GitError, Limits, Plan, PreparedDiff, PreparedRestore, RestoreError,
+    RestorePoint, RestoreScope, create_restore_point, prepare_restore, stored_points,
 };
 use tempfile::TempDir;
 
@@ -19,6 +19,12 @@ pub(crate) const REFERENCE: &str = "refs/mcp-delegator/T-local-1";
 pub(crate) struct World {
     pub(crate) root: TempDir,
     pub(crate) tree: PathBuf,
+}
+
+/// Applies a diff that was checked.
+pub(crate) fn apply(mut prepared: PreparedDiff, reference: &str) -> Result<Option<RestorePoint>, ApplyError> {
+    let point = prepared.create_point(reference)?;
+    prepared.apply(point.as_ref(), None).map(|()| point)
 }
 
 impl World {

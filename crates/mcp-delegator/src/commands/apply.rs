@@ -14,13 +14,14 @@ use serde_json::Value;
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
     APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote, describe,
-    given_directory,
+    given_directory, recovery_warning,
 };
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
 use crate::commands::local::tasks::{ended, engine, variables};
 use crate::commands::{Command, prepare, question};
+use crate::error::apply::conflict_error;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
 use crate::output::outcome::{CommandOutput, Warning};
@@ -74,7 +75,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     examples: &[
         Example {
             command: "mcp-delegator apply T-local-… --check",
-            shows: "what would change, and conflicts",
+            shows: "what would change; fails on a conflict as apply would",
         },
         Example { command: "mcp-delegator apply T-local-…", shows: "the changes, in your work tree" },
         Example { command: "mcp-delegator apply T-local-… --commit", shows: "the same, committed" },
@@ -115,24 +116,31 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let group = task.group.as_ref().filter(|_| !input.check && !input.force);
     let compared = group.map(|member| compare(context, &engine, &member.group)).transpose()?;
     confirm_choice(context, &engine, (&task, compared.as_ref()), &input)?;
-    match (&task.worktree, &task.remote) {
-        (Some(owner), _) => {
-            let (data, warnings) = apply_isolated(context, &engine, (&task, owner), &input)?;
-            Ok(data.into_output(warnings))
-        }
+    let (data, warnings) = match (&task.worktree, &task.remote) {
+        (Some(owner), _) => apply_isolated(context, &engine, (&task, owner), &input)?,
         (None, Some(_)) if input.commit || input.branch.is_some() => {
             let message = "The changes of a cloud task can be applied, but not be committed by this command.";
-            Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()))
+            return Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()));
         }
         (None, Some(_)) => {
-            apply_remote(context, &engine, &task, (input.attempt.number(), input.working_dir, input.check))
+            let options = (input.attempt.number(), input.working_dir, input.check);
+            refuse_conflicts(apply_remote(context, &engine, &task, options)?)?
         }
         (None, None) => {
             let message = "The task worked in your own directory, so its changes are there already.";
-            Err(AppError::new(ErrorCode::Unsupported, message)
+            return Err(AppError::new(ErrorCode::Unsupported, message)
                 .context("task_id", task.id.as_str())
-                .suggest("Run a task with {input:isolation} worktree to decide afterwards."))
+                .suggest("Run a task with {input:isolation} worktree to decide afterwards."));
         }
+    };
+    Ok(data.into_output(warnings))
+}
+
+/// A check fails as applying would.
+fn refuse_conflicts(checked: (AppliedDiff, Vec<Warning>)) -> Result<(AppliedDiff, Vec<Warning>), AppError> {
+    match checked.0.conflicts.is_empty() {
+        true => Ok(checked),
+        false => Err(conflict_error(&checked.0.conflicts)),
     }
 }
 
@@ -237,7 +245,9 @@ fn apply_isolated(
         ..AppliedDiff::of(owner, &done.applied, &omissions, input.check)
     };
     let is_retained = !input.check && !input.keep && !done.is_removed;
-    Ok((data, warnings(owner, &done.changes, is_retained)))
+    let mut warnings = warnings(owner, &done.changes, is_retained);
+    warnings.extend(done.applied.recovery.as_ref().map(recovery_warning));
+    refuse_conflicts((data, warnings))
 }
 
 fn branch_output(owner: &TaskId, created: &WorktreeBranch, keep: bool) -> (AppliedDiff, Vec<Warning>) {
@@ -263,12 +273,13 @@ fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec
     let mut warnings = omission_warnings(&changes.omissions());
     warnings.extend(setup_edits_warning(&changes.with_setup_edits));
     if is_retained && !changes.is_removed {
-        let reason = match changes.is_complete() {
-            true => "a task works in it",
-            false => "not everything in it was applied",
+        let message = match changes.is_complete() {
+            true => format!("the worktree of {owner} is kept, because a task works in it"),
+            false => format!(
+                "the worktree of {owner} is kept, because not everything in it was applied; {} removes it",
+                discard_command(owner)
+            ),
         };
-        let command = discard_command(owner);
-        let message = format!("the worktree of {owner} is kept, because {reason}; {command} removes it");
         warnings.push(Warning::new("W_WORKTREE_003", message));
     }
     warnings

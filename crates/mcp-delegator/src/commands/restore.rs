@@ -26,7 +26,7 @@ use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
 
 mod output;
 
-use output::{RestoreOutput, describe, summary_sentence, warnings};
+use output::{RestoreOutput, describe, summary_sentence, unattributed_sentence, warnings};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Restore {
@@ -184,10 +184,19 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         }
         restored => restored?,
     };
-    let (message, warnings) = (summary_sentence(&restored, input.dry_run), warnings(&restored, request));
+    let unattributed = unattributed_sentence(&restored);
+    let message = unattributed.clone().unwrap_or_else(|| summary_sentence(&restored, input.dry_run));
+    let warnings = warnings(&restored, request);
+    // What was interrupted and is complete now is no failure.
+    let unattributed = unattributed.filter(|_| !input.dry_run && restored.recovered.is_empty());
     let batch = batch_of(batch, &restored);
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = RestoreOutput::restored(&id, restored, input.dry_run, result);
+    if let Some(message) = unattributed.filter(|_| batch.failed_count() == 0) {
+        let error = AppError::new(ErrorCode::WrongState, format!("{message}."))
+            .suggest("See kept for the files. Check with {input:all} and {input:dry_run} what it reverts.");
+        return Ok(CommandOutput { warnings, ..CommandOutput::failed(error, data) });
+    }
     let shape = match (input.dry_run, data.is_restored) {
         (true, _) => Some(Shape::Action(RESTORE_PLANNED)),
         (false, false) => Some(Shape::Action(NOTHING_TO_RESTORE)),

@@ -1,6 +1,6 @@
 //! Converts errors of applying a diff into [`AppError`]: error code, context for programs and a suggestion.
 
-use delegator_engine::{ApplyError, Conflict, GitError, HunkRange, display_path};
+use delegator_engine::{ApplyError, Conflict, GitError, HunkRange, WriteError, display_path};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -44,17 +44,21 @@ impl ConflictContext {
     }
 }
 
+/// Of a diff that does not fit, whether it was to be applied or only checked.
+pub fn conflict_error(conflicts: &[ConflictContext]) -> AppError {
+    let named: Vec<String> =
+        conflicts.iter().map(|conflict| format!("{}: {}", conflict.path, conflict.reason)).collect();
+    let message = format!("The diff does not fit here, so nothing was changed. {}.", named.join("; "));
+    AppError::new(ErrorCode::WrongState, message).context("conflicts", json!(conflicts)).suggest(
+        "Commit or move aside the files in conflict, or check out the commit that the task worked on, and try again.",
+    )
+}
+
 pub(super) fn apply_error(error: ApplyError, message: String) -> AppError {
     match error {
         ApplyError::Conflicts { conflicts } => {
-            let named: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
             let contexts: Vec<ConflictContext> = conflicts.iter().map(ConflictContext::of).collect();
-            let message =
-                format!("The diff does not fit here, so nothing was changed. {}.", named.join("; "));
-            AppError::new(ErrorCode::WrongState, message).context("conflicts", json!(contexts)).suggest(
-                "Commit or move aside the files in conflict, or check out the commit that the task worked on, and try \
-                 again.",
-            )
+            conflict_error(&contexts)
         }
         ApplyError::EmptyDiff => {
             AppError::new(ErrorCode::WrongState, "The task changed nothing, so there is nothing to apply.")
@@ -65,16 +69,27 @@ pub(super) fn apply_error(error: ApplyError, message: String) -> AppError {
         ApplyError::NotADiff | ApplyError::MalformedDiff { .. } => {
             AppError::new(ErrorCode::AgentProtocolError, message)
         }
-        ApplyError::IndexLocked { .. } | ApplyError::Busy { .. } => {
-            AppError::new(ErrorCode::LockHeld, message)
-        }
         ApplyError::CannotCommit { .. } => AppError::new(ErrorCode::WrongState, message)
             .suggest("Apply the changes without {input:commit}, and commit them yourself."),
-        ApplyError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
-        ApplyError::Incomplete { point, .. } => {
+        ApplyError::Write(error) => write_error(error, message),
+        ApplyError::Git(error) => write_error(WriteError::Git(error), message),
+    }
+}
+
+/// For every command that changes a work tree.
+pub(super) fn write_error(error: WriteError, message: String) -> AppError {
+    match error {
+        WriteError::IndexLocked { .. } | WriteError::Busy { .. } => {
+            AppError::new(ErrorCode::LockHeld, message)
+        }
+        WriteError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
+        WriteError::TakenBackInPart { edited, point, .. } => AppError::new(ErrorCode::NotReady, message)
+            .context("edited_files", json!(edited))
+            .context("undo_point", point),
+        WriteError::Incomplete { point, .. } => {
             AppError::new(ErrorCode::IoError, message).context("undo_point", point)
         }
-        ApplyError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
-        ApplyError::Git(_) => AppError::new(ErrorCode::IoError, message),
+        WriteError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
+        WriteError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }
 }

@@ -1,8 +1,9 @@
 //! Converts errors of worktrees into [`AppError`]: error code, context for programs and a suggestion.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{GitError, IsolationError, WorktreeError};
+use delegator_engine::{IsolationError, WorktreeError, WriteError};
 
+use crate::error::apply::write_error;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 
@@ -31,8 +32,8 @@ fn worktree_error(error: WorktreeError, message: String) -> AppError {
         ),
         WorktreeError::BranchExists { .. } => refused("branch", "Choose another name."),
         WorktreeError::Exists { .. } => AppError::new(ErrorCode::IoError, message),
-        WorktreeError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
-        WorktreeError::Git(_) => AppError::new(ErrorCode::IoError, message),
+        WorktreeError::Write(error) => write_error(error, message),
+        WorktreeError::Git(error) => write_error(WriteError::Git(error), message),
     }
 }
 

@@ -3,11 +3,12 @@
 //! Overlaps stay typed until here; this is the only place that makes a sentence of them.
 
 use delegator_domain::terminal::escape_line_breaks;
-use delegator_engine::{EndStateProblem, GitError, Overlap, OverlapPart, RestoreError};
+use delegator_engine::{EndStateProblem, Overlap, OverlapPart, RestoreError, WriteError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::error::apply::write_error;
 use crate::error::{AppError, ErrorCode};
 
 const RESTORE_ALL: &str = "Commit or copy the later edits that you want to retain, then restore with {input:all}, first with \
@@ -74,16 +75,11 @@ pub(super) fn restore_error(error: RestoreError, message: String) -> AppError {
                 .suggest(suggestion)
         }
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
-        RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }
         | RestoreError::PathBlocked { .. }
         | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
-        RestoreError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
-        RestoreError::Incomplete { undo, .. } => AppError::new(ErrorCode::IoError, message)
-            .context("undo_point", undo)
-            .suggest("Run restore again, or set undo and all to revert it."),
-        RestoreError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
-        RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
+        RestoreError::Write(error) => write_error(error, message),
+        RestoreError::Git(error) => write_error(WriteError::Git(error), message),
     }
 }
 

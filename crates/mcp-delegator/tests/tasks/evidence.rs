@@ -245,8 +245,16 @@ fn files_written_by_others_are_not_blamed_on_the_agent() {
     assert_eq!(restored["data"]["kept"], json!([{"path": "mine.txt", "reason": reason}]), "{restored}");
     let head = || project.git(&["rev-parse", "HEAD"]);
     let users = head();
-    let forced = project.stage.run_json(&["restore", id, "--force", "--confirm-destructive"]);
-    assert_eq!((&forced["data"]["is_head_restored"], head()), (&json!(false), users.clone()), "{forced}");
+    // Nothing else is left to restore: this is no success.
+    let sentence = "Nothing restored: 1 file is not attributed to the agent; --all reverts it";
+    let planned = project.stage.world.run(["restore", id, "--dry-run", "--envelope", "standard"]);
+    assert!(planned.exit == Some(0) && planned.stdout.contains(sentence), "{planned:?}");
+    let forced = project.stage.world.run(["restore", id, "--force", "--confirm-destructive"]);
+    assert_eq!(forced.exit, Some(4), "{forced:?}");
+    let forced = forced.json();
+    assert_eq!(forced["error"]["message"], format!("{sentence}."), "{forced}");
+    assert_eq!(forced["meta"]["failure_data"]["kept"][0]["path"], "mine.txt", "{forced}");
+    assert_eq!((&forced["meta"]["failure_data"]["is_head_restored"], head()), (&json!(false), users.clone()));
     let warnings = forced["warnings"].to_string();
     assert!(warnings.contains("nothing attributes the move to the agent"), "{forced}");
     let all = project.stage.run_json(&["restore", id, "--all", "--force", "--confirm-destructive"]);

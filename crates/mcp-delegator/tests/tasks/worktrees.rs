@@ -97,9 +97,10 @@ fn a_conflict_changes_nothing_and_a_discarded_diff_can_still_be_applied() {
     assert_eq!(stage.run_json(&["diff", &id, "--format", "json"])["data"]["source"], "worktree");
     stage.world.write("project/code", "1\n2\n3\nmine\n5\n6\n7\n");
     for check in [&[][..], &["--check"]] {
-        let refused = stage.run_json(&[&["apply", &id], check].concat());
-        let text = refused.to_string();
-        assert!(text.contains("code") && text.contains("conflicts"), "{refused}");
+        let refused = stage.world.run([&["apply", &id], check].concat());
+        assert_eq!(refused.exit, Some(4), "a check exits as applying does: {refused:?}");
+        let conflicts = &refused.json()["meta"]["error_context"]["conflicts"];
+        assert_eq!(conflicts[0]["path"], "code", "{refused:?}");
         assert_eq!(git(&stage, &["status", "--porcelain"]), " M code\n");
         assert!(worktree.exists());
     }
@@ -107,8 +108,25 @@ fn a_conflict_changes_nothing_and_a_discarded_diff_can_still_be_applied() {
     assert_eq!(discarded["data"]["has_changes"], true, "{discarded}");
     assert_eq!((worktrees_left(&stage), worktree.exists()), ((0, 0), false));
     stage.world.write("project/code", "1\n2\n3\n4\n5\n6\nmine\n");
+    git(&stage, &["config", "user.name", "Repository's user"]);
+    git(&stage, &["config", "user.email", "user@repository"]);
+    git(&stage, &["config", "committer.name", "Repository's committer"]);
     let applied = stage.run_json(&["apply", &id, "--commit", "--message", "Agent's work"]);
     assert_eq!(applied["data"]["is_applied"], true, "{applied}");
+    let commit = git(&stage, &["rev-parse", "HEAD"]);
+    assert_eq!(applied["data"]["commit"], commit.trim(), "{applied}");
+    let summary = format!("2 files changed and committed as {}", &commit[..12]);
+    assert_eq!(applied["data"]["summary"], summary, "{applied}");
+    assert_eq!(
+        git(&stage, &["log", "-1", "--format=%an %ae %cn %ce"]),
+        "Repository's user user@repository Repository's committer user@repository\n"
+    );
+    // Once more, it is not committed twice.
+    let again = stage.run_json(&["apply", &id, "--commit", "--message", "Agent's work"]);
+    assert_eq!((&again["data"]["commit"], &again["ok"]), (&json!(commit.trim()), &json!(true)), "{again}");
+    let text = stage.world.run(["apply", &id, "--commit", "--message", "Agent's work", "--format", "text"]);
+    assert!(text.stdout.contains(&format!("Committed as {}", commit.trim())), "{text:?}");
+    assert_eq!(git(&stage, &["rev-parse", "HEAD"]), commit);
     assert_eq!(git(&stage, &["log", "-1", "--format=%s"]), "Agent's work\n");
     assert_eq!(read(&stage, "code"), "1\n2\n3\nagent\n5\n6\nmine\n");
     assert_eq!(
@@ -233,8 +251,7 @@ fn a_task_is_not_accepted_into_a_worktree_that_is_being_removed() {
          exec /usr/bin/git \"$@\"\n",
     );
     let held = stage.root().join("held");
-    let path = std::env::var("PATH").unwrap();
-    let slow_path = format!("{}:{path}", wrapper.parent().unwrap().display());
+    let slow_path = format!("{}:/usr/local/bin:/usr/bin:/bin", wrapper.parent().unwrap().display());
     std::fs::write(&wrapper, read_text(&wrapper).replace("$HELD", held.to_str().unwrap())).unwrap();
     stage = stage.variable("MCP_DELEGATOR_WORKTREE_QUOTA_BYTES", "1048576");
     stage.world.write("project/.git/info/exclude", "node_modules\n");
@@ -296,7 +313,7 @@ fn what_exists_nowhere_else_is_named_and_lost_only_on_request() {
         assert!(applied.to_string().contains("large.bin"), "{command}: {applied}");
     }
     assert_eq!(stage.run_json(&["discard", &id, CONFIRM])["ok"], true, "again");
-    // A worktree that somebody else deleted.
+    // A worktree that another program deleted.
     let (id, worktree) = completed(&stage, "echo one > one", &[]);
     std::fs::remove_dir_all(worktree).unwrap();
     assert_eq!(stage.run_json(&["diff", &id, "--format", "json"])["error"]["code"], "NOT_FOUND");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Engine, display_path, restore_command,
+    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Engine, Recovery, display_path, restore_command,
 };
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -152,7 +152,9 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
             .context("task_id", task.id.as_str())
             .suggest("Run 'mcp-delegator apply' for a task in a worktree; another one has changed its directory itself."));
     }
-    apply_remote(context, &engine, &ended(task)?, (input.attempt.number(), input.working_dir, input.dry_run))
+    let options = (input.attempt.number(), input.working_dir, input.dry_run);
+    let (data, warnings) = apply_remote(context, &engine, &ended(task)?, options)?;
+    Ok(data.into_output(warnings))
 }
 
 /// Applies an attempt of an ended cloud task to the work tree of a directory.
@@ -161,7 +163,7 @@ pub fn apply_remote(
     engine: &Engine,
     task: &Task,
     (attempt, working_dir, dry_run): (u8, Option<PathBuf>, bool),
-) -> Result<CommandOutput, AppError> {
+) -> Result<(AppliedDiff, Vec<Warning>), AppError> {
     let (diff, omissions) = stored_diff(engine, task, attempt)?;
     if let (true, Some(warning)) = (diff.is_empty(), omission_warnings(&omissions).first()) {
         let message = format!("There is nothing to apply: {}.", warning.message);
@@ -169,7 +171,9 @@ pub fn apply_remote(
     }
     let directory = given_directory(context, working_dir.unwrap_or_default())?;
     let applied = engine.apply_diff((&task.id, &diff), (&directory, &variables(context)), dry_run)?;
-    Ok(AppliedDiff::of(&task.id, &applied, &omissions, dry_run).into_output(omission_warnings(&omissions)))
+    let warnings = omission_warnings(&omissions).into_iter();
+    let warnings = warnings.chain(applied.recovery.as_ref().map(recovery_warning)).collect();
+    Ok((AppliedDiff::of(&task.id, &applied, &omissions, dry_run), warnings))
 }
 
 /// A directory that the caller names, relative to the current one.
@@ -209,8 +213,8 @@ impl AppliedDiff {
         let shape = match (self.dry_run, self.is_applied) {
             _ if self.branch.is_some() => Some(Shape::Action(BRANCH_CREATED)),
             (true, _) => Some(Shape::Action(APPLY_PLANNED)),
-            (false, false) => Some(Shape::Action(NOTHING_TO_APPLY)),
-            (false, true) => None,
+            (false, false) if self.commit.is_none() => Some(Shape::Action(NOTHING_TO_APPLY)),
+            (false, _) => None,
         };
         let (message, dry_run) = (Some(self.summary.clone()), self.dry_run);
         CommandOutput { message, shape, warnings, ..CommandOutput::done(self).fact("dry_run", dry_run) }
@@ -218,16 +222,37 @@ impl AppliedDiff {
 }
 
 fn summary(applied: &DiffApplication, omissions: &DiffOmissions, dry_run: bool) -> String {
-    let report = &applied.report;
-    match (report.conflicts.len(), report.files.len()) {
-        (0, 0) if omissions.left_out_count > 0 => {
+    let changed = plural(applied.report.files.len(), "file");
+    let short = applied.commit.as_ref().map(|id| &id[..id.len().min(12)]);
+    match (applied.report.files.len(), short) {
+        _ if !applied.report.conflicts.is_empty() => {
+            let conflicting = plural(applied.report.conflicts.len(), "file");
+            format!("{conflicting} in conflict, so nothing would change")
+        }
+        (0, None) if omissions.left_out_count > 0 => {
             "Nothing to apply: the changes are not in the diff".to_owned()
         }
-        (0, 0) => "The changes are here already".to_owned(),
-        (0, changed) if dry_run => format!("{} would change", plural(changed, "file")),
-        (0, changed) => format!("{} changed", plural(changed, "file")),
-        (conflicting, _) => format!("{} in conflict, so nothing would change", plural(conflicting, "file")),
+        (0, None) => "The changes are here already".to_owned(),
+        (0, Some(commit)) => format!("The changes are here already, committed as {commit}"),
+        (_, None) if dry_run => format!("{changed} would change"),
+        (_, None) => format!("{changed} changed"),
+        (_, Some(commit)) => format!("{changed} changed and committed as {commit}"),
     }
+}
+
+/// What became of an earlier run that was interrupted.
+pub fn recovery_warning(recovery: &Recovery) -> Warning {
+    let operation = recovery.operation;
+    let message = match (recovery.is_completed, recovery.edited.is_empty()) {
+        (true, _) => format!("an earlier {operation} here was interrupted; it was completed first"),
+        (false, true) => format!("an earlier {operation} here was interrupted; it was taken back first"),
+        (false, false) => format!(
+            "an earlier {operation} here was interrupted; it was taken back first, except in files that were edited since and \
+             stay as they are: {}",
+            recovery.edited.join(", ")
+        ),
+    };
+    Warning::new("W_RESTORE_010", message)
 }
 
 pub fn describe(data: &Value) -> Document {
@@ -250,6 +275,9 @@ pub fn describe(data: &Value) -> Document {
     let conflicts = rows(&data["conflicts"], &["path", "reason"]);
     if !conflicts.is_empty() {
         document = document.block(Block::Table { columns: vec!["file", "conflict"], rows: conflicts });
+    }
+    if let (Some(commit), false) = (data["commit"].as_str(), data["branch"].is_string()) {
+        document = document.block(Block::Text(format!("Committed as {commit}.")));
     }
     match data["restore_command"].as_str() {
         Some(command) => document.block(Block::Text(format!("Revert this: {command}"))),

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::commands::cloud::apply::recovery_warning;
 use crate::output::data::batch::{self, BatchResult};
 use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
@@ -274,10 +275,25 @@ fn trees_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
     }
 }
 
+/// If nothing is restored because nothing attributes the files that differ to the agent: what would revert them.
+pub(super) fn unattributed_sentence(report: &RestoreReport) -> Option<String> {
+    let is_unchanged = report.settings.is_empty()
+        && report.trees.iter().all(|tree| tree.plan.is_empty() && !tree.head_restored);
+    let retained = report.trees.iter().flat_map(|tree| &tree.plan.keep);
+    match retained.filter(|(_, reason)| *reason == KeepReason::NotByAgent).count() {
+        0 => None,
+        1 => Some("1 file is not attributed to the agent; --all reverts it".to_owned()),
+        count => Some(format!("{count} files are not attributed to the agent; --all reverts them")),
+    }
+    .filter(|_| is_unchanged)
+    .map(|reason| format!("Nothing restored: {reason}"))
+}
+
 pub(super) fn warnings(report: &RestoreReport, request: RestoreRequest) -> Vec<Warning> {
     let changer = if request.undo { "restore" } else { "task" };
     let mut warnings: Vec<Warning> =
         report.trees.iter().flat_map(|tree| tree_warnings(tree, changer)).collect();
+    warnings.extend(report.recovered.iter().map(recovery_warning));
     if !report.unavailable.is_empty() {
         let message =
             format!("{} work trees cannot be restored; see unavailable_work_trees", report.unavailable.len());

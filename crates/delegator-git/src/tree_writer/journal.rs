@@ -1,0 +1,150 @@
+//! The record of an operation that has begun, for the process that finishes it.
+//!
+//! It is complete and durable before the first change. Until `is_decided` is set, or a ref has moved, the operation is taken
+//! back; after that it is completed.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::steps::Step;
+use crate::error::GitError;
+use crate::repository::Repository;
+use crate::restore_point::RestorePoint;
+use crate::run::Git;
+use crate::stamp::Stamp;
+
+const FILE_NAME: &str = "journal";
+const VERSION: u32 = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operation {
+    Apply,
+    Restore,
+    Branch,
+}
+
+/// A ref to move, create or delete. `HEAD` is detached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RefChange {
+    pub(crate) name: String,
+    pub(crate) old: Option<String>,
+    pub(crate) new: Option<String>,
+}
+
+impl RefChange {
+    /// As `update-ref --stdin -z` reads it.
+    fn command(&self) -> String {
+        let name = &self.name;
+        match (&self.new, &self.old) {
+            (Some(new), Some(old)) => format!("update {name}\0{new}\0{old}\0"),
+            // HEAD exists even if its branch has no commit.
+            (Some(new), None) if name == "HEAD" => format!("update {name}\0{new}\0\0"),
+            (Some(new), None) => format!("create {name}\0{new}\0"),
+            (None, Some(old)) => format!("delete {name}\0{old}\0"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// The stamps of the index file before and after; `None` if there is none.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct IndexChange {
+    pub(crate) old: Option<Stamp>,
+    pub(crate) new: Option<Stamp>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    version: u32,
+    pub(crate) operation: Operation,
+    pub(crate) steps: Vec<Step>,
+    /// The state before.
+    pub(crate) point: Option<RestorePoint>,
+    pub(crate) index: Option<IndexChange>,
+    pub(crate) refs: Vec<RefChange>,
+    /// The branch that HEAD names afterwards, if it changes.
+    pub(crate) attach: Option<String>,
+    pub(crate) is_decided: bool,
+}
+
+impl Journal {
+    pub(crate) fn new(operation: Operation, point: Option<RestorePoint>) -> Journal {
+        Journal {
+            version: VERSION,
+            operation,
+            steps: Vec::new(),
+            point,
+            index: None,
+            refs: Vec::new(),
+            attach: None,
+            is_decided: false,
+        }
+    }
+
+    pub(crate) fn exists(dir: &Path) -> bool {
+        fs::symlink_metadata(dir.join(FILE_NAME)).is_ok()
+    }
+
+    /// `None` if there is none that this version can read.
+    pub(crate) fn read(dir: &Path) -> Option<Journal> {
+        let journal: Journal = serde_json::from_slice(&fs::read(dir.join(FILE_NAME)).ok()?).ok()?;
+        (journal.version == VERSION).then_some(journal)
+    }
+
+    pub(crate) fn store(&self, dir: &Path) -> Result<(), GitError> {
+        let store = || -> io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(dir)?;
+            file.write_all(&serde_json::to_vec(self)?)?;
+            file.as_file().sync_all()?;
+            file.persist(dir.join(FILE_NAME)).map_err(|error| error.error)?;
+            File::open(dir)?.sync_all()
+        };
+        store().map_err(GitError::io("write", dir.join(FILE_NAME)))
+    }
+
+    pub(crate) fn delete(dir: &Path) -> Result<(), GitError> {
+        fs::remove_file(dir.join(FILE_NAME)).map_err(GitError::io("delete", dir.join(FILE_NAME)))
+    }
+
+    pub(crate) fn update_refs(&self, git: &Git, repository: &Repository) -> Result<(), GitError> {
+        let commands: String = self.refs.iter().map(RefChange::command).collect();
+        match commands.is_empty() {
+            true => Ok(()),
+            false => {
+                let reason = format!("mcp-delegator: {}", self.operation);
+                repository.update_refs(git, commands.as_bytes(), &reason)
+            }
+        }
+    }
+
+    /// Whether a killed process came so far that the operation must be completed.
+    pub(crate) fn is_done(&self, git: &Git, repository: &Repository) -> Result<bool, GitError> {
+        let mut is_done = self.is_decided;
+        for change in self.refs.iter().filter(|change| change.old != change.new && change.name != "HEAD") {
+            let now = repository.resolve_ref(git, &change.name)?;
+            is_done |= now != change.old
+                && match (&now, &change.new) {
+                    // The user may have committed since.
+                    (Some(now), Some(new)) => {
+                        let contains = repository.call(["merge-base", "--is-ancestor", new, now]);
+                        git.run_optional(&repository.top_level, &contains)?.is_some()
+                    }
+                    (now, new) => now == new,
+                };
+        }
+        Ok(is_done)
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Operation::Apply => "apply",
+            Operation::Restore => "restore",
+            Operation::Branch => "branch",
+        })
+    }
+}
