@@ -15,6 +15,7 @@ mod enclosure;
 mod events;
 mod evidence;
 mod idle_agents;
+mod interrupted_writes;
 mod lifecycle;
 mod nesting;
 mod notifications;
