@@ -162,14 +162,14 @@ impl TreeWriter {
         Ok(Journal::delete(&self.dir)?)
     }
 
-    /// Creates a ref that does not exist.
-    pub(crate) fn create_ref(&self, name: &str, id: &str) -> Result<(), WriteError> {
+    /// Changes a ref and nothing else. A later process recognises the locks that a killed one leaves.
+    pub(crate) fn change_ref(&self, change: RefChange) -> Result<(), GitError> {
         let mut journal = Journal::new(Operation::Branch, None);
-        journal.refs = vec![RefChange { name: name.to_owned(), old: None, new: Some(id.to_owned()) }];
+        journal.refs = vec![change];
         journal.store(&self.dir)?;
-        let created = journal.update_refs(&self.git, &self.repository);
+        let changed = journal.update_refs(&self.git, &self.repository);
         Journal::delete(&self.dir)?;
-        Ok(created?)
+        changed
     }
 
     /// Writes the new files to the staging directory.
@@ -237,14 +237,14 @@ impl TreeWriter {
     fn take_back_after(&self, error: WriteError, journal: &Journal) -> WriteError {
         match self.take_back(journal) {
             Err(problem) => incomplete(&format!("{error}, and {problem}"), journal),
-            Ok(kept) if kept.is_empty() => error,
-            Ok(kept) => {
+            Ok(edited) if edited.is_empty() => error,
+            Ok(edited) => {
                 let point = journal.point.as_ref().map(|point| point.reference.clone());
                 let what = match error {
                     WriteError::ConcurrentChange { what } => format!("{what} changed meanwhile"),
                     other => other.to_string(),
                 };
-                WriteError::TakenBackInPart { what, kept, point: point.unwrap_or_default() }
+                WriteError::TakenBackInPart { what, edited, point: point.unwrap_or_default() }
             }
         }
     }
@@ -255,7 +255,7 @@ impl TreeWriter {
         if let Some(problem) = taken_back.problem {
             return Err(incomplete(&format!("the changes could not be taken back: {problem}"), journal));
         }
-        let point = journal.point.as_ref().filter(|_| taken_back.kept.is_empty());
+        let point = journal.point.as_ref().filter(|_| taken_back.edited.is_empty());
         if let Some(point) = point {
             let store = crate::store::Store::of(&self.repository.common_dir).path().to_owned();
             let repository = self.repository.common_dir.clone();
@@ -264,7 +264,7 @@ impl TreeWriter {
         if Journal::exists(&self.dir) {
             Journal::delete(&self.dir)?;
         }
-        Ok(taken_back.kept)
+        Ok(taken_back.edited)
     }
 
     fn remove_dirs(&self) {

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory_modes::ancestors;
 use crate::listing::{RepoPath, display_path, on_disk};
+use crate::restore_plan::file_mode;
 use crate::stamp::Stamp;
 
 /// What to change in a work tree.
@@ -77,12 +78,12 @@ impl TreeChanges {
             steps.extend(places.directories_at(path).into_iter().map(|path| places.remove_directory(path)));
         }
         let parents: BTreeSet<&[u8]> = self.write.keys().flat_map(|path| ancestors(path)).collect();
-        let missing = parents.into_iter().filter(|path| mode_at(places.top, path, Kind::Directory).is_none());
+        let missing = parents.into_iter().filter(|path| directory_mode(places.top, path).is_none());
         steps.extend(missing.map(|path| Step::MakeDirectory { path: path.to_vec() }));
         for path in self.write.keys() {
             let new = fs::symlink_metadata(places.staged(path)).map(|found| Stamp::of(&found))?;
             // What a path leads to through a link, or a directory there, is not the file to replace.
-            let is_free = places.place(path).is_err() || mode_at(places.top, path, Kind::Directory).is_some();
+            let is_free = places.place(path).is_err() || directory_mode(places.top, path).is_some();
             let old = stamp(path).filter(|_| !is_free);
             steps.push(Step::Write { path: path.clone(), old, new });
         }
@@ -91,14 +92,14 @@ impl TreeChanges {
         steps.extend(removed.map(|path| places.remove_directory(path)));
         steps.extend(self.make_directories.iter().map(|path| Step::MakeDirectory { path: path.clone() }));
         for (path, to) in &self.file_modes {
-            let from = mode_at(places.top, path, Kind::File);
+            let from = file_mode(places.top, path);
             steps.push(Step::SetMode { path: path.clone(), from, to: *to });
         }
         // Innermost first: permission to enter the outer ones may be removed.
         let mut modes = unlocked.clone();
         modes.extend(self.directory_modes.iter().map(|(path, mode)| (path.clone(), *mode)));
         for (path, to) in modes.into_iter().rev() {
-            let now = mode_at(places.top, &path, Kind::Directory);
+            let now = directory_mode(places.top, &path);
             let from = if unlocked.contains_key(&path) { now.map(|mode| mode | 0o700) } else { now };
             if from != Some(to) {
                 steps.push(Step::SetMode { path, from, to });
@@ -112,17 +113,12 @@ impl TreeChanges {
         let changed = self.write.keys().chain(&self.remove).chain(&self.make_directories);
         let changed = changed.chain(&self.remove_directories).filter(|_| self.unlocks_directories);
         let parents: BTreeSet<&[u8]> = changed.flat_map(|path| ancestors(path)).collect();
-        let modes = parents.into_iter().filter_map(|path| Some((path, mode_at(top, path, Kind::Directory)?)));
-        let locked: BTreeMap<RepoPath, u32> = modes
-            .filter(|(_, mode)| mode & 0o700 != 0o700)
-            .map(|(path, mode)| (path.to_vec(), mode))
-            .collect();
-        let unlock = |(path, mode): (&RepoPath, &u32)| Step::SetMode {
-            path: path.clone(),
-            from: Some(*mode),
-            to: mode | 0o700,
-        };
-        let steps = locked.iter().map(unlock).collect();
+        let modes = parents.into_iter().filter_map(|path| Some((path, directory_mode(top, path)?)));
+        let locked = modes.filter(|(_, mode)| mode & 0o700 != 0o700);
+        let locked: BTreeMap<RepoPath, u32> = locked.map(|(path, mode)| (path.to_vec(), mode)).collect();
+        let unlock = |(path, mode): (&RepoPath, &u32)| (path.clone(), Some(*mode), mode | 0o700);
+        let steps = locked.iter().map(unlock).map(|(path, from, to)| Step::SetMode { path, from, to });
+        let steps = steps.collect();
         (locked, steps)
     }
 
@@ -135,17 +131,10 @@ impl TreeChanges {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File,
-    Directory,
-}
-
-/// The permission bits of a file or directory; `None` if there is none at the path. Links are not followed.
-fn mode_at(top: &Path, path: &[u8], kind: Kind) -> Option<u32> {
+/// The permission bits of a directory; `None` if there is none at the path. Links are not followed.
+fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
     let found = fs::symlink_metadata(on_disk(top, path)).ok()?;
-    let is_kind = if kind == Kind::File { found.is_file() } else { found.is_dir() };
-    is_kind.then(|| found.permissions().mode() & 0o7777)
+    found.is_dir().then(|| found.permissions().mode() & 0o7777)
 }
 
 /// Why a step was not done or taken back.
@@ -175,7 +164,7 @@ pub(crate) struct Places<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct TakenBack {
     /// Files that changed after they were written; they stay as they are.
-    pub(crate) kept: Vec<String>,
+    pub(crate) edited: Vec<String>,
     pub(crate) problem: Option<String>,
 }
 
@@ -192,7 +181,7 @@ impl Places<'_> {
     /// A path in the work tree. What leads there must be directories, so that nothing outside is changed.
     fn place(&self, path: &[u8]) -> Result<PathBuf, StepError> {
         let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b".." | b".git");
-        let is_parent = |above: &[u8]| mode_at(self.top, above, Kind::Directory).is_some();
+        let is_parent = |above: &[u8]| directory_mode(self.top, above).is_some();
         match path.split(|byte| *byte == b'/').all(is_plain) && ancestors(path).all(is_parent) {
             true => Ok(on_disk(self.top, path)),
             false => Err(StepError::Changed),
@@ -202,7 +191,7 @@ impl Places<'_> {
     /// A directory in place of a file to write, and those in it, innermost first.
     fn directories_at(&self, path: &[u8]) -> Vec<RepoPath> {
         use std::os::unix::ffi::OsStrExt;
-        if mode_at(self.top, path, Kind::Directory).is_none() {
+        if directory_mode(self.top, path).is_none() {
             return Vec::new();
         }
         let entries = fs::read_dir(on_disk(self.top, path)).into_iter().flatten().flatten();
@@ -213,7 +202,7 @@ impl Places<'_> {
     }
 
     fn remove_directory(&self, path: RepoPath) -> Step {
-        let mode = mode_at(self.top, &path, Kind::Directory).unwrap_or(0o777);
+        let mode = directory_mode(self.top, &path).unwrap_or(0o777);
         Step::RemoveDirectory { path, mode }
     }
 
@@ -260,7 +249,7 @@ impl Places<'_> {
     }
 
     fn has_mode(&self, path: &[u8]) -> Option<u32> {
-        mode_at(self.top, path, Kind::Directory).or_else(|| mode_at(self.top, path, Kind::File))
+        directory_mode(self.top, path).or_else(|| file_mode(self.top, path))
     }
 
     /// Takes back every step that was done, the last one first. Continues after a problem.
@@ -269,14 +258,14 @@ impl Places<'_> {
         for (number, step) in steps.iter().enumerate().rev() {
             match self.take_back(number, step) {
                 Ok(()) => {}
-                Err(StepError::Changed) => result.kept.push(display_path(step.path())),
+                Err(StepError::Changed) => result.edited.push(display_path(step.path())),
                 Err(StepError::Io(error)) => {
                     let path = display_path(step.path());
                     result.problem.get_or_insert_with(|| format!("{path}: {error}"));
                 }
             }
         }
-        result.kept.reverse();
+        result.edited.reverse();
         result
     }
 
@@ -334,12 +323,12 @@ impl Places<'_> {
                     }
                 }
             }
-            Step::SetMode { path, from, to } => match (from, self.has_mode(path) == Some(*to)) {
-                (Some(from), true) => {
-                    Ok(fs::set_permissions(self.place(path)?, Permissions::from_mode(*from))?)
-                }
-                _ => Ok(()),
-            },
+            Step::SetMode { path, from, to } if self.has_mode(path) == Some(*to) => {
+                // A directory that a step created must permit to remove what is in it.
+                let mode = Permissions::from_mode(from.unwrap_or(*to | 0o700));
+                Ok(fs::set_permissions(self.place(path)?, mode)?)
+            }
+            Step::SetMode { .. } => Ok(()),
         }
     }
 }
@@ -495,7 +484,7 @@ mod tests {
                 );
                 for _ in 0..2 {
                     let taken_back = places.take_back_all(&steps);
-                    assert!(taken_back.kept.is_empty() && taken_back.problem.is_none(), "{taken_back:?}");
+                    assert!(taken_back.edited.is_empty() && taken_back.problem.is_none(), "{taken_back:?}");
                     assert_eq!(tree.contents(), before, "after {done} steps");
                 }
             });
@@ -512,7 +501,7 @@ mod tests {
                 tree.write("tree", name, "user");
             }
             let taken_back = places.take_back_all(&steps);
-            assert_eq!(taken_back.kept, ["d/e/inner", "changed", "d", "x/y/created", "removed"]);
+            assert_eq!(taken_back.edited, ["d/e/inner", "changed", "d", "x/y/created", "removed"]);
             for name in ["changed", "removed", "d", "x/y/created"] {
                 assert_eq!(fs::read_to_string(tree.top().join(name)).unwrap(), "user");
             }
@@ -529,7 +518,7 @@ mod tests {
             tree.with_places(|places| {
                 let refused = places.perform_all(&steps);
                 assert!(matches!(refused, Err((path, StepError::Changed)) if path == name));
-                assert!(places.take_back_all(&steps).kept.is_empty());
+                assert!(places.take_back_all(&steps).edited.is_empty());
             });
             assert_eq!(tree.contents(), before);
         }
@@ -550,7 +539,7 @@ mod tests {
                 _ => false,
             };
             assert!(steps.iter().enumerate().any(|(number, step)| is_noticed(number, step)));
-            assert_eq!(places.take_back_all(&steps).kept, ["changed"]);
+            assert_eq!(places.take_back_all(&steps).edited, ["changed"]);
         });
         assert_eq!(fs::read_to_string(tree.top().join("changed")).unwrap(), "changed by a program");
     }

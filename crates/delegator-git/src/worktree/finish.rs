@@ -14,7 +14,7 @@ use crate::ignored::Ignored;
 use crate::run::Git;
 use crate::scratch::copy_file;
 use crate::tree_listing::TreeListing;
-use crate::tree_writer::TreeWriter;
+use crate::tree_writer::{RefChange, TreeWriter};
 use crate::work_tree_diff::{Listed, NewCommit, WorkTreeDiff, list_in};
 
 impl TaskWorktree {
@@ -85,7 +85,7 @@ impl TaskWorktree {
                 diff.store_commit((git, &source), (base, None), &commit)?
             }
         };
-        writer.create_ref(&reference, &id)?;
+        writer.change_ref(RefChange { name: reference, old: None, new: Some(id.clone()) })?;
         Ok(id)
     }
 

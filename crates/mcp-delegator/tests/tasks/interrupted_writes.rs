@@ -72,8 +72,8 @@ impl Sweep {
         stage.world.write("project/code", "1\n2\n3\n4\n5\n6\n7\n");
         let sweep = Sweep { stage, root, id: String::new() };
         sweep.git(&["init", "--quiet", "--initial-branch=main"]);
-        sweep.git(&["config", "user.name", "Somebody"]);
-        sweep.git(&["config", "user.email", "somebody@localhost"]);
+        sweep.git(&["config", "user.name", "A Person"]);
+        sweep.git(&["config", "user.email", "person@localhost"]);
         sweep.git(&["add", "."]);
         sweep.git(&["commit", "--quiet", "-m", "first"]);
         let isolated = ["local", "exec", TASK, "--mode", "workspace-write", "--isolation", "worktree"];
@@ -199,7 +199,11 @@ impl Sweep {
 }
 
 /// Tries the points of a command. `later` runs after it, so that what it stored is used.
-#[expect(clippy::disallowed_methods, reason = "the environment selects the number of points")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the caller selects and counts the points"
+)]
 fn sweep(before: &[&str], command: &[&str], later: &[&str]) {
     let sweep = Sweep::new(before);
     let points = sweep.points(command);
@@ -265,4 +269,30 @@ fn a_killed_branch_is_repeated() {
 fn a_killed_restore_is_repeated_and_undone() {
     let restore = ["restore", "ID", "--confirm-destructive"];
     sweep(&["apply", "ID"], &restore, &["restore", "ID", "--undo", "--confirm-destructive"]);
+}
+
+/// The user edits a file after the kill, whether it was written by then or not.
+#[test]
+fn edits_after_a_kill_are_never_lost() {
+    let restore = ["restore", "ID", "--confirm-destructive"];
+    for (before, command) in [(&[][..], &["apply", "ID"][..]), (&["apply", "ID"], &restore)] {
+        let sweep = Sweep::new(before);
+        let [points, _] = sweep.points(command);
+        let merged = read_text(&sweep.stage.world.project().join("code")) + "mine\n";
+        for point in points.iter().copied().step_by(points.len().div_ceil(SAMPLE)) {
+            sweep.reset();
+            sweep.kill(point, command);
+            sweep.shell("echo mine >> project/code; echo mine > project/gone");
+            let again = sweep.stage.world.run(sweep.args(command));
+            let texts = ["code", "gone"].map(|name| read_text(&sweep.stage.world.project().join(name)));
+            match again.exit {
+                Some(0) => assert_eq!(texts, [merged.clone(), "mine\n".to_owned()], "{point:?}: {again:?}"),
+                // The file that the task deletes has other content now.
+                _ => {
+                    assert!(again.stdout.contains("gone"), "{point:?}: {again:?}");
+                    assert!(texts[0].ends_with("\nmine\n") && texts[1] == "mine\n", "{point:?}: {texts:?}");
+                }
+            }
+        }
+    }
 }
