@@ -190,7 +190,7 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 250), extend("x-advanced" = true))]
     pub base: Option<String>,
-    /// Checks the work: sh line or words
+    /// Check: sh line or words
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "commands", extend("x-command" = true))]
     pub verify: Option<VerifyCommand>,
