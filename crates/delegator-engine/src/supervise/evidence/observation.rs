@@ -108,21 +108,9 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Result<Optio
                 true => writer.create(&directory),
                 false => baseline(context, &directory, READ_ONLY_LIMITS),
             });
-        let is_named = directory == workdir || context.add_dirs.contains(&directory);
-        match writer.take_failure() {
-            Some(problem) if is_named => {
-                writer.finish();
-                return Err(format!("{}: {problem}", directory.display()));
-            }
-            Some(problem) => writer.skip(&directory, &problem),
-            None if !context.may_write => {}
-            None if !tree.has_git() && directory != workdir => {
-                writer.skip(&directory, "it is not in a git work tree");
-            }
-            None if tree.has_git() && is_named && context.no_restore_point => {
-                writer.skip(&directory, "the caller requested none");
-            }
-            None => {}
+        if let Err(problem) = check_point(&mut writer, context, &tree, (&directory, directory == workdir)) {
+            writer.finish();
+            return Err(problem);
         }
         // A linked worktree is a separate tree, in which another task may write at the same time.
         let (linked, inner): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -147,6 +135,27 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Result<Optio
         since_ms: context.since_ms,
         took: began.elapsed(),
     }))
+}
+
+/// Records why a directory has no restore point; an error if the caller named it and wants one.
+fn check_point(
+    writer: &mut RestorePointWriter<'_>,
+    context: ObservationContext<'_>,
+    tree: &TreeObservation,
+    (directory, is_workdir): (&PathBuf, bool),
+) -> Result<(), String> {
+    let is_named = is_workdir || context.add_dirs.contains(directory);
+    match writer.take_failure() {
+        Some(problem) if is_named => return Err(format!("{}: {problem}", directory.display())),
+        Some(problem) => writer.skip(directory, &problem),
+        None if !context.may_write => {}
+        None if !tree.has_git() && !is_workdir => writer.skip(directory, "it is not in a git work tree"),
+        None if tree.has_git() && is_named && context.no_restore_point => {
+            writer.skip(directory, "the caller requested none");
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 /// The working directory and, for a task that may write, its additional directories; one per work tree.
