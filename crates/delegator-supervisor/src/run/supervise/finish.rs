@@ -24,7 +24,8 @@ impl Run<'_> {
         if !self.prompt_reported {
             self.ports.on_stdin_delivered();
         }
-        self.record_budgets(self.ended_at.unwrap_or_default());
+        let elapsed = self.ended_at.unwrap_or_default();
+        self.record_budgets(elapsed);
         let (mut report, stdout, last_output) = self.finish_stdout();
         let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
         let mut run_verdict = verdict(&Facts {
@@ -41,8 +42,7 @@ impl Run<'_> {
         let redact_all = |texts: &[String]| -> Vec<String> {
             texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
         };
-        let mut warnings = run_verdict.warnings;
-        warnings.extend(self.budgets.warnings());
+        let mut warnings: Vec<_> = run_verdict.warnings.into_iter().chain(self.budgets.warnings()).collect();
         let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()
@@ -57,11 +57,9 @@ impl Run<'_> {
         let stderr = self.stderr.store().summary(self.stderr.pipe.received());
         warnings.extend(storage_warnings(&[("events", &stdout), ("stderr", &stderr)]));
         let last_stderr = self.stderr.store().tail(LAST_BYTES);
-        let workdir = self.spec.fold.workdir.as_deref();
-        add_agent_texts(&mut report, &mut run_verdict.end, self.exit, &last_stderr, workdir);
+        self.add_agent_texts(&mut report, &mut run_verdict.end, &last_stderr);
         let not_started = self.failed_start(stdout.received, &last_stderr);
         let redacted_report = redacted_report(redactor, &report, &mut warnings);
-        let elapsed = self.ended_at.unwrap_or_default();
         let result = RunResult {
             end: redacted_end(redactor, not_started.unwrap_or(run_verdict.end)),
             exit: self.exit,
@@ -84,6 +82,30 @@ impl Run<'_> {
         (result, self.spec)
     }
 
+    /// Adds what the agent's own texts say. An agent that gave no reason failed with the error in them.
+    fn add_agent_texts(&self, report: &mut Report, end: &mut TaskEnd, stderr: &str) {
+        use FailureKind::{AgentError, AgentExit, NoTerminalEvent};
+        let exit_code = match self.exit {
+            Some(ExitStatus::Code(code)) => Some(code),
+            _ => None,
+        };
+        let workdir = self.spec.fold.workdir.as_deref();
+        let texts = AgentTexts { failure: "", stderr, exit_code, workdir };
+        report.add_printed_tests(texts);
+        let TaskEnd::Failed { kind: kind @ (AgentError | AgentExit | NoTerminalEvent), message, .. } = end
+        else {
+            return;
+        };
+        if let Some(failure) = report.add_own_failure(AgentTexts { failure: message, ..texts })
+            && *kind != AgentError
+        {
+            *message = match &failure.kind {
+                Some(kind) => format!("{kind}: {}", failure.message),
+                None => failure.message.clone(),
+            };
+        }
+    }
+
     /// The end of the run, if its agent is enclosed and never started. `printed` is the size of its standard output.
     fn failed_start(&self, printed: u64, last_stderr: &str) -> Option<TaskEnd> {
         let enclosure = self.spec.enclosure.as_ref().filter(|_| self.cause.is_none())?;
@@ -98,34 +120,6 @@ impl Run<'_> {
         events.finish();
         let summary = events.store().summary(events.pipe.received());
         (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
-    }
-}
-
-/// Adds what the agent's own texts say. An agent that gave no reason failed with the error in them.
-fn add_agent_texts(
-    report: &mut Report,
-    end: &mut TaskEnd,
-    exit: Option<ExitStatus>,
-    stderr: &str,
-    workdir: Option<&str>,
-) {
-    use FailureKind::{AgentError, AgentExit, NoTerminalEvent};
-    let exit_code = match exit {
-        Some(ExitStatus::Code(code)) => Some(code),
-        _ => None,
-    };
-    let texts = AgentTexts { failure: "", stderr, exit_code, workdir };
-    report.add_printed_tests(texts);
-    let TaskEnd::Failed { kind: kind @ (AgentError | AgentExit | NoTerminalEvent), message, .. } = end else {
-        return;
-    };
-    if let Some(failure) = report.add_own_failure(AgentTexts { failure: message, ..texts })
-        && *kind != AgentError
-    {
-        *message = match &failure.kind {
-            Some(kind) => format!("{kind}: {}", failure.message),
-            None => failure.message.clone(),
-        };
     }
 }
 

@@ -74,9 +74,10 @@ impl AcpMapper {
         }
         let failure = self.turn.failure(result).map(|error| self.with_sign_in_methods(error));
         let is_cancelled = failure.is_none() && matches!(result.stop_reason, StopReason::Cancelled);
-        match is_cancelled {
-            true => self.end_withdrawn_calls(&mut effects),
-            false => self.end_open_calls(ids, &mut effects),
+        if is_cancelled {
+            self.end_withdrawn_calls(&mut effects);
+        } else {
+            self.end_open_calls(ids, &mut effects);
         }
         let has_usage = self.add_usage(result);
         effects.extend(self.plan.complete());
