@@ -28,7 +28,7 @@ from information_schema.columns natural join information_schema.tables, (values
     ('delete', 'delete from %1$I.%2$I'),
     ('truncate', 'truncate %1$I.%2$I cascade')) kinds (kind, statement)
 where table_schema = 'delegator';
-create table public.statements as select row_number() over () as number, * from public.trials;
+create table public.statements as table public.trials;
 grant select on public.statements to public;";
 
 const RIGHTS: &str = "
@@ -38,7 +38,7 @@ kinds as (
         when bool_and(is_allowed) then kind
         when count(*) filter (where not is_allowed) = 1
             then kind || ' except ' || string_agg('`' || of_column || '`', ', ') filter (where not is_allowed)
-        else kind || ' ' || string_agg('`' || of_column || '`', ', ' order by number) filter (where is_allowed) end as rights,
+        else kind || ' ' || string_agg('`' || of_column || '`', ', ' order by of_column) filter (where is_allowed) end as rights,
         array_position(array['read', 'insert', 'update', 'delete', 'truncate'], kind) as place
     from tried group by relation, kind)
 select relation, coalesce(string_agg(rights, '; ' order by place), '-') from kinds group by relation order by relation";

@@ -7,25 +7,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_testkit::program::read_text;
-use delegator_testkit::stage::{Stage, successful_turn, wait_until};
+use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-const WRITE_MODE: [&str; 2] = ["--mode", "workspace-write"];
+pub(crate) const WRITE_MODE: [&str; 2] = ["--mode", "workspace-write"];
 
 /// A project directory, and an agent that runs these steps in it.
-struct Project {
-    stage: Stage,
+pub(crate) struct Project {
+    pub(crate) stage: Stage,
 }
 
 impl Project {
-    fn without_git(steps: &[Value]) -> Project {
+    pub(crate) fn without_git(steps: &[Value]) -> Project {
         Project { stage: Stage::with_script(PROGRAM, successful_turn(steps)) }
     }
 
     /// A repository with one commit, one modified file and one untracked file.
-    fn repository(steps: &[Value]) -> Project {
+    pub(crate) fn repository(steps: &[Value]) -> Project {
         let project = Project::without_git(steps);
         project.write("code.txt", "one\ntwo\n");
         project.write("old.txt", "a file\nof some\nlines\n");
@@ -40,7 +40,7 @@ impl Project {
         project
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         self.stage.world.write(&format!("project/{path}"), text);
     }
 
@@ -65,11 +65,11 @@ impl Project {
     }
 }
 
-fn write(path: &str, text: &str) -> Value {
+pub(crate) fn write(path: &str, text: &str) -> Value {
     json!({"write_file": {"path": path, "text": text}})
 }
 
-fn command(text: &str) -> Value {
+pub(crate) fn command(text: &str) -> Value {
     json!({"command": {"run": text}})
 }
 
@@ -80,7 +80,7 @@ fn claim(path: &str) -> Value {
     json!({"raw": {"text": format!("{}\n", json!({"type": "item.completed", "item": item}))}})
 }
 
-fn operations(results: &Value) -> [&Value; 4] {
+pub(crate) fn operations(results: &Value) -> [&Value; 4] {
     ["modified_files", "added_files", "deleted_files", "lines_changed"]
         .map(|key| &results["data"]["metadata"]["file_operations"][key])
 }
@@ -472,8 +472,9 @@ fn changes_of_parallel_writers_are_marked_as_shared() {
     }
     // Either task may have written these files, so a restore of one leaves them.
     let restored = project.stage.run_json(&["restore", &both[0], "--confirm-destructive"]);
-    assert_eq!(restored["data"]["removed"], json!([]), "{restored}");
-    assert!(restored["data"]["kept"].to_string().contains("by-"), "{restored}");
+    let restored = &restored["meta"]["failure_data"];
+    assert_eq!(restored["removed"], json!([]), "{restored}");
+    assert!(restored["kept"].to_string().contains("by-"), "{restored}");
 }
 
 #[test]
@@ -503,7 +504,7 @@ fn examining_changes_runs_no_hook_or_filter_of_the_repository() {
 fn without_a_git_program_changes_are_found_by_scan_with_a_warning() {
     let project = Project::repository(&[write("code.txt", "changed\n")]);
     let without_git_program = Project { stage: project.stage.variable("PATH", "/nowhere") };
-    let results = without_git_program.results(&WRITE_MODE);
+    let results = without_git_program.results(&[&WRITE_MODE[..], &["--no-restore-point"]].concat());
     assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
     assert_eq!(results["data"]["metadata"]["file_operations"]["source"], "scan");
     let warnings = file_warnings(&results);
@@ -530,91 +531,6 @@ fn a_lost_supervisor_leaves_no_evidence_directory() {
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
     assert_eq!(data["metadata"]["file_operations"]["source"], "late");
     assert_eq!(folders(), 0);
-}
-
-/// The steps of an agent whose supervisor is killed before its turn ends.
-fn interrupted_steps() -> [Value; 6] {
-    [
-        write("src/made.txt", "agent\n"),
-        command("PATH=tools.log:$PATH cargo test"),
-        command("echo two > code.txt"),
-        json!({"message": "Half of it is done."}),
-        json!({"touch_file": "ready.log"}),
-        json!("silent"),
-    ]
-}
-
-/// A `cargo` that git ignores.
-fn write_test_program(project: &Project) {
-    let text =
-        "#!/bin/sh\necho 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'\n";
-    project.stage.write_program("project/tools.log/cargo", text);
-}
-
-fn kill_supervisor(stage: &Stage, id: &str) -> Value {
-    stage.wait_for_project_file("ready.log");
-    let events = stage.task_dir(id).join("events.jsonl");
-    wait_until("the events are stored", || read_text(&events).contains("Half of it"));
-    let supervisor = rustix::process::Pid::from_raw(stage.supervisor_pid(id)).unwrap();
-    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
-    let waited = stage.wait(id);
-    assert_eq!(waited["data"]["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{waited}");
-    waited
-}
-
-#[test]
-fn a_lost_supervisor_leaves_a_report_of_what_happened() {
-    let project = Project::repository(&interrupted_steps());
-    write_test_program(&project);
-    let id = project.stage.exec(&WRITE_MODE);
-    let waited = kill_supervisor(&project.stage, &id);
-    let summary = waited["data"]["summary"].as_str().unwrap();
-    assert_eq!(
-        summary,
-        "Failed: the supervisor was lost; modified 1 file and added 1 (+1 −1), 3 tests passed"
-    );
-    let results = project.stage.run_json(&["local", "results", &id]);
-    let data = &results["data"];
-    assert_eq!(operations(&results)[..2], [&json!(["code.txt"]), &json!(["src/made.txt"])], "{results}");
-    let files = &data["metadata"]["file_operations"];
-    assert_eq!((&files["source"], &files["scope"]), (&json!("late"), &json!("partial")), "{results}");
-    assert_eq!(files["possibly_agent_files"], json!(["code.txt"]), "no event names it");
-    assert_eq!(data["metadata"]["test_results"]["passed"], 3, "{results}");
-    assert!(data.to_string().contains("Half of it is done."), "{results}");
-    assert!(results["warnings"].to_string().contains("compared later"), "{results}");
-    // Later changes are not in the diff.
-    project.write("code.txt", "the user's\n");
-    let diff = project.stage.run_json(&["diff", &id, "--format", "json"]);
-    assert_eq!((&diff["data"]["source"], &diff["data"]["file_count"]), (&json!("late"), &json!(2)), "{diff}");
-    assert!(diff["warnings"].to_string().contains("W_DIFF_006"), "{diff}");
-    let text = project.stage.world.run(["diff", &id]).stdout;
-    assert!(text.contains("+agent") && !text.contains("the user's"), "{text}");
-}
-
-#[test]
-fn a_lost_supervisor_of_a_worktree_or_outside_of_git_leaves_a_report() {
-    let project = Project::repository(&interrupted_steps());
-    let id = project.stage.exec(&["--mode", "workspace-write", "--isolation", "worktree"]);
-    let in_worktree = |id: &str| {
-        let events = project.stage.task_dir(id).join("events.jsonl");
-        wait_until("the events are stored", || events.exists() && read_text(&events).contains("Half of it"));
-    };
-    in_worktree(&id);
-    let supervisor = rustix::process::Pid::from_raw(project.stage.supervisor_pid(&id)).unwrap();
-    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
-    project.stage.wait(&id);
-    let results = project.stage.run_json(&["local", "results", &id]);
-    assert_eq!(operations(&results)[..2], [&json!(["code.txt"]), &json!(["src/made.txt"])], "{results}");
-    assert_eq!(project.stage.run_json(&["diff", &id, "--format", "json"])["data"]["file_count"], 2);
-
-    let project = Project::without_git(&interrupted_steps());
-    write_test_program(&project);
-    let id = project.stage.exec(&WRITE_MODE);
-    kill_supervisor(&project.stage, &id);
-    let results = project.stage.run_json(&["local", "results", &id]);
-    let files = &results["data"]["metadata"]["file_operations"];
-    assert_eq!(files["source"], "agent", "{results}");
-    assert_eq!(results["data"]["metadata"]["test_results"]["passed"], 3, "{results}");
 }
 
 #[test]

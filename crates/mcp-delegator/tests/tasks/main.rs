@@ -17,6 +17,7 @@ mod evidence;
 mod idle_agents;
 mod interrupted_writes;
 mod lifecycle;
+mod lost_supervisors;
 mod nesting;
 mod notifications;
 mod plain_agents;

@@ -150,17 +150,10 @@ pub fn build_task(
     engine: &Engine,
     request: TaskRequest<'_>,
 ) -> Result<Submission, AppError> {
-    let working_dir = match (&request.agent.working_dir, &request.resume) {
-        (Some(given), _) => given.clone(),
-        (None, Some(task)) => PathBuf::from(&task.working_dir),
-        (None, None) => context.process.current_dir.clone(),
-    };
-    let add_dirs = request.agent.add_dirs.iter().map(PathBuf::as_path);
-    let directories: Vec<&Path> = [working_dir.as_path()].into_iter().chain(add_dirs).collect();
-    let names = agent_names(request.agent, request.resume.as_ref(), || match request.program {
-        Some(_) => vec![DEFAULT_AGENT],
-        None => default_agents(context, engine, &directories),
-    });
+    let working_dir = working_dir(context, &request);
+    let directories = directories(request.agent, &working_dir);
+    let default = || default_agents(context, engine, &directories);
+    let names = agent_names(request.agent, request.resume.as_ref(), default);
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
         agents.map_err(|problem| AppError::from_problems(vec![problem]))
@@ -181,8 +174,7 @@ pub fn build_task(
         _ => locate_agents(context, engine, configured, &directories)?,
     };
     let AgentChoice { agent, passed_variables } = choices.remove(0);
-    let input = without_text(request.input);
-    let labels = labels(config, &request.submission.labels);
+    let (input, labels) = (without_text(request.input), labels(config, &request.submission.labels));
     let parent = engine.own_task()?;
     let settings = Settings {
         depth: parent.as_ref().map_or(0, |parent| parent.depth.saturating_add(1)),
@@ -191,10 +183,7 @@ pub fn build_task(
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
     };
-    let idempotency = request.submission.idempotency_key.clone().map(|key| {
-        let resolved = resolved_input(&input, &names, &settings, request.call_budget);
-        Idempotency { key, request_hash: fingerprint(&json!([request.submission.task, resolved])) }
-    });
+    let resolved = resolved_input(&input, &names, &settings, request.call_budget);
     Ok(Submission {
         text: request.submission.task.clone(),
         settings,
@@ -215,12 +204,17 @@ pub fn build_task(
             max_depth: config.settings.max_depth,
             max_children: config.settings.max_children,
         },
-        idempotency,
+        idempotency: idempotency(request.submission, &resolved),
         isolation,
         reviews: request.reviews,
         report_of: request.report_of,
         followers: Vec::new(),
     })
+}
+
+fn idempotency(inputs: &inputs::SubmissionInputs, resolved: &Value) -> Option<Idempotency> {
+    let key = inputs.idempotency_key.clone()?;
+    Some(Idempotency { key, request_hash: fingerprint(&json!([inputs.task, resolved])) })
 }
 
 /// The input as it is stored: the text of the task has a place of its own.
@@ -260,6 +254,20 @@ fn isolation(
             })
         }
     })
+}
+
+/// The given directory, that of the resumed task, or the current one.
+fn working_dir(context: &Context<'_>, request: &TaskRequest<'_>) -> PathBuf {
+    match (&request.agent.working_dir, &request.resume) {
+        (Some(given), _) => given.clone(),
+        (None, Some(task)) => PathBuf::from(&task.working_dir),
+        (None, None) => context.process.current_dir.clone(),
+    }
+}
+
+/// The directories in which the task works.
+fn directories<'a>(inputs: &'a AgentInputs, working_dir: &'a Path) -> Vec<&'a Path> {
+    std::iter::once(working_dir).chain(inputs.add_dirs.iter().map(PathBuf::as_path)).collect()
 }
 
 /// The agents to try, in order: those given, that of the resumed task, or the default ones.
