@@ -126,7 +126,7 @@ fn unkillable_processes_are_reported_not_awaited() {
 
 /// Runs a supervisor whose agent has one process, kills the supervisor, and returns the remaining pids.
 fn pids_after_supervisor_kill(world: &World) -> Vec<i32> {
-    let mut supervisor = world.start(&[world.case("begin; touch $FOLDER/ready; exec sleep 302")]);
+    let mut supervisor = world.start(&[world.case("begin; : > $FOLDER/ready; exec sleep 302")]);
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.wait_exit();
