@@ -83,9 +83,9 @@ pub(super) fn write_error(error: WriteError, message: String) -> AppError {
             AppError::new(ErrorCode::LockHeld, message)
         }
         WriteError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
-        WriteError::TakenBackInPart { edited, point, .. } => AppError::new(ErrorCode::NotReady, message)
-            .context("edited_files", json!(edited))
-            .context("undo_point", point),
+        WriteError::TakenBackInPart { point, .. } => {
+            AppError::new(ErrorCode::NotReady, message).context("undo_point", point)
+        }
         WriteError::Incomplete { point, .. } => {
             AppError::new(ErrorCode::IoError, message).context("undo_point", point)
         }

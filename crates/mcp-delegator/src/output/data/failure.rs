@@ -94,8 +94,6 @@ pub struct ErrorSubject {
     pub overlaps: Vec<OverlapContext>,
     /// Files that a diff cannot change as it demands.
     pub conflicts: Vec<ConflictContext>,
-    /// Files that were edited while they were changed, and stay as they are.
-    pub edited_files: Vec<String>,
     /// The restore point that undoes an incomplete restore.
     pub undo_point: String,
 }
