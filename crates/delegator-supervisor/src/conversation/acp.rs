@@ -321,7 +321,7 @@ impl Acp {
                 self.requests.cancel_all(out);
             }
             Control::Finish => out.close_stdin(),
-            Control::QueueEmpty => {}
+            Control::QueueEmpty | Control::Completed => {}
         }
     }
 

@@ -306,7 +306,7 @@ impl AppServer {
             Control::Answer { question, answer } => self.on_answer(question, answer, out),
             Control::Interrupt => self.interrupt(out),
             Control::Finish => out.close_stdin(),
-            Control::QueueEmpty => {}
+            Control::QueueEmpty | Control::Completed => {}
         }
     }
 

@@ -161,7 +161,7 @@ impl Claude {
                 }
             }
             Control::Finish => out.close_stdin(),
-            Control::QueueEmpty => {}
+            Control::QueueEmpty | Control::Completed => {}
         }
     }
 

@@ -26,10 +26,10 @@ pub(crate) struct IdleQueue {
     prompt: String,
     tool_command: Vec<OsString>,
     state: AgentState,
-    /// The last messages, until the agent prints something.
+    /// Messages that it may not have read yet, the oldest first.
     unconfirmed: Vec<MessageNumber>,
-    /// The number of messages after which it has not been idle, if it is idle after each.
-    unanswered: usize,
+    /// It has printed something since it was idle, which confirmed a message.
+    has_confirmed: bool,
     /// The ids of the open tool calls.
     calls: Vec<(QuestionNumber, String)>,
     last_question: u32,
@@ -49,7 +49,7 @@ impl IdleQueue {
     pub(super) fn new(prompt: String, tool_command: Vec<OsString>) -> IdleQueue {
         let (state, unconfirmed) = (AgentState::Working, Vec::new());
         let calls = Vec::new();
-        IdleQueue { prompt, tool_command, state, unconfirmed, unanswered: 0, calls, last_question: 0 }
+        IdleQueue { prompt, tool_command, state, unconfirmed, has_confirmed: false, calls, last_question: 0 }
     }
 
     pub(super) fn open(&mut self, out: &mut Outbox) {
@@ -62,8 +62,10 @@ impl IdleQueue {
         if matches!(event, Event::Blank) {
             return;
         }
-        for message in self.unconfirmed.drain(..) {
-            out.report(Step::Accepted(message));
+        // It may read one message per turn, so a turn confirms only the oldest.
+        if !self.has_confirmed && !self.unconfirmed.is_empty() {
+            self.has_confirmed = true;
+            out.report(Step::Accepted(self.unconfirmed.remove(0)));
         }
         match event {
             Event::Idle(IdleEvent::Done) => {
@@ -74,7 +76,7 @@ impl IdleQueue {
             Event::Idle(IdleEvent::Idle) if self.state != AgentState::Done => {
                 self.withdraw_calls(|_| true, out);
                 self.state = AgentState::Idle;
-                self.unanswered = self.unanswered.saturating_sub(1);
+                self.has_confirmed = false;
                 return out.report(Step::TurnEnded);
             }
             _ if self.state == AgentState::Idle => {
@@ -139,12 +141,16 @@ impl IdleQueue {
             Control::Message { number, text, .. } => {
                 out.send(idle::message(&text));
                 self.unconfirmed.push(number);
-                self.unanswered += 1;
                 self.state = AgentState::Receiving;
             }
             Control::QueueEmpty if self.state == AgentState::Receiving => self.state = AgentState::Working,
             Control::Answer { question, answer } => self.on_answer(question, answer, out),
             Control::Finish => out.close_stdin(),
+            Control::Completed => {
+                for message in self.unconfirmed.drain(..) {
+                    out.report(Step::Accepted(message));
+                }
+            }
             // The dialect has no way to stop a turn.
             Control::QueueEmpty | Control::Interrupt => {}
         }
@@ -152,7 +158,7 @@ impl IdleQueue {
 
     /// Whether it may still have messages to read although it is idle.
     pub(super) fn may_have_input(&self) -> bool {
-        self.unanswered > 0
+        !self.unconfirmed.is_empty()
     }
 
     pub(super) fn can_take(&self, delivery: Delivery) -> bool {
@@ -209,8 +215,11 @@ mod tests {
         assert!(!idle.can_take(Delivery::Next));
         assert_eq!(after(&mut idle, "  "), [], "a blank line confirms nothing");
         assert!(idle.may_have_input());
-        let accepted = [1, 2].map(|number| Step::Accepted(MessageNumber(number)));
-        assert_eq!(after(&mut idle, "not json"), accepted);
+        let accepted = |number| Step::Accepted(MessageNumber(number));
+        assert_eq!(after(&mut idle, "not json"), [accepted(1)]);
+        assert_eq!(after(&mut idle, "of the same turn"), []);
+        assert_eq!(after(&mut idle, r#"{"type":"idle"}"#), [Step::TurnEnded]);
+        assert_eq!(after(&mut idle, r#"{"type":"idle"}"#), [accepted(2), Step::TurnEnded]);
     }
 
     fn answer(idle: &mut IdleQueue, number: u32, option: Option<&str>, text: Option<&str>) -> Vec<String> {

@@ -74,6 +74,8 @@ pub(crate) enum Control {
     Interrupt,
     /// No further turn follows: let the agent exit.
     Finish,
+    /// The run was successful, so the agent has read everything.
+    Completed,
 }
 
 /// What happened in the conversation.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::super::ports::{RunResult, RunSpec, StreamSummary};
 use super::Run;
 use crate::agent::local_time;
+use crate::conversation::Control;
 use crate::process::SweepReport;
 use crate::verdict::{Facts, RefusedCalls, verdict};
 
@@ -38,6 +39,9 @@ impl Run<'_> {
             expected_thread: self.spec.plan.expected_thread.as_deref(),
             ended_at: &ended_at,
         });
+        if run_verdict.end == TaskEnd::Completed {
+            self.control(Control::Completed);
+        }
         let redactor = &self.spec.redactor;
         let redact_all = |texts: &[String]| -> Vec<String> {
             texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
@@ -47,10 +51,7 @@ impl Run<'_> {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()
         });
-        if !sweep.survivors.is_empty() {
-            let pids: Vec<String> = sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect();
-            warnings.push(format!("kill_incomplete: could not kill processes {}", pids.join(", ")));
-        }
+        warnings.extend(survivor_warning(&sweep));
         if self.cause.is_some() || self.exit.is_none() {
             warnings.extend(self.spec.leftovers.remove(report.thread_id.as_deref()));
         }
@@ -121,6 +122,11 @@ impl Run<'_> {
         let summary = events.store().summary(events.pipe.received());
         (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
     }
+}
+
+fn survivor_warning(sweep: &SweepReport) -> Option<String> {
+    let pids: Vec<String> = sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect();
+    (!pids.is_empty()).then(|| format!("kill_incomplete: could not kill processes {}", pids.join(", ")))
 }
 
 fn storage_warnings(streams: &[(&str, &StreamSummary)]) -> Vec<String> {
