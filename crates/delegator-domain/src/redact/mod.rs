@@ -8,12 +8,14 @@
 //! * `needle` recognises a value in any escaping; `formats` and `web` recognise credential formats.
 //! * `index` finds candidate positions, `context` tracks the preceding text, `text` reads ahead.
 //! * `stream` combines them; `tail` drops the rest of tokens of any length.
+//! * `digests` finds values that are not known any more.
 //!
 //! JSON stays JSON: in a JSON line a match never starts inside an escape, never includes an unescaped quote, and
 //! never stands outside a string. `context` defines which lines are JSON.
 
 mod context;
 mod credential_formats;
+mod digests;
 mod index;
 mod names;
 mod needle;
@@ -30,6 +32,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use digests::SecretDigests;
 use index::Index;
 pub use names::{is_listed, is_secret_name};
 use secret_values::MaskRule;

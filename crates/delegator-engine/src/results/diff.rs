@@ -1,6 +1,8 @@
 //! The diff of a task, for a caller: as it is after an upkeep pass.
 
+use delegator_domain::redact::SecretDigests;
 use delegator_domain::task::TaskId;
+use delegator_registry::TaskFile;
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
@@ -8,7 +10,8 @@ use crate::error::EngineError;
 use crate::supervise::task_diff::TaskDiff;
 
 impl Engine {
-    /// What a task changed. Of a task that a provider ran, the first attempt.
+    /// What a task changed, without the secrets that were known at its submission. Of a task that a provider ran, the first
+    /// attempt.
     pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff, EngineError> {
         let task = self.task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {
@@ -17,7 +20,19 @@ impl Engine {
         let diff = self.recorded_diff(&*self.registry_of(id)?, &task, environment)?;
         match task.remote.is_some() {
             true => Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff }),
-            false => Ok(diff),
+            false => Ok(TaskDiff { text: self.mask_secrets(id, diff.text)?, ..diff }),
         }
+    }
+
+    fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>, EngineError> {
+        let stored = self.read_stored(id, TaskFile::SecretDigests)?;
+        if stored.is_empty() {
+            return Ok(text);
+        }
+        let digests: SecretDigests = serde_json::from_slice(&stored).map_err(|error| EngineError::Io {
+            doing: "read the digests of secrets",
+            source: error.into(),
+        })?;
+        Ok(digests.mask(&text))
     }
 }

@@ -15,6 +15,7 @@ use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::message::{MessageNumber, QueuedMessage};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
+use delegator_domain::redact::{Redactor, SecretDigests};
 use delegator_domain::task::{TaskEnd, TaskId};
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
@@ -57,6 +58,8 @@ pub(crate) struct TaskPorts {
     pub(crate) log: SupervisorLog,
     /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
+    /// Redacts the secrets of the submission.
+    pub(crate) redactor: Redactor,
     /// When the agent's commands and patches ran.
     pub(crate) times: RefCell<AgentTimes>,
     /// What changed until the agent and its processes were gone.
@@ -97,6 +100,17 @@ impl TaskPorts {
             let other_writers = || self.registry.borrow().concurrent_writers(&self.id).unwrap_or_default();
             let times = self.times.take();
             self.observed.replace(Some(observation.finish(result, times, other_writers)));
+        }
+    }
+
+    /// For the diff of the task, which is not stored redacted. If the file cannot be written, the diff is only redacted by the
+    /// secrets of its reader.
+    fn store_secret_digests(&self) {
+        let digests = SecretDigests::new(&self.redactor, self.id.to_string());
+        if !digests.is_empty()
+            && let Ok(bytes) = serde_json::to_vec(&digests)
+        {
+            let _ = self.dir.write(TaskFile::SecretDigests, &bytes);
         }
     }
 
@@ -208,6 +222,7 @@ impl Ports for TaskPorts {
 
     fn on_stdin_delivered(&self) {
         crash_point(CrashPoint::StdinDelivered);
+        self.store_secret_digests();
         let _ = self.dir.remove_launch();
         crash_point(CrashPoint::LaunchRemoved);
     }

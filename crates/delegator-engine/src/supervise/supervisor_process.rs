@@ -105,6 +105,7 @@ pub(crate) fn supervise_task(
         signals,
         contact: launch.as_ref().ok().and_then(contact_watch),
         engine: engine.clone(),
+        redactor: redactor.clone(),
         last_read_mark: Cell::new(None),
         dialogue: UserDialogue::default(),
         log: SupervisorLog::default(),

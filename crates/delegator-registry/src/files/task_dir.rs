@@ -47,6 +47,8 @@ pub enum TaskFile {
     Snapshot,
     /// The report of the finished task.
     Report,
+    /// Digests of the secrets that were known when the task was submitted.
+    SecretDigests,
     /// The changes of a task that a provider ran, as a unified diff.
     Diff,
     /// Changes that are not in the diff of a removed worktree.
@@ -86,6 +88,7 @@ impl TaskFile {
             TaskFile::SalvageStderr => "salvage-stderr.log",
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
+            TaskFile::SecretDigests => "secret-digests.json",
             TaskFile::Diff => "changes.diff",
             TaskFile::DiffOmissions => "changes-left-out.json",
             TaskFile::Setup => "setup.log",

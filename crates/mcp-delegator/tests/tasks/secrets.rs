@@ -7,6 +7,7 @@ use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
+use crate::evidence::{Project, write};
 
 /// Recognised by the name of its variable.
 const NAMED_SECRET: &str = "correct-horse-battery-staple";
@@ -19,7 +20,11 @@ const DIGEST: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";
 const SECRETS: [&str; 4] = [NAMED_SECRET, TOKEN, UUID, DIGEST];
 
 fn stage(steps: Value) -> Stage {
-    Stage::with_script(PROGRAM, steps)
+    with_secrets(Stage::with_script(PROGRAM, steps))
+}
+
+fn with_secrets(stage: Stage) -> Stage {
+    stage
         .variable("SHOP_PASSWORD", NAMED_SECRET)
         .variable("CORP_TENANT", UUID)
         .variable("CORP_BUILD", DIGEST)
@@ -163,4 +168,21 @@ fn a_task_with_redacted_inputs_cannot_be_retried() {
     stage.wait(&id);
     let again = stage.run_json(&["retry", &id]);
     assert_eq!(again["ok"], true, "{again}");
+}
+
+#[test]
+fn a_diff_is_redacted_by_the_secrets_of_the_submission_for_every_reader() {
+    let text = format!("one={NAMED_SECRET}\ntwo={UUID}\nthree=harmless\n");
+    let stage = with_secrets(Project::repository(&[write("settings.env", &text)]).stage);
+    let id = stage.exec(&["--mode", "workspace-write"]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    let reader = stage
+        .variable("SHOP_PASSWORD", "")
+        .variable("CORP_TENANT", "")
+        .variable("MCP_DELEGATOR_REDACT_NAMES", "");
+    let shown = reader.world.run(["diff", &id]).stdout;
+    assert!(shown.contains("+one=[REDACTED:env]\n+two=[REDACTED:env]\n+three=harmless\n"), "{shown}");
+    let structured = reader.run_json(&["diff", &id, "--json"]).to_string();
+    assert!(structured.contains("+one=[REDACTED:env]"), "{structured}");
+    assert!(!structured.contains(NAMED_SECRET) && !structured.contains(UUID), "{structured}");
 }
