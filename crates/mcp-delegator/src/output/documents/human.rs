@@ -20,12 +20,10 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
     // The document is wrapped, so only the words are compared.
     let printed = words(printed);
     let is_new = |text: &str| !printed.contains(&words(text));
-    let message = terminal::sanitize(&error.message);
-    let count = error.summary.as_ref().map(|summary| terminal::sanitize(&summary.count));
+    let message = one_line(&error.message);
+    let count = error.summary.as_ref().map(|summary| one_line(&summary.count));
     let message = match (&error.summary, &count) {
-        (Some(summary), Some(count)) if !is_new(&terminal::sanitize(&summary.first)) => {
-            Cow::Owned(format!("{count}."))
-        }
+        (Some(summary), Some(count)) if !is_new(&one_line(&summary.first)) => format!("{count}."),
         _ => message,
     };
     match error.problems.as_slice() {
@@ -38,11 +36,7 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
             lines.push(labelled(style, "error", &format!("{}:", count.unwrap_or_default())));
             lines.extend(error.problems.iter().map(|problem| {
                 let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                style.wrap(&terminal::sanitize(&format!(
-                    "  - {}: {}{hint}",
-                    field_as_typed(problem),
-                    problem.problem
-                )))
+                style.wrap(&one_line(&format!("  - {}: {}{hint}", field_as_typed(problem), problem.problem)))
             }));
         }
         // The task continues: nothing went wrong.
@@ -81,6 +75,11 @@ fn field_as_typed(problem: &Problem) -> Cow<'_, str> {
     }
 }
 
+/// Without control sequences and line breaks: a name in the text cannot look like a further line.
+fn one_line(text: &str) -> String {
+    terminal::escape_line_breaks(&terminal::sanitize(text))
+}
+
 /// The text with single spaces only.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -94,7 +93,7 @@ fn advice(error: &AppError, printed: &str, style: TextStyle) -> Vec<String> {
     };
     let hint = error.hint().filter(|hint| error.problems.len() <= 1 && !is_printed(hint));
     let hint = hint.map(|hint| {
-        let hint = Suggestion { text: format!("hint: {}", hint.text), call: hint.call.clone() };
+        let hint = Suggestion { text: format!("hint: {}", one_line(&hint.text)), call: hint.call.clone() };
         style.sentence(&hint)
     });
     let command = match (&error.redirect, &error.fix_command) {
@@ -102,7 +101,7 @@ fn advice(error: &AppError, printed: &str, style: TextStyle) -> Vec<String> {
         (None, Some(command)) => Some(format!("fix: {command}")),
         (None, None) => None,
     };
-    let command = command.map(|command| terminal::sanitize(&command).into_owned());
+    let command = command.map(|command| one_line(&command));
     hint.into_iter().chain(command).collect()
 }
 
@@ -130,7 +129,7 @@ pub fn warnings(warnings: &[Warning], printed: &str, style: TextStyle) -> Vec<St
         let data: Vec<String> = data.collect();
         let data = if data.is_empty() { String::new() } else { format!(" ({})", data.join("; ")) };
         let text = format!("{}{data}", warning.message);
-        let text = terminal::escape_line_breaks(&terminal::sanitize(&text));
+        let text = one_line(&text);
         match warning.code {
             GIT_SETTINGS_CHANGED => {
                 style.paint(state_style("error"), &style.wrap_after("warning: ", &text, 2))
@@ -158,6 +157,13 @@ mod tests {
         let lines = warnings(&[warning(GIT_SETTINGS_CHANGED), warning("W_X")], "", style);
         assert!(lines[0].starts_with("\u{1b}[31mwarning: changed"), "{lines:?}");
         assert!(lines[1].ends_with(": changed") && !lines[1].contains("[31m"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_does_not_begin_a_line() {
+        let error =
+            AppError::new(ErrorCode::NotFound, "no\nerror: forged").suggest("see a\nhint: forged\u{202e}");
+        assert_eq!(text(&error, ""), "error: no\\nerror: forged\nhint: see a\\nhint: forged");
     }
 
     #[test]
