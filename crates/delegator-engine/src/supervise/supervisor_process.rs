@@ -79,7 +79,6 @@ pub(crate) fn supervise_task(
     // Without the lock, another process supervises or rescues the task.
     let LockAttempt::Locked(lock) = dir.adopt_lock(lock)? else { return Ok(()) };
     crash_point(CrashPoint::LockAdopted);
-    let own_identity = own_identity()?;
     let socket = wake_socket::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
     // Before the task works: until then the report of its predecessor is not pruned.
@@ -87,8 +86,8 @@ pub(crate) fn supervise_task(
     let redactor = launch.as_ref().map_or_else(|_| Redactor::builder().build(), Launch::redactor);
     registry.also_redact(redactor.clone());
     let group = launch.as_ref().ok().and_then(|launch| launch.create_group(id));
-    let containment = Some(containment(group.is_some()));
-    let begun = registry.begin_work(id, nonce, &own_identity, containment, engine.now_ms())?;
+    let containment = containment(group.is_some());
+    let begun = registry.begin_work(id, nonce, &own_identity()?, Some(containment), engine.now_ms())?;
     if begun != BeginOutcome::Working {
         let ended = end_before_work(engine, &mut registry, id, nonce, begun);
         remove_wake_socket(&dir);
