@@ -1,8 +1,7 @@
 //! Opens and creates the database.
 //!
-//! It is created under another name, migrated there, and renamed. So `registry.db` is complete from the moment it
-//! exists: a file that is empty, or missing beside its tasks or its log, is damaged. A damaged file is reported, never
-//! replaced.
+//! It is created under another name and renamed. So `registry.db` is complete from the moment it exists: a file that is
+//! empty, or missing beside its tasks or its log, is damaged. A damaged file is reported, never replaced.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +11,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::busy_handler::busy_handler;
-use super::migrations::{self, APPLICATION_ID, LATEST, Versions};
+use super::schema::{self, APPLICATION_ID, LATEST, Versions};
 use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
 use crate::files::durable;
 use crate::state_dir::{IntegrityCheck, OpenOptions, StateDir};
@@ -47,7 +46,7 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), Re
         return Err(RegistryError::Damaged { file, detail: "it is empty".to_owned() });
     }
     // Change nothing until the file is known to be an intact registry: SQLite would accept any database.
-    let (mut db, versions) = loop {
+    let (db, versions) = loop {
         match connect(&file).and_then(|db| Versions::read(&db).map(|versions| (db, versions))) {
             Err(error) if is_disk_full(&error) && dir.reserve_file().release_slice().unwrap_or(false) => {}
             other => break other.map_err(|error| map_version_error(&file, error))?,
@@ -55,7 +54,6 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), Re
     };
     check_versions(&file, &versions)?;
     configure(&db, dir.options()).map_err(|error| map_sqlite_error(&file, error))?;
-    migrate_if_needed(&file, &mut db, &versions)?;
     match dir.options().check {
         IntegrityCheck::Full => quick_check(&file, &db)?,
         IntegrityCheck::IfCheap if size <= SMALL_FILE_BYTES => quick_check(&file, &db)?,
@@ -110,21 +108,6 @@ fn configure(db: &Connection, options: &OpenOptions) -> rusqlite::Result<()> {
     db.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
     db.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
     db.pragma_update_and_check(None, "journal_size_limit", WAL_SIZE_LIMIT, |_| Ok(()))
-}
-
-fn migrate_if_needed(file: &Path, db: &mut Connection, versions: &Versions) -> Result<(), RegistryError> {
-    if versions.schema >= LATEST {
-        return Ok(());
-    }
-    let fail = |error| map_sqlite_error(file, error);
-    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    // Another process may have migrated it meanwhile.
-    let versions = Versions::read(&transaction).map_err(fail)?;
-    check_versions(file, &versions)?;
-    if versions.schema < LATEST {
-        migrations::migrate(&transaction, versions.schema).map_err(fail)?;
-    }
-    transaction.commit().map_err(fail)
 }
 
 /// A file with our application id but without `meta` is damaged.
@@ -206,7 +189,7 @@ pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
     let mut db = connect(&new).map_err(fail)?;
     configure(&db, dir.options()).map_err(fail)?;
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    migrations::migrate(&transaction, 0).map_err(fail)?;
+    schema::create(&transaction).map_err(fail)?;
     transaction.commit().map_err(fail)?;
     // The file must be complete without its log, which has another name. Closing would also write the log back, but not
     // report a disk error.

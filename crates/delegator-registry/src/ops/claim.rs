@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row};
 
 use super::agent_pauses::{self, AgentPause};
 use super::queries::query_all;
-use crate::database::migrations::{meta, set_meta};
+use crate::database::schema::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;

@@ -3,7 +3,7 @@
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::Connection;
 
-use crate::database::migrations::{meta, set_meta};
+use crate::database::schema::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 

@@ -11,11 +11,11 @@ use super::{
     chain, claim, concurrent_writers, group, list_ended, messages, notifications, queries, questions, remote,
     submit, usage,
 };
-use crate::database::migrations;
+use crate::database::schema;
 
 fn database() -> Connection {
     let db = Connection::open_in_memory().unwrap();
-    migrations::migrate(&db, 0).unwrap();
+    schema::create(&db).unwrap();
     db
 }
 

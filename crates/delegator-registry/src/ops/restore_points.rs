@@ -8,7 +8,7 @@ use delegator_domain::task::TaskId;
 use rusqlite::{Connection, Row};
 
 use super::queries::query_all;
-use crate::database::migrations::{meta, set_meta};
+use crate::database::schema::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
