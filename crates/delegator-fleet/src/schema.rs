@@ -18,10 +18,8 @@ struct Migration {
     min_program: i32,
 }
 
-const MIGRATIONS: [Migration; 2] = [
-    Migration { sql: include_str!("../migrations/001-fleet.sql"), min_program: 1 },
-    Migration { sql: include_str!("../migrations/002-worker-functions.sql"), min_program: 1 },
-];
+const MIGRATIONS: [Migration; 1] =
+    [Migration { sql: include_str!("../migrations/001-fleet.sql"), min_program: 1 }];
 
 /// The version that this program needs.
 pub(crate) const NEEDED: i32 = MIGRATIONS.len() as i32;

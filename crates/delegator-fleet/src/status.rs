@@ -26,8 +26,7 @@ pub struct FleetStatus {
     pub stored_bytes: u64,
     /// Version of the tables.
     pub schema: i32,
-    /// The role of this connection does not own the tables, and can write to tasks that are not its own: `fleet grant` of
-    /// an earlier version has permitted it.
+    /// The role of this connection does not own the tables, and can write to tasks that are not its own.
     pub has_excess_rights: bool,
 }
 
