@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
+use delegator_subprocess::{End, Finished};
 
 use crate::error::CloudError;
 use crate::failure::{Failure, classify};
 use crate::parse::{self, Problem};
-use crate::run::{Ended, Printed, Runner};
+use crate::run::{MAX_STDOUT, Runner};
 use crate::task::{HostedPage, HostedStatus, HostedTaskRef, NewHostedTask};
 
 /// A call takes less than a second; the rest is for a slow network.
@@ -113,7 +114,7 @@ impl CodexCloud {
         args.extend(attempt.map(|attempt| format!("--attempt={attempt}")));
         args.push(id.to_owned());
         let printed = self.run(&call, &args, "")?;
-        if !printed.status.success() && printed.failure() == Failure::NoDiff {
+        if !printed.status.success() && failure(&printed) == Failure::NoDiff {
             return Ok(None);
         }
         let text = self.successful(&call, printed, |text| Ok(text.to_owned()))?;
@@ -128,16 +129,17 @@ impl CodexCloud {
         Err(CloudError::Refused { command: call.command, output })
     }
 
-    fn run(&self, call: &Call<'_>, args: &[String], input: &str) -> Result<Printed, CloudError> {
+    fn run(&self, call: &Call<'_>, args: &[String], input: &str) -> Result<Finished, CloudError> {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         let command = call.command;
-        match self.runner.run(&args, input)? {
-            Ended::Exited(printed) => Ok(printed),
-            Ended::TimedOut(printed) => {
+        let printed = self.runner.run(&args, input)?;
+        match printed.end {
+            End::Exited => Ok(printed),
+            End::TimedOut | End::Cancelled => {
                 Err(CloudError::Timeout { command, limit: self.runner.limit, output: self.shown(&printed) })
             }
-            Ended::TooMuchOutput(printed) => {
-                let problem = format!("more than {} bytes", printed.stdout.len() - 1);
+            End::TooMuchOutput => {
+                let problem = format!("more than {MAX_STDOUT} bytes");
                 Err(CloudError::UnexpectedOutput { command, problem, output: self.shown(&printed) })
             }
         }
@@ -147,7 +149,7 @@ impl CodexCloud {
     fn successful<T>(
         &self,
         call: &Call<'_>,
-        printed: Printed,
+        printed: Finished,
         parse: impl FnOnce(&str) -> Result<T, Problem>,
     ) -> Result<T, CloudError> {
         if printed.status.success() {
@@ -160,7 +162,7 @@ impl CodexCloud {
     fn parsed<T>(
         &self,
         call: &Call<'_>,
-        printed: &Printed,
+        printed: &Finished,
         parse: impl FnOnce(&str) -> Result<T, Problem>,
     ) -> Result<T, CloudError> {
         let text = str::from_utf8(&printed.stdout).map_err(|error| Problem(error.to_string()));
@@ -171,9 +173,9 @@ impl CodexCloud {
         })
     }
 
-    fn error(&self, call: &Call<'_>, printed: &Printed) -> CloudError {
+    fn error(&self, call: &Call<'_>, printed: &Finished) -> CloudError {
         let (command, output) = (call.command, self.shown(printed));
-        match (printed.failure(), call.environment) {
+        match (failure(printed), call.environment) {
             (Failure::NotSignedIn, _) => CloudError::NotSignedIn { output },
             (Failure::TaskNotFound, _) => CloudError::NotFound { id: call.id.to_owned() },
             (Failure::AttemptNotFound, _) => {
@@ -191,7 +193,7 @@ impl CodexCloud {
     }
 
     /// What Codex printed, errors first, shortened and without secrets.
-    fn shown(&self, printed: &Printed) -> String {
+    fn shown(&self, printed: &Finished) -> String {
         let beginning =
             |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(64 << 10)]).into_owned();
         let text =
@@ -205,10 +207,8 @@ impl CodexCloud {
     }
 }
 
-impl Printed {
-    fn failure(&self) -> Failure {
-        classify(self.status.code(), &String::from_utf8_lossy(&self.stderr))
-    }
+fn failure(printed: &Finished) -> Failure {
+    classify(printed.status.code(), &String::from_utf8_lossy(&printed.stderr))
 }
 
 /// What a call is about, for its errors.

@@ -8,22 +8,17 @@
 #![expect(clippy::disallowed_methods, reason = "this is the module that runs codex cloud")]
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use delegator_subprocess::{Capture, Finished, Limits};
 
 use crate::error::CloudError;
 
 /// A diff of this size cannot be reviewed, and one call holds it in memory.
-const MAX_STDOUT: usize = 32 << 20;
+pub(crate) const MAX_STDOUT: usize = 32 << 20;
 /// The beginning of the error output is enough: it holds the message, and bodies of responses.
 const MAX_STDERR: usize = 64 << 10;
 
@@ -42,48 +37,22 @@ pub(crate) struct Runner {
     pub(crate) limit: Duration,
 }
 
-/// What one call printed.
-#[derive(Debug)]
-pub(crate) struct Printed {
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-}
-
-/// How a call ended.
-#[derive(Debug)]
-pub(crate) enum Ended {
-    Exited(Printed),
-    /// Killed at the time limit.
-    TimedOut(Printed),
-    /// Printed more than [`MAX_STDOUT`].
-    TooMuchOutput(Printed),
-}
-
 impl Runner {
     /// Runs `codex cloud` with these arguments and this input.
-    pub(crate) fn run(&self, args: &[OsString], input: &str) -> Result<Ended, CloudError> {
+    pub(crate) fn run(&self, args: &[OsString], input: &str) -> Result<Finished, CloudError> {
         create_private(&self.scratch)?;
-        let deadline = Instant::now() + self.limit;
-        let start_error = |source| CloudError::Start { program: self.program.clone(), source };
-        let mut child = self.command(args).spawn().map_err(start_error)?;
-        let (stdout, stderr) = exchange(&mut child, input);
-        let exited = wait_for_exit(&child, deadline);
-        // Also after the exit: the node wrapper and helpers of Codex must not outlive the call.
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        let status = child.wait().map_err(start_error)?;
-        // The process group is dead, so both streams have ended, unless a process left the group.
-        let (stdout, stderr) = (received(&stdout, deadline), received(&stderr, deadline));
-        let is_complete = exited.map_err(start_error)? && stdout.is_some() && stderr.is_some();
-        let printed =
-            Printed { status, stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default() };
+        let limits = Limits {
+            input: Some(input.as_bytes()),
+            time: self.limit,
+            stdout: Capture::AtMost(MAX_STDOUT),
+            stderr: Some(Capture::Beginning(MAX_STDERR)),
+            is_cancelled: None,
+        };
+        let finished = delegator_subprocess::run(self.command(args), &limits)
+            .map_err(|error| CloudError::Start { program: self.program.clone(), source: error.into() })?;
         // Codex appends to it at each call. It holds nothing that Codex does not also print.
         let _ = std::fs::remove_file(self.scratch.join("error.log"));
-        Ok(match is_complete {
-            false => Ended::TimedOut(printed),
-            true if printed.stdout.len() > MAX_STDOUT => Ended::TooMuchOutput(printed),
-            true => Ended::Exited(printed),
-        })
+        Ok(finished)
     }
 
     fn command(&self, args: &[OsString]) -> Command {
@@ -96,7 +65,6 @@ impl Runner {
         let variables = self.variables.iter().filter(|(name, _)| is_passed(name));
         command.envs(variables.map(|(name, value)| (name, value))).env("NO_COLOR", "1");
         command.env("GIT_DIR", "/dev/null");
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 }
@@ -107,49 +75,4 @@ fn create_private(folder: &Path) -> Result<(), CloudError> {
         path: folder.to_owned(),
         source,
     })
-}
-
-/// Writes the input and reads both streams, each in a thread of its own, so that a full pipe blocks nothing.
-fn exchange(child: &mut Child, input: &str) -> (Receiver<Vec<u8>>, Receiver<Vec<u8>>) {
-    if let Some(mut stdin) = child.stdin.take() {
-        let input = input.to_owned();
-        // Fails if Codex exits without reading its input. Its exit code says why.
-        thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
-    }
-    (read_in_thread(child.stdout.take(), MAX_STDOUT + 1), read_in_thread(child.stderr.take(), MAX_STDERR))
-}
-
-/// Reads to the end of the stream and stores the first bytes of it.
-fn read_in_thread(stream: Option<impl Read + Send + 'static>, stored: usize) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            let _ = stream.by_ref().take(stored as u64).read_to_end(&mut bytes);
-            let _ = io::copy(&mut stream, &mut io::sink());
-        }
-        // The receiver is gone after a timeout.
-        let _ = sender.send(bytes);
-    });
-    receiver
-}
-
-/// What a stream held, or `None` if a process that left the group still has it open.
-fn received(stream: &Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
-    const DRAIN: Duration = Duration::from_secs(2);
-    stream.recv_timeout(deadline.saturating_duration_since(Instant::now()).max(DRAIN)).ok()
-}
-
-/// Whether the child exited before the deadline. It is not reaped yet, so its process group still exists.
-fn wait_for_exit(child: &Child, deadline: Instant) -> io::Result<bool> {
-    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    loop {
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(remaining).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }

@@ -7,20 +7,14 @@
 #![expect(clippy::disallowed_methods, reason = "this module runs the notification programs")]
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
-use std::thread;
+use std::process::Command;
 use std::time::Duration;
 
 use delegator_domain::task::State;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use delegator_subprocess::{Capture, End, Finished, Limits};
 
 use crate::SendError;
 use crate::notification::Notification;
@@ -31,9 +25,7 @@ pub const NOTIFY_SEND: &str = "notify-send";
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// How much of the error output is read for the reason of a failure.
-const MAX_ERROR_BYTES: u64 = 4 << 10;
-/// How long error output is read after the end: a process that left the group may hold the stream open.
-const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+const MAX_ERROR_BYTES: usize = 4 << 10;
 
 pub(crate) fn run_command(settings: &NotifySettings, notification: &Notification) -> Result<(), SendError> {
     let (program, args) = settings
@@ -87,20 +79,17 @@ fn run(
     let failed = |error: io::Error| SendError::new(format!("{program} could not be run: {error}"));
     let mut command = Command::new(path);
     command.args(args).env_clear().envs(settings.variables.iter().map(|(name, value)| (name, value)));
-    command.envs(variables(notification)).current_dir(directory(settings)).process_group(0);
-    command
-        .stdin(input(&notification.to_json()?).map_err(failed)?)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
-    let (sender, errors) = channel();
-    if let Some(stream) = child.stderr.take() {
-        thread::spawn(move || drop(sender.send(read_errors(stream))));
-    }
-    let has_exited = exits_within(&child, limit);
-    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-    let status = child.wait().map_err(failed)?;
-    if !has_exited.map_err(failed)? {
+    command.envs(variables(notification)).current_dir(directory(settings));
+    let limits = Limits {
+        input: Some(&notification.to_json()?),
+        time: limit,
+        stdout: Capture::Nothing,
+        stderr: Some(Capture::Beginning(MAX_ERROR_BYTES)),
+        is_cancelled: None,
+    };
+    let Finished { end, status, stderr, .. } =
+        delegator_subprocess::run(command, &limits).map_err(|error| failed(error.into()))?;
+    if end != End::Exited {
         return Err(SendError::new(format!(
             "{program} did not end within {} s and was killed",
             limit.as_secs()
@@ -109,7 +98,7 @@ fn run(
     if status.success() {
         return Ok(());
     }
-    let printed = errors.recv_timeout(DRAIN_LIMIT).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&stderr);
     let line = printed.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim()));
     Err(SendError::new(format!("{program} failed ({status}){}", line.unwrap_or_default())))
 }
@@ -131,28 +120,6 @@ fn variables(notification: &Notification) -> [(&'static str, OsString); 7] {
 
 fn directory(settings: &NotifySettings) -> &Path {
     settings.variable("HOME").map(Path::new).filter(|home| home.is_dir()).unwrap_or(Path::new("/"))
-}
-
-/// A file and not a pipe: writing to a program that does not read would block.
-fn input(bytes: &[u8]) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
-}
-
-fn read_errors(mut stream: impl Read) -> String {
-    let mut bytes = Vec::new();
-    let _ = stream.by_ref().take(MAX_ERROR_BYTES).read_to_end(&mut bytes);
-    let _ = io::copy(&mut stream, &mut io::sink());
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Whether the child exits in time. It is not reaped yet, so its process group still exists.
-fn exits_within(child: &Child, limit: Duration) -> io::Result<bool> {
-    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let timeout = Timespec::try_from(limit).map_err(io::Error::other)?;
-    Ok(retry_on_intr(|| poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)))? > 0)
 }
 
 #[cfg(test)]

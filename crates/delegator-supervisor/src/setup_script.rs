@@ -7,30 +7,21 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module starts setup scripts")]
 
-use std::collections::VecDeque;
-use std::io::{self, PipeReader, PipeWriter, Read};
-use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::{self, PipeWriter};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use delegator_domain::task::{ExitStatus, TaskId};
-use rustix::process::{Pid, Signal, kill_process_group};
+use delegator_subprocess::{Capture, End, Limits};
 
 use crate::agent::environment::{MARKER, Variables, task_marker};
-use crate::process::identity::open_pidfd;
 use crate::process::{Owner, SweepLimits, sweep_lost};
-use crate::run::poll_fds::{Readiness, wait_readable};
 
-/// Beginning and end of the output that are retained.
-const HEAD_BYTES: usize = 256 << 10;
-const TAIL_BYTES: usize = 256 << 10;
-/// How soon a cancelled script ends.
-const CANCEL_POLL: Duration = Duration::from_millis(100);
-/// How long output is read after the end: a process that was not found may hold the pipe open for ever.
-const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+/// How much of the beginning and of the end of the output is retained.
+const RETAINED_BYTES: usize = 256 << 10;
 
 /// Starts a watcher and becomes the script. The watcher ends the group when its input ends, because the process that runs the
 /// script was killed, and at the time limit at the latest.
@@ -71,19 +62,26 @@ pub struct SetupRun {
 impl SetupScript<'_> {
     /// Runs the script until it exits, the time limit is reached or `cancel` is set. A failing command ends the script.
     pub fn run(&self, cancel: &AtomicBool) -> io::Result<SetupRun> {
-        let Started { mut child, reader, lifeline: _lifeline } = self.start()?;
-        let mut output = Output::new(reader)?;
-        let ended = wait_for_end(&child, &mut output, Instant::now() + self.limit, cancel);
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        let status = child.wait()?;
+        let (command, _lifeline) = self.command()?;
+        let limits = Limits {
+            input: None,
+            time: self.limit,
+            stdout: Capture::BothEnds(RETAINED_BYTES),
+            stderr: None,
+            is_cancelled: Some(&|| cancel.load(Ordering::Relaxed)),
+        };
+        let finished = delegator_subprocess::run(command, &limits)?;
         sweep_lost(self.mark, &|_| Owner::ThisTask, SweepLimits::default())?;
-        output.drain(Instant::now() + DRAIN_LIMIT)?;
-        let end = ended?.unwrap_or_else(|| SetupEnd::Exited(exit_status(status)));
-        Ok(SetupRun { end, output: output.into_bytes() })
+        let end = match finished.end {
+            End::Cancelled => SetupEnd::Cancelled,
+            End::TimedOut => SetupEnd::TimedOut,
+            End::Exited | End::TooMuchOutput => SetupEnd::Exited(exit_status(finished.status)),
+        };
+        Ok(SetupRun { end, output: finished.stdout })
     }
 
-    fn start(&self) -> io::Result<Started> {
-        let (reader, writer) = io::pipe()?;
+    /// The command, and a pipe: the script is killed when that is closed.
+    fn command(&self) -> io::Result<(Command, PipeWriter)> {
         let (watched, lifeline) = io::pipe()?;
         // One second more: the limit of this process comes first and is reported.
         let limit = self.limit.as_secs().saturating_add(1).to_string();
@@ -91,19 +89,9 @@ impl SetupScript<'_> {
         command.args(["-c", WRAPPER, "setup", &limit]).arg(self.script);
         command.current_dir(self.working_dir).env_clear();
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.env(MARKER, task_marker(self.mark, 0)).process_group(0);
-        command.stdin(watched).stdout(writer.try_clone()?).stderr(writer);
-        // The command holds the writing end of the output and is dropped here, so that the output can end.
-        Ok(Started { child: command.spawn()?, reader, lifeline })
+        command.env(MARKER, task_marker(self.mark, 0)).stdin(watched);
+        Ok((command, lifeline))
     }
-}
-
-/// A running script.
-struct Started {
-    child: Child,
-    reader: PipeReader,
-    /// The script is killed when this is closed.
-    lifeline: PipeWriter,
 }
 
 fn exit_status(status: std::process::ExitStatus) -> ExitStatus {
@@ -113,93 +101,13 @@ fn exit_status(status: std::process::ExitStatus) -> ExitStatus {
     }
 }
 
-/// Reads the output until the exit; `None` if the process has exited by itself.
-fn wait_for_end(
-    child: &Child,
-    output: &mut Output,
-    deadline: Instant,
-    cancel: &AtomicBool,
-) -> io::Result<Option<SetupEnd>> {
-    let Some(pidfd) = open_pidfd(Pid::from_child(child).as_raw_nonzero().get())? else { return Ok(None) };
-    loop {
-        if cancel.load(Ordering::Relaxed) {
-            return Ok(Some(SetupEnd::Cancelled));
-        }
-        if Instant::now() >= deadline {
-            return Ok(Some(SetupEnd::TimedOut));
-        }
-        let mut watched: Vec<&dyn AsFd> = vec![&pidfd];
-        watched.extend(output.reader.as_ref().map(|reader| reader as &dyn AsFd));
-        let pause = deadline.min(Instant::now() + CANCEL_POLL);
-        if let Readiness::Ready(ready) = wait_readable(&watched, pause)? {
-            if ready[0] {
-                return Ok(None);
-            }
-            output.read_available()?;
-        }
-    }
-}
-
-/// The beginning and the end of what a script prints.
-struct Output {
-    /// `None` at the end of the output.
-    reader: Option<PipeReader>,
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    omitted: u64,
-}
-
-impl Output {
-    fn new(reader: PipeReader) -> io::Result<Output> {
-        rustix::io::ioctl_fionbio(&reader, true)?;
-        Ok(Output { reader: Some(reader), head: Vec::new(), tail: VecDeque::new(), omitted: 0 })
-    }
-
-    /// Reads to the end of the output, or until the deadline.
-    fn drain(&mut self, deadline: Instant) -> io::Result<()> {
-        while let Some(reader) = &self.reader {
-            if Instant::now() >= deadline || wait_readable(&[reader], deadline)? == Readiness::TimedOut {
-                break;
-            }
-            self.read_available()?;
-        }
-        Ok(())
-    }
-
-    fn read_available(&mut self) -> io::Result<()> {
-        let Some(reader) = &mut self.reader else { return Ok(()) };
-        let mut chunk = [0; 16 << 10];
-        match reader.read(&mut chunk) {
-            Ok(0) => self.reader = None,
-            Ok(count) => self.add(&chunk[..count]),
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        let (first, rest) = bytes.split_at(HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len()));
-        self.head.extend_from_slice(first);
-        self.tail.extend(rest);
-        let excess = self.tail.len().saturating_sub(TAIL_BYTES);
-        self.tail.drain(..excess);
-        self.omitted += excess as u64;
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        let mut bytes = self.head;
-        if self.omitted > 0 {
-            bytes.extend_from_slice(format!("\n[{} bytes omitted]\n", self.omitted).as_bytes());
-        }
-        bytes.extend(self.tail);
-        bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::os::unix::process::CommandExt;
+
     use delegator_domain::task::TaskLocation;
+    use rustix::process::{Pid, Signal};
 
     use super::*;
 
@@ -269,8 +177,11 @@ mod tests {
     fn a_script_ends_with_the_process_that_runs_it_and_at_its_limit() {
         let end_of = |limit, is_killed: bool| {
             with_script("echo started; sleep 30 & wait; sleep 30", limit, |setup| {
-                let Started { mut child, mut reader, lifeline } = setup.start().unwrap();
+                let (mut command, lifeline) = setup.command().unwrap();
                 let lifeline = Some(lifeline).filter(|_| !is_killed);
+                let (mut reader, writer) = io::pipe().unwrap();
+                let mut child = command.process_group(0).stdout(writer).spawn().unwrap();
+                drop(command);
                 let mut output = String::new();
                 // Ends when no process of the script is left.
                 reader.read_to_string(&mut output).unwrap();
@@ -289,7 +200,7 @@ mod tests {
     fn endless_output_is_bounded() {
         let run = run("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end", LONG, false);
         let text = String::from_utf8(run.output).unwrap();
-        assert!(text.len() < HEAD_BYTES + TAIL_BYTES + 100 && text.contains("bytes omitted"));
+        assert!(text.len() < 2 * RETAINED_BYTES + 100 && text.contains("bytes omitted"));
         assert!(text.ends_with("\nend\n"));
     }
 }

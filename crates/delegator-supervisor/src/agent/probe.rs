@@ -2,21 +2,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
-use std::ffi::OsStr;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use delegator_subprocess::{Capture, End, Finished, Limits, RunError};
 
 use super::environment::Variables;
 use super::verification::{self, VerifyPlan, VerifyRequest};
 use crate::enclosure::Enclosure;
-use crate::process::identity::open_pidfd;
-use crate::run::poll_fds::{Readiness, wait_readable};
 
 const MAX_OUTPUT_BYTES: usize = 16 << 10;
 
@@ -49,15 +45,7 @@ pub(super) fn printed_output<'a>(
     environment: &Variables,
     limit: Duration,
 ) -> Result<String, ProbeError> {
-    let mut command = Command::new(program);
-    command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-    command.current_dir("/").process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(ProbeError::Spawn)?;
-    match child.stdout.take() {
-        Some(stdout) => read_output(child, stdout, limit),
-        None => Ok(String::new()),
-    }
+    run(program, args, environment, Some(Capture::Nothing), limit).map(|finished| text(&finished))
 }
 
 /// Runs a program without input; returns whether it succeeded, and what it printed on both streams.
@@ -67,50 +55,39 @@ pub(crate) fn exit_and_output<'a>(
     environment: &Variables,
     limit: Duration,
 ) -> Result<(bool, String), ProbeError> {
-    let (reader, writer) = io::pipe()?;
-    let mut child = {
-        let mut command = Command::new(program);
-        command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-        command.current_dir("/").process_group(0);
-        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-        command.spawn().map_err(ProbeError::Spawn)?
-    };
-    let deadline = Instant::now() + limit;
-    let output = read_until_exit(&child, reader, limit);
-    // The end of the output may precede the exit.
-    let has_exited = wait_for_exit(&child, deadline);
-    let status = kill_group_and_wait(&mut child);
-    Ok((has_exited? && status?.success(), output?))
+    let finished = run(program, args, environment, None, limit)?;
+    Ok((finished.status.success(), text(&finished)))
 }
 
-/// Whether the program exits before the deadline.
-fn wait_for_exit(child: &Child, deadline: Instant) -> io::Result<bool> {
-    let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?;
-    match &pidfd {
-        Some(pidfd) => Ok(!matches!(wait_readable(&[pidfd], deadline)?, Readiness::TimedOut)),
-        None => Ok(true),
+/// Runs a program until it exits or has printed [`MAX_OUTPUT_BYTES`].
+fn run<'a>(
+    program: &Path,
+    args: impl IntoIterator<Item = &'a OsStr>,
+    environment: &Variables,
+    stderr: Option<Capture>,
+    limit: Duration,
+) -> Result<Finished, ProbeError> {
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    command.current_dir("/").stdin(Stdio::null());
+    let stdout = Capture::AtMost(MAX_OUTPUT_BYTES);
+    let limits = Limits { input: None, time: limit, stdout, stderr, is_cancelled: None };
+    match delegator_subprocess::run(command, &limits) {
+        Ok(finished) if finished.end == End::TimedOut => Err(ProbeError::TimedOut(limit)),
+        Ok(finished) => Ok(finished),
+        Err(RunError::Start(error)) => Err(ProbeError::Spawn(error)),
+        Err(RunError::Supervise(error)) => Err(error.into()),
     }
 }
 
-/// Kills the program and what it started, unless that has left its process group. The status of a program that has
-/// exited stays the same.
-fn kill_group_and_wait(child: &mut Child) -> io::Result<ExitStatus> {
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-    child.wait()
+fn text(finished: &Finished) -> String {
+    String::from_utf8_lossy(&finished.stdout).into_owned()
 }
 
 /// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
 pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
-    let (reader, writer) = io::pipe()?;
-    let child = {
-        let mut command = Command::new(&plan.program);
-        command.args(&plan.args).env_clear();
-        command.envs(plan.environment.iter().map(|(name, value)| (name, value)));
-        command.current_dir("/").process_group(0);
-        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-        command.spawn().map_err(ProbeError::Spawn)?
-    };
-    let output = read_output(child, reader, limit)?;
+    let args = plan.args.iter().map(OsString::as_os_str);
+    let (_, output) = exit_and_output(&plan.program, args, &plan.environment, limit)?;
     let is_sentinel = |line: &str| plan.sentinel.as_deref() == Some(line);
     if std::fs::remove_file(forbidden).is_ok() {
         return Err(ProbeError::SandboxNotEnforced);
@@ -131,40 +108,10 @@ pub fn probe_enclosure(
     probe_sandbox(&VerifyPlan { program: enclosure.launcher.clone(), args, ..plan }, forbidden, limit)
 }
 
-/// Reads a program's output until it exits or the size limit is reached, then kills it.
-fn read_output(mut child: Child, pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
-    let outcome = read_until_exit(&child, pipe, limit);
-    // It has printed its output, or never will.
-    kill_group_and_wait(&mut child)?;
-    outcome
-}
-
-fn read_until_exit(child: &Child, mut pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
-    let deadline = Instant::now() + limit;
-    let mut output = Vec::new();
-    let mut buffer = [0; 1024];
-    let gone = || io::Error::other("the process could not be found");
-    let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?.ok_or_else(gone)?;
-    while output.len() < MAX_OUTPUT_BYTES {
-        // A background process may hold the pipe open, so the program's exit ends the output too.
-        let ready = wait_readable(&[&pipe, &pidfd], deadline)?;
-        match ready {
-            Readiness::TimedOut => return Err(ProbeError::TimedOut(limit)),
-            Readiness::Ready(ready_fds) if !ready_fds[0] => break,
-            Readiness::Ready(_) => {}
-        }
-        match pipe.read(&mut buffer)? {
-            0 => break,
-            count => output.extend_from_slice(&buffer[..count]),
-        }
-    }
-    Ok(String::from_utf8_lossy(&output).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
 
     use super::*;
     use crate::agent::codex;

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use super::stat::read_stat;
-use crate::run::poll_fds::{Readiness, wait_readable};
+use crate::run::poll_fds::wait_readable;
 
 /// One process, unique across pid reuse and reboots.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl ProcessHandle {
 
     /// Whether it exits before that time.
     pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
-        Ok(matches!(wait_readable(&[&self.pidfd], deadline)?, Readiness::Ready(_)))
+        wait_readable(&[&self.pidfd], deadline)
     }
 }
 

@@ -6,21 +6,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Result of a wait: which descriptors are ready, or that none was in time.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
-    Ready(Vec<bool>),
-    TimedOut,
-}
-
-pub(crate) fn wait_readable(fds: &[&dyn AsFd], deadline: Instant) -> io::Result<Readiness> {
+/// Whether one of them is readable before the deadline.
+pub(crate) fn wait_readable(fds: &[&dyn AsFd], deadline: Instant) -> io::Result<bool> {
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     loop {
         let remaining = deadline.saturating_duration_since(Instant::now());
         match poll(&mut polled, Some(&timespec(remaining))) {
-            Ok(0) => return Ok(Readiness::TimedOut),
-            Ok(_) => return Ok(Readiness::Ready(polled.iter().map(|fd| !fd.revents().is_empty()).collect())),
+            Ok(ready) => return Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
