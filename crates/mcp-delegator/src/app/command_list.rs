@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use crate::commands::{
     Command, CommandList, answer, apply, cancel, cleanup_registry, cloud, completions, config_show, demo,
-    diff, discard, doctor, env, events, fleet, help, import, init, local, logs, man, manifest,
-    not_implemented, notify, queue, restore, retry, review, schema, send, setup, version, worker,
+    diff, discard, doctor, env, events, fleet, help, import, init, local, logs, man, manifest, notify, queue,
+    restore, retry, review, schema, send, setup, version, worker,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -55,8 +55,6 @@ pub const COMMANDS: &[Command] = &[
     events::summarize::COMMAND,
     events::follow::COMMAND,
     import::COMMAND,
-    Command::new(&not_implemented::WATCH),
-    Command::new(&not_implemented::DASHBOARD),
     worker::COMMAND,
     fleet::status::COMMAND,
     fleet::tasks::COMMAND,

@@ -262,7 +262,7 @@ fn execute(
     let origin = CallOrigin { surface: Surface::CommandLine, current_dir: &process.current_dir };
     let input = validation::validate(spec, object, problems, origin, preflight_context)?;
     last_task?;
-    let call = commands.find(spec)?.prepare(input)?;
+    let call = (commands.find(spec)?.prepare)(input)?;
     if spec.config == ConfigUse::Required {
         config_error.clone().map_or(Ok(()), Err)?;
     }

@@ -69,8 +69,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Answer, AnsweredQuestion>(&["answer"], "Answer a question of a running agent")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_given = |key: &&&str| input.get(**key).is_some_and(|value| !value.is_null());

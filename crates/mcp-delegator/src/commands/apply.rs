@@ -91,8 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_set = |key: &str| !matches!(input.get(key), None | Some(Value::Null | Value::Bool(false)));

@@ -135,8 +135,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
 fn check(input: &Value) -> Vec<Problem> {

@@ -91,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
 };
 
-pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     let Some(shell) = input.shell else { return Ok(raw_text(installations().into_bytes())) };

@@ -72,8 +72,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Demo, DemoOutput>(&["demo"], "Run an example task offline with a built-in agent")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let demo_dir = tempfile::Builder::new()

@@ -83,8 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn check(input: &Value) -> Vec<Problem> {
     if input.get("confirm_destructive") == Some(&Value::Bool(true)) {

@@ -80,8 +80,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {

@@ -43,8 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
     let mut command = help::command_at(context.catalog(), "help", &input.command)?;

@@ -51,8 +51,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = &input.rollout;

@@ -118,8 +118,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 /// What the user wants, from flags or answers.
 struct Choices {

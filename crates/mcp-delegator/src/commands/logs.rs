@@ -83,8 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show what a task's agent did")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

@@ -34,7 +34,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Man, RawText>(&["man"], "Print the manual page")
 };
 
-pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
     let command = help::command_at(context.catalog(), "man", &input.command)?;

@@ -23,9 +23,6 @@ use crate::spec::{self, CommandSpec, Danger, Example, FormerName, RawOutput, Sha
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
-    /// Only commands that are available in this version
-    #[serde(default)]
-    pub available_only: bool,
     /// Return "not modified" if the manifest still has this etag
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
@@ -56,7 +53,6 @@ pub struct CommandEntry {
     pub short_path: Option<&'static [&'static str]>,
     pub summary: &'static str,
     pub description: String,
-    pub is_available: bool,
     /// Name of the MCP tool; null for commands that no server offers as a tool.
     pub tool: Option<String>,
     pub toolset: Option<&'static str>,
@@ -91,7 +87,7 @@ pub struct CommandExample {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Names, inputs, exit codes and MCP tools of all commands, including those that are not available yet (is_available: false).",
+    details: "Names, inputs, exit codes and MCP tools of all commands.",
     shape: Shape::Show("manifest"),
     danger: Danger::Safe,
     idempotent: true,
@@ -108,8 +104,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let tools = ToolListSettings {
@@ -117,17 +112,13 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         default_format: Format::Markdown,
         max_mode: context.config.settings.max_mode,
     };
-    let commands: Vec<CommandEntry> = context
-        .catalog()
-        .iter()
-        .filter(|spec| !input.available_only || spec.is_available())
-        .map(|spec| describe_command(spec, &tools, context.surface))
-        .collect();
+    let commands: Vec<CommandEntry> =
+        context.catalog().iter().map(|spec| describe_command(spec, &tools, context.surface)).collect();
     let etag = fingerprint(&json!([PRODUCT_VERSION, exit_codes(&spec::ROOT), commands]));
     if input.etag.as_deref() == Some(&etag) {
         return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
     }
-    let query = json!({"command": "manifest", "available_only": input.available_only, "etag": etag});
+    let query = json!({"command": "manifest", "etag": etag});
     let (commands, page) = paginate(commands, &input.paging, &query)?;
     let manifest = Manifest {
         name: spec::version::PROGRAM,
@@ -157,7 +148,6 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         short_path: spec.short_path(),
         summary: spec.about,
         description: spec.full_details(),
-        is_available: spec.is_available(),
         tool: spec.is_tool().then(|| spec.tool_name(&tools.prefix)),
         toolset: spec.toolset.name(),
         category: spec.category.name(),
@@ -190,15 +180,9 @@ fn describe(data: &Value) -> Document {
         .flatten()
         .map(|command| {
             let path = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let available = if command["is_available"] == true { "yes" } else { "no" };
-            vec![
-                path.collect::<Vec<_>>().join(" "),
-                cell(command, "tool"),
-                available.to_owned(),
-                cell(command, "summary"),
-            ]
+            vec![path.collect::<Vec<_>>().join(" "), cell(command, "tool"), cell(command, "summary")]
         })
         .collect();
     Document::titled(format!("mcp-delegator {}", data["version"].as_str().unwrap_or(PRODUCT_VERSION)))
-        .block(Block::Table { columns: vec!["command", "tool", "available", "what it does"], rows })
+        .block(Block::Table { columns: vec!["command", "tool", "what it does"], rows })
 }

@@ -24,7 +24,6 @@ pub mod local;
 pub mod logs;
 pub mod man;
 pub mod manifest;
-pub mod not_implemented;
 pub mod notify;
 pub mod question;
 pub mod queue;
@@ -87,23 +86,20 @@ pub type Prepare = fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>;
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     pub spec: &'static CommandSpec,
-    /// Calls [`prepare`] with the handler. `None` if the command is only declared.
-    pub prepare: Option<Prepare>,
+    /// Calls [`prepare`] with the handler.
+    pub prepare: Prepare,
     /// Describes the data for readers.
     pub describe: fn(&Value) -> Document,
 }
 
 impl Command {
-    /// A command without a handler.
-    pub const fn new(spec: &'static CommandSpec) -> Command {
-        Command { spec, prepare: None, describe: Document::from_value }
+    /// A command whose data is shown as it is.
+    pub const fn new(spec: &'static CommandSpec, prepare: Prepare) -> Command {
+        Command { spec, prepare, describe: Document::from_value }
     }
 
-    pub fn prepare(&self, input: ValidInput) -> Result<Box<dyn PreparedCall>, AppError> {
-        let prepare = self
-            .prepare
-            .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;
-        prepare(input)
+    pub const fn described_by(self, describe: fn(&Value) -> Document) -> Command {
+        Command { describe, ..self }
     }
 }
 

@@ -52,8 +52,7 @@ pub const PAUSE: CommandSpec = CommandSpec {
     )
 };
 
-pub const PAUSE_COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, pause)), ..Command::new(&PAUSE) };
+pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause)).described_by(describe);
 
 pub const RESUME: CommandSpec = CommandSpec {
     details: "With an agent: ends its pause, also one that its usage limit caused.",
@@ -70,7 +69,7 @@ pub const RESUME: CommandSpec = CommandSpec {
 };
 
 pub const RESUME_COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, resume)), ..Command::new(&RESUME) };
+    Command::new(&RESUME, |input| prepare(input, resume)).described_by(describe);
 
 fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
     // A pause of an unknown agent would have no effect.

@@ -107,8 +107,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Restore, RestoreOutput>(&["restore"], "Revert what a task changed")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));

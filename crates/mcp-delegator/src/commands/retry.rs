@@ -76,11 +76,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::accepted,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
 
 fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

@@ -52,11 +52,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Review, ExecutionAck>(&["review"], "Review the changes of a finished task")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::accepted,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
 
 fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

@@ -72,8 +72,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
@@ -160,7 +159,6 @@ fn command_schema(spec: &CommandSpec, surface: Surface, max_mode: Mode) -> Value
         .collect();
     json!({
         "command": spec.name(),
-        "is_available": spec.is_available(),
         "input": spec.inputs().published_schema(surface, max_mode),
         "output": output,
     })

@@ -102,8 +102,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn check(input: &Value) -> Vec<Problem> {
     let host = input.get("host").and_then(Value::as_str);

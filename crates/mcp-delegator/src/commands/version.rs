@@ -29,8 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     let version = Version {

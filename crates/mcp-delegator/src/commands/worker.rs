@@ -97,8 +97,7 @@ const FAILURES: &[ErrorCode] = &{
     codes
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> {
     context.config.check_lease()?;

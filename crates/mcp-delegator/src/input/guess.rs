@@ -8,19 +8,16 @@ use delegator_domain::task::TaskIdPrefix;
 
 use crate::input::path::locate;
 use crate::input::unknown_command::UnknownWord;
-use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
 
 /// What was probably meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guess {
-    /// The paths of one or several available commands or groups.
+    /// The paths of one or several commands or groups.
     Commands(Vec<Vec<String>>),
     /// The text of a task, without a command.
     TaskText(String),
     TaskId(String),
-    /// A command that is only declared.
-    NotAvailable(Vec<String>),
     Nothing,
 }
 
@@ -60,8 +57,8 @@ pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
     }
     // In a group, a common word such as `list` is no name of another command.
     let is_common = !unknown_word.path.is_empty() && synonyms_of(&word).is_some();
-    let anywhere = (!is_common).then(|| similar_anywhere(catalog, &word)).flatten().map(Guess::Commands);
-    anywhere.or_else(|| declared(catalog, unknown_word.path, &word)).unwrap_or(Guess::Nothing)
+    let anywhere = (!is_common).then(|| similar_anywhere(catalog, &word)).flatten();
+    anywhere.map_or(Guess::Nothing, Guess::Commands)
 }
 
 /// The words from the unknown one to the next flag; empty in a group or after another command (`help`).
@@ -100,40 +97,33 @@ fn synonyms_of(word: &str) -> Option<&'static [&'static [&'static str]]> {
 /// In a group only its own commands count: elsewhere the word means something else.
 fn by_synonym(catalog: Catalog, group: &[String], word: &str) -> Option<Vec<Vec<String>>> {
     let paths = synonyms_of(word)?;
-    let is_available = |path: &Vec<String>| {
+    let exists = |path: &Vec<String>| {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
-        catalog.find(&names).is_some_and(CommandSpec::is_available)
+        catalog.find(&names).is_some()
     };
     let in_group = |path: &[&str]| match path.last() {
         Some(name) if !group.is_empty() => [group, &[(*name).to_owned()]].concat(),
         _ => owned(path),
     };
-    let paths: Vec<Vec<String>> = paths.iter().map(|path| in_group(path)).filter(is_available).collect();
+    let paths: Vec<Vec<String>> = paths.iter().map(|path| in_group(path)).filter(exists).collect();
     (!paths.is_empty()).then_some(paths)
 }
 
 /// The similar names below the group, if there is one that is most similar, or several.
 fn similar_in_group(catalog: Catalog, group: &[String], word: &str) -> Option<Vec<Vec<String>>> {
-    let names = subcommand_names(catalog, group, true);
+    let names = subcommand_names(catalog, group);
     let paths = similar(word, &names).into_iter().map(|name| [group, &[name.to_owned()]].concat());
     Some(paths.collect::<Vec<_>>()).filter(|paths| !paths.is_empty())
 }
 
 /// Similar names of commands in any group. Of commands with the same name, the first counts.
 fn similar_anywhere(catalog: Catalog, word: &str) -> Option<Vec<Vec<String>>> {
-    let paths: Vec<&[&str]> =
-        catalog.typed_paths().filter(|(_, spec)| spec.is_available()).map(|(path, _)| path).collect();
-    let names: Vec<&'static str> =
-        catalog.typed_paths().filter_map(|(path, _)| path.last().copied()).collect();
+    let paths: Vec<&[&'static str]> = catalog.typed_paths().map(|(path, _)| path).collect();
+    let names: Vec<&'static str> = paths.iter().filter_map(|path| path.last().copied()).collect();
     let found = similar(word, &names)
         .into_iter()
         .filter_map(|name| paths.iter().find(|path| path.last() == Some(&name)).map(|path| owned(path)));
     Some(found.collect::<Vec<_>>()).filter(|paths| !paths.is_empty())
-}
-
-fn declared(catalog: Catalog, group: &[String], word: &str) -> Option<Guess> {
-    let name = similar_names::nearest(word, subcommand_names(catalog, group, false))?;
-    Some(Guess::NotAvailable([group, &[name.to_owned()]].concat()))
 }
 
 /// The nearest name, or all near ones if none is nearest.
@@ -149,12 +139,12 @@ fn owned(path: &[&str]) -> Vec<String> {
 }
 
 /// Names of the commands and groups directly below a path, without duplicates.
-pub fn subcommand_names(catalog: Catalog, path: &[String], only_available: bool) -> Vec<&'static str> {
+pub fn subcommand_names(catalog: Catalog, path: &[String]) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
-    for (known, spec) in catalog.typed_paths() {
+    for (known, _) in catalog.typed_paths() {
         let is_below = known.len() > path.len() && known.iter().zip(path).all(|(a, b)| a == b);
         let name = known.get(path.len()).copied();
-        if let (true, Some(name)) = (is_below && (spec.is_available() || !only_available), name)
+        if let (true, Some(name)) = (is_below, name)
             && !names.contains(&name)
         {
             names.push(name);
@@ -179,7 +169,6 @@ mod tests {
             Guess::Commands(paths) => paths.iter().map(|path| path.join(" ")).collect::<Vec<_>>().join(" | "),
             Guess::TaskText(text) => format!("text {text}"),
             Guess::TaskId(id) => format!("id {id}"),
-            Guess::NotAvailable(path) => format!("declared {}", path.join(" ")),
             Guess::Nothing => "-".to_owned(),
         }
     }
@@ -222,7 +211,6 @@ mod tests {
             ("env list", "-"),
             ("queue pase", "queue pause"),
             ("local rnu", "local run"),
-            ("watc", "declared watch"),
             ("fix", "-"),
             ("test", "-"),
             ("build", "-"),

@@ -54,11 +54,7 @@ pub fn render_help(command: &Command, columns: Option<usize>) -> String {
     if let Some(examples) = command.get_after_help() {
         shown = shown.after_help(wrap_examples(&examples.to_string(), columns));
     }
-    let text = shown.render_help().to_string();
-    if command.is_hide_set() {
-        return format!("Not available in this version.\n\n{text}");
-    }
-    text
+    shown.render_help().to_string()
 }
 
 /// clap writes it before the usage.

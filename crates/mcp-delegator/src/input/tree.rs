@@ -85,7 +85,7 @@ fn build_tree(catalog: Catalog, build: impl Fn(&'static CommandSpec) -> Command)
         .after_help(AFTER_HELP)
         .args(globals::args());
     for (path, spec) in catalog.typed_paths() {
-        root = add_command(catalog, root, build(spec), path);
+        root = add_command(root, build(spec), path);
     }
     root
 }
@@ -149,30 +149,24 @@ const AFTER_HELP: &str = "\
 In a pipe the output is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
 Run 'mcp-delegator COMMAND --help' for details, or 'mcp-delegator manifest' for a machine-readable list.";
 
-fn add_command(
-    catalog: Catalog,
-    parent: Command,
-    command: Command,
-    path: &'static [&'static str],
-) -> Command {
+fn add_command(parent: Command, command: Command, path: &'static [&'static str]) -> Command {
     match path {
         [] | [_] => parent.subcommand(command),
         [group, rest @ ..] => {
             let exists = parent.find_subcommand(group).is_some();
-            let parent = if exists { parent } else { parent.subcommand(new_group(catalog, group)) };
-            parent.mut_subcommand(group, |group| add_command(catalog, group, command, rest))
+            let parent = if exists { parent } else { parent.subcommand(new_group(group)) };
+            parent.mut_subcommand(group, |group| add_command(group, command, rest))
         }
     }
 }
 
-fn new_group(catalog: Catalog, name: &'static str) -> Command {
-    let is_unavailable = !catalog.iter().any(|spec| spec.path.first() == Some(&name) && spec.is_available());
-    Command::new(name).about(group_about(&[name])).disable_help_subcommand(true).hide(is_unavailable)
+fn new_group(name: &'static str) -> Command {
+    Command::new(name).about(group_about(&[name])).disable_help_subcommand(true)
 }
 
 fn command_for(spec: &'static CommandSpec) -> Command {
     let name = spec.path.last().copied().unwrap_or(PROGRAM);
-    let mut command = Command::new(name).about(spec.about).hide(!spec.is_available());
+    let mut command = Command::new(name).about(spec.about);
     let details = spec.full_details();
     if !details.is_empty() {
         command = command.long_about(format!("{}. {details}", spec.about));

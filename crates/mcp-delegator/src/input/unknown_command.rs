@@ -85,17 +85,14 @@ pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
                 error(format!("Did you mean {}?", names.join(" or ")))
             }
         },
-        Guess::TaskText(text) => {
-            error(format!("To delegate a task: {PROGRAM} run {}", shell_word(&text)))
+        Guess::TaskText(text) => error(format!("To delegate a task: {PROGRAM} run {}", shell_word(&text))),
+        Guess::TaskId(id) => {
+            error(format!("To get the result of a task: {PROGRAM} results {}", shell_word(&id)))
         }
-        Guess::TaskId(id) => error(format!("To get the result of a task: {PROGRAM} results {}", shell_word(&id))),
-        Guess::NotAvailable(path) => {
-            error(format!("'{}' is declared, but not available in this version.", path.join(" ")))
+        Guess::Nothing => {
+            let offered = guess::subcommand_names(catalog, unknown_word.path);
+            error(format!("Known commands: {}.", offered.join(", ")))
         }
-        Guess::Nothing => match guess::subcommand_names(catalog, unknown_word.path, true).as_slice() {
-            [] => error("No command of this group is available in this version. Run 'mcp-delegator help' to list the commands.".into()),
-            offered => error(format!("Known commands: {}.", offered.join(", "))),
-        },
     }
 }
 
@@ -111,7 +108,7 @@ fn former_name_error(
 ) -> AppError {
     let message = format!("'{typed}' is now '{}'.", spec.cli_path());
     match corrected_command_line(catalog, unknown_word, unknown_word.path_indexes, spec.path) {
-        Some(command) if spec.is_available() && spec.danger != Danger::Destructive => {
+        Some(command) if spec.danger != Danger::Destructive => {
             AppError::new(ErrorCode::CommandRenamed, message)
                 .suggest(format!("Run: {command}"))
                 .redirect(Redirect { command, permanent: true, reason: "renamed" })

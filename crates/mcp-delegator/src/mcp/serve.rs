@@ -95,7 +95,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };
 
-pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// A token file without --http is an error: stdio does not use a token.
 fn check(input: &Value) -> Vec<Problem> {

@@ -96,23 +96,18 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
     if inputs.properties.iter().any(|property| property.command_line_only) {
         codes.push(ErrorCode::PolicyBlocked);
     }
-    if !spec.is_available() {
-        codes.push(ErrorCode::Unsupported);
+    codes.extend(spec.failures);
+    if spec.category == Category::ExecutionAck {
+        codes.extend(START_FAILURES);
     }
-    if spec.is_available() {
-        codes.extend(spec.failures);
-        if spec.category == Category::ExecutionAck {
-            codes.extend(START_FAILURES);
-        }
-        // A task may be one that a provider runs.
-        let names_task =
-            |property: &Property| matches!(property.name.as_str(), "task_id" | "task_ids" | "source");
-        if inputs.properties.iter().any(names_task) {
-            codes.extend(PROVIDER_FAILURES);
-        }
-        if inputs.properties.iter().any(|property| property.name == "idempotency_key") {
-            codes.push(ErrorCode::IdempotencyMismatch);
-        }
+    // A task may be one that a provider runs.
+    let names_task =
+        |property: &Property| matches!(property.name.as_str(), "task_id" | "task_ids" | "source");
+    if inputs.properties.iter().any(names_task) {
+        codes.extend(PROVIDER_FAILURES);
+    }
+    if inputs.properties.iter().any(|property| property.name == "idempotency_key") {
+        codes.push(ErrorCode::IdempotencyMismatch);
     }
     if !spec.former_names.is_empty() {
         codes.push(ErrorCode::CommandRenamed);

@@ -3,9 +3,6 @@
 //! A [`CommandSpec`] states a command's path, input type, failures, output and toolset. The clap tree, the MCP tool,
 //! the manifest, help, completions, man pages and the documentation are generated from it, so the command line and MCP
 //! cannot differ.
-//!
-//! A command that is not `available` is only *declared*: the manifest lists it with `available: false`, help and tool lists
-//! omit it, and calling it fails with UNSUPPORTED.
 
 pub mod catalog;
 pub mod command_exit_codes;
@@ -40,11 +37,10 @@ pub struct NoInputs {}
 /// The spec of a call that names no command.
 pub const ROOT: CommandSpec = CommandSpec {
     danger: Danger::Safe,
-    available: true,
     failures: &[ErrorCode::CommandRenamed],
     toolset: Toolset::Hidden,
     config: ConfigUse::Unused,
-    ..CommandSpec::declare::<NoInputs>(&[], "Delegate coding tasks to coding agents")
+    ..CommandSpec::new::<NoInputs, Map<String, Value>>(&[], "Delegate coding tasks to coding agents")
 };
 
 /// The five categories of the tool envelope.
@@ -237,8 +233,6 @@ impl RawOutput {
 #[derive(Debug)]
 pub struct CommandSpec {
     pub path: &'static [&'static str],
-    /// False for a declared command: its name and inputs are fixed, but it is not implemented.
-    pub available: bool,
     pub about: &'static str,
     pub details: &'static str,
     pub category: Category,
@@ -280,19 +274,13 @@ pub struct CommandSpec {
 }
 
 impl CommandSpec {
-    /// The spec of an implemented command with input `I` and data `O`, with cautious defaults; each command states where it differs.
+    /// The spec of a command with input `I` and data `O`, with cautious defaults; each command states where it differs.
     pub const fn new<I: JsonSchema, O: JsonSchema>(
         path: &'static [&'static str],
         about: &'static str,
     ) -> CommandSpec {
-        CommandSpec { available: true, output: output_schema::<O>, ..CommandSpec::declare::<I>(path, about) }
-    }
-
-    /// The spec of a command that is not implemented yet.
-    pub const fn declare<I: JsonSchema>(path: &'static [&'static str], about: &'static str) -> CommandSpec {
         CommandSpec {
             path,
-            available: false,
             about,
             details: "",
             category: Category::RegistryInfo,
@@ -318,12 +306,8 @@ impl CommandSpec {
             confirmation: |_, _| None,
             precondition: |_| Ok(()),
             preflight: |_, _| Vec::new(),
-            output: output_schema::<Map<String, Value>>,
+            output: output_schema::<O>,
         }
-    }
-
-    pub fn is_available(&self) -> bool {
-        self.available
     }
 
     pub fn is_safe(&self) -> bool {
@@ -361,12 +345,9 @@ impl CommandSpec {
     }
 
     /// Whether some MCP server can offer the command as a tool: a program must be able to call it, without a person or a
-    /// terminal. Of the commands that are only declared, the default toolsets have a tool, which fails.
+    /// terminal.
     pub fn is_tool(&self) -> bool {
-        self.toolset != Toolset::Hidden
-            && !self.requires_person
-            && !self.streams
-            && (self.is_available() || self.toolset != Toolset::Extra)
+        self.toolset != Toolset::Hidden && !self.requires_person && !self.streams
     }
 
     /// `Give either task_id or task_ids.`, if the command has such a rule.

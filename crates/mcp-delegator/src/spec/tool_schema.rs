@@ -49,8 +49,7 @@ pub fn annotations(spec: &CommandSpec) -> Value {
 }
 
 fn description(spec: &CommandSpec) -> String {
-    let availability = if spec.is_available() { "" } else { " Not available yet." };
-    format!("{}.{availability} {}", spec.about, spec.full_details()).trim_end().to_owned()
+    format!("{}. {}", spec.about, spec.full_details()).trim_end().to_owned()
 }
 
 fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {

@@ -92,13 +92,9 @@ fn help_on_a_terminal_is_text() {
 }
 
 #[test]
-fn help_omits_commands_that_are_not_built() {
+fn help_lists_commands_and_their_flags() {
     let run = run_on_terminal(world().command::<&str>([]));
     assert!(run.stdout.contains("manifest"));
-    assert!(!run.stdout.contains("dashboard"), "{}", run.stdout);
-    let run = run_on_terminal(world().command(["dashboard", "--help"]));
-    assert!(run.stdout.starts_with("Not available in this version."), "{}", run.stdout);
-    assert!(run.stdout.contains("--port"));
     let run = run_on_terminal(world().command(["local", "exec", "--help"]));
     assert!(run.stdout.contains("--working-dir"));
 }
@@ -165,13 +161,6 @@ fn an_unknown_command_lists_the_commands() {
     let run = world().run(["teapot"]);
     assert_eq!(run.exit, Some(2));
     assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("manifest"));
-}
-
-#[test]
-fn a_typo_of_a_planned_command_is_reported_as_unavailable() {
-    let run = world().run(["dashbord"]);
-    assert_eq!(run.exit, Some(2), "{run:?}");
-    assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("not available in this version"));
 }
 
 #[test]
@@ -338,12 +327,11 @@ fn a_failed_raw_command_keeps_stdout_empty() {
 }
 
 #[test]
-fn completions_and_manual_know_only_what_is_available() {
+fn completions_and_manual_know_the_commands() {
     let world = world();
     let mut command = world.command(["--", "mcp-delegator", ""]);
     let offered = output_of(command.env("_MCP_DELEGATOR_COMPLETE", "fish")).stdout;
     assert!(offered.contains("manifest\t") && offered.contains("local\t"), "{offered}");
-    assert!(!offered.contains("dashboard"), "a command that is not built: {offered}");
     assert!(!offered.contains("--quiet"), "flags hide the commands: {offered}");
     assert!(world.run(["man", "config", "show"]).stdout.contains("Only this setting"));
     assert_eq!(world.run(["man", "nonsense"]).exit, Some(2));

@@ -85,11 +85,7 @@ fn every_command_in_every_envelope_validates() {
                 exit_code.iter().find_map(|path| value.pointer(path)).cloned().unwrap_or(json!(0));
             assert_eq!(exit_code, json!(run.exit), "{args:?}");
             if envelope == "agent" {
-                assert_eq!(
-                    value["error"]["code"] == "UNSUPPORTED",
-                    !spec.is_available(),
-                    "{args:?}: {value}"
-                );
+                assert_ne!(value["error"]["code"], "UNSUPPORTED", "{args:?}: {value}");
             }
         }
     }

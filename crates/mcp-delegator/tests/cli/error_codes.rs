@@ -74,7 +74,6 @@ fn invalid_call(code: ErrorCode) -> Option<Provocation> {
             let world = World::new(PROGRAM).variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
             Call(world.run(["local", "status"]))
         }
-        ErrorCode::Unsupported => call(&["dashboard"]),
         ErrorCode::NotFound => call(&["config", "show", "no-such-key"]),
         ErrorCode::TaskNotFound => call(&["local", "results", UNKNOWN_TASK]),
         ErrorCode::PolicyBlocked => call(&["local", "exec", "x", "--mode", "danger-full-access"]),
@@ -113,6 +112,11 @@ fn task_call(code: ErrorCode) -> Option<Provocation> {
             let id = stage.exec(&[]);
             stage.wait(&id);
             stage.world.run(["local", "cancel", &id])
+        }),
+        ErrorCode::Unsupported => with_stage(|stage| {
+            let id = stage.exec(&[]);
+            stage.wait(&id);
+            stage.world.run(["discard", &id, "--confirm-destructive"])
         }),
         ErrorCode::NotReady => {
             let stage = Stage::with_script(PROGRAM, json!([{"read_stdin": "all"}, "silent"]));

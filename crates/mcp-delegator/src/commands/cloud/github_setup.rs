@@ -53,8 +53,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let repository = input.repository.trim_end_matches('/').trim_end_matches(".git").to_owned();

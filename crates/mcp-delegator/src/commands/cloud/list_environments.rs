@@ -22,8 +22,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command =
-    Command { describe: describe_list, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_list);
 
 fn run(context: &Context<'_>, inputs: ListInputs) -> Result<CommandOutput, AppError> {
     list_output(&environments::read(&sources(context.process))?, inputs)

@@ -8,6 +8,7 @@ use crate::commands::context::Context;
 use crate::commands::local::status::{self, Scope, Status, StatusInputs};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
+use crate::output::documents::status::cloud_snapshot;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Toolset, input_schema};
 
@@ -29,11 +30,7 @@ const SPEC: CommandSpec = CommandSpec {
     ..status::SPEC
 };
 
-pub const COMMAND: Command = Command {
-    spec: &SPEC,
-    describe: crate::output::documents::status::cloud_snapshot,
-    prepare: Some(|input| prepare(input, run)),
-};
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(cloud_snapshot);
 
 fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
     let scope = Scope { location: TaskLocation::Cloud, environment: input.env_id };

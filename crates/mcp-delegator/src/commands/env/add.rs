@@ -95,8 +95,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
-pub const COMMAND: Command =
-    Command { describe: describe_one, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_one);
 
 /// The entry to write, without its creation time.
 fn new_entry(given: &Value) -> Map<String, Value> {

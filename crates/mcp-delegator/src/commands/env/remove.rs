@@ -33,8 +33,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
-pub const COMMAND: Command =
-    Command { describe: describe_one, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_one);
 
 fn check(input: &Value) -> Vec<Problem> {
     if input.get("confirm_destructive") == Some(&Value::Bool(true)) {

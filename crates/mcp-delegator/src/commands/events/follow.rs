@@ -64,11 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
-pub const COMMAND: Command = Command {
-    describe: summary::describe,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(summary::describe);
 
 /// A lost worker was replaced.
 pub const RESTARTED: &str = "The task was started again; the events of the new attempt follow.";

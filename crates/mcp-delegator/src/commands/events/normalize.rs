@@ -73,7 +73,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;

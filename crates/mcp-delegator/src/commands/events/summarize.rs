@@ -44,11 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
-pub const COMMAND: Command = Command {
-    describe: summary::describe,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(summary::describe);
 
 const TOKEN_KEYS: [&str; 5] = [
     "input_tokens",

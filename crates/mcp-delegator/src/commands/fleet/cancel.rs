@@ -59,8 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: FleetCancel) -> Result<CommandOutput, AppError> {
     let database = database_from(context, &input.database)?;

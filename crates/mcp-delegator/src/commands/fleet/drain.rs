@@ -39,8 +39,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Drain, DrainedWorker>(&["fleet", "drain"], "Let a worker finish its tasks and exit")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Drain) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.drain(&input.worker)?;

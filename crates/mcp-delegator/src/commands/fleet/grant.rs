@@ -49,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Grant, RawText>(&["fleet", "grant"], "Print SQL for roles with the least rights")
 };
 
-pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(_: &Context<'_>, input: Grant) -> Result<CommandOutput, AppError> {
     Ok(raw_text(grant_sql(&input.submitter, &input.worker).into_bytes()))

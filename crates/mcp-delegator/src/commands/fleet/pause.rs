@@ -21,11 +21,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command {
-    describe: describe_claiming,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_claiming);
 
 fn run(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.pause(input.worker.as_deref())?;

@@ -63,8 +63,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Cancel, CancelData>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
 
-pub const COMMAND: Command =
-    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

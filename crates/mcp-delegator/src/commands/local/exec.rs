@@ -66,11 +66,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::accepted,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
 
 /// How long the call waits for the agent to announce its thread.
 const THREAD_WAIT: Duration = Duration::from_millis(1500);

@@ -58,11 +58,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Results, ResultsData>(&["local", "results"], "Show the result of a finished task")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::result,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::result);
 
 /// Maximum number of events in a response.
 const MAX_EVENTS: usize = 50;

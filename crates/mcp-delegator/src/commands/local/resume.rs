@@ -64,11 +64,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::accepted,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
 
 fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

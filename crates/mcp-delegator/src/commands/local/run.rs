@@ -91,11 +91,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::accepted,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
 
 fn confirmation(input: &Value, surface: Surface) -> Option<Problem> {
     let is_confirmed = input.get("confirm") == Some(&Value::Bool(true));

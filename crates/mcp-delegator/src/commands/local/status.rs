@@ -90,11 +90,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::status::snapshot,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::status::snapshot);
 
 /// Running and queued tasks that are read for one response: more than fit into 48,000 characters or, on the command line,
 /// into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.

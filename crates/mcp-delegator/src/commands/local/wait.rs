@@ -103,11 +103,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
-pub const COMMAND: Command = Command {
-    describe: crate::output::documents::task::result,
-    prepare: Some(|input| prepare(input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::result);
 
 /// A wait whose ids are resolved once: a prefix that becomes ambiguous during the wait does not change the response.
 #[derive(Debug)]

@@ -21,9 +21,8 @@ use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::suggestion::{NextCall, Suggestion, input_marker};
+use crate::error::suggestion::input_marker;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{CallOrigin, CommandSpec, InputSchema, PreflightContext, Property, Surface};
 pub use spelling::{duplicate_input, snake_case};
 
@@ -93,7 +92,6 @@ pub fn validate(
     origin: CallOrigin<'_>,
     preflight_context: Option<&PreflightContext<'_>>,
 ) -> Result<ValidInput, AppError> {
-    refuse_unavailable(spec)?;
     preflight_context.map_or(Ok(()), |around| (spec.precondition)(around))?;
     let input_validator = InputValidator::of(spec, origin.surface);
     let inputs = &input_validator.inputs;
@@ -142,19 +140,6 @@ fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
         problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
     }
     problems
-}
-
-/// Declared commands have no handler yet. This comes before any problem with the inputs, which no caller needs to fix.
-fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
-    if spec.is_available() {
-        return Ok(());
-    }
-    let suggestion = Suggestion::with_call(
-        "Run {call} to list the available commands.",
-        NextCall::new(&["manifest"]).with("available_only", true),
-    );
-    let message = format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path());
-    Err(AppError::new(ErrorCode::Unsupported, message).suggest(suggestion).context("command", spec.name()))
 }
 
 /// Refuses inputs that only the user may give on the command line.

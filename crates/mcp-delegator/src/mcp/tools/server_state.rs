@@ -96,7 +96,7 @@ impl ServerState {
             let input = validation::validate(spec, object, problems, origin, Some(&preflight))?;
             validation::refuse_command_line_only_inputs(spec, &input)?;
             let call = call.with_output(input.get("max_output_bytes").and_then(Value::as_u64));
-            Ok(AdmittedCall { call, prepared: self.commands.find(spec)?.prepare(input)? })
+            Ok(AdmittedCall { call, prepared: (self.commands.find(spec)?.prepare)(input)? })
         };
         admitted().map_err(|error: AppError| RefusedCall { call, error: Box::new(error) })
     }

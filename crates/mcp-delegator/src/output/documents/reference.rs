@@ -67,14 +67,13 @@ pub fn commands(catalog: Catalog) -> String {
     let mut page = String::from(
         "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\
          A default is the built-in one; the configuration can set others ([configuration.md](configuration.md)).\n\n\
-         | command | tool | available | what it does |\n|---|---|---|---|\n",
+         | command | tool | what it does |\n|---|---|---|\n",
     );
     for spec in catalog.iter() {
         let tool = if spec.is_tool() { format!("`{}`", spec.tool_name("_codex_")) } else { "-".to_owned() };
-        let available = if spec.is_available() { "yes" } else { "not yet" };
-        page.push_str(&format!("| `{}` | {tool} | {available} | {} |\n", spec.cli_path(), spec.about));
+        page.push_str(&format!("| `{}` | {tool} | {} |\n", spec.cli_path(), spec.about));
     }
-    for spec in catalog.iter().filter(|spec| spec.is_available()) {
+    for spec in catalog.iter() {
         page.push_str(&section(spec));
     }
     page

@@ -35,20 +35,15 @@ fn main() -> std::process::ExitCode {
 fn commands() -> CommandList {
     let with_fixtures = |command: &Command| match command.spec.path {
         ["serve"] => Command {
-            prepare: Some(|input| {
-                prepare(input, |context, input| serve::serve(context, input, Fixtures::new))
-            }),
+            prepare: |input| prepare(input, |context, input| serve::serve(context, input, Fixtures::new)),
             ..*command
         },
         _ => *command,
     };
-    let panics = Command {
-        prepare: Some(|input| {
-            prepare(input, |_, _: NoInputs| -> Result<CommandOutput, AppError> {
-                std::panic::panic_any("the handler panicked")
-            })
-        }),
-        ..Command::new(&PANICS)
-    };
+    let panics = Command::new(&PANICS, |input| {
+        prepare(input, |_, _: NoInputs| -> Result<CommandOutput, AppError> {
+            std::panic::panic_any("the handler panicked")
+        })
+    });
     CommandList::new(COMMANDS.iter().map(with_fixtures).chain([panics]).collect())
 }
