@@ -3,27 +3,18 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use delegator_domain::named_enum;
+
 use crate::problem::Position;
 
-/// The five kinds of source, in ascending precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    Default,
-    UserConfig,
-    Project,
-    Environment,
-    Flag,
-}
-
-impl Source {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::Default => "default",
-            Source::UserConfig => "user_config",
-            Source::Project => "project",
-            Source::Environment => "environment",
-            Source::Flag => "flag",
-        }
+named_enum! {
+    /// The five kinds of source, in ascending precedence.
+    pub enum Source {
+        Default = "default",
+        UserConfig = "user_config",
+        Project = "project",
+        Environment = "environment",
+        Flag = "flag",
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::budget::{Budget, BudgetScope, Caps};
+use delegator_domain::named_enum;
 use delegator_domain::notification::{Channel, NotifyPlan};
 use delegator_domain::task::{EnclosureChoice, Mode, State};
 use serde::de::{Deserialize, Deserializer};
@@ -256,33 +257,16 @@ pub enum ToolFormat {
     Json,
 }
 
-/// Envelope of a JSON response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Envelope {
-    Agent,
-    Standard,
-    Tool,
-    /// The data alone, without an envelope.
-    Raw,
-}
-
-impl Envelope {
-    pub const NAMES: [&'static str; 4] = ["agent", "standard", "tool", "raw"];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Envelope::Agent => "agent",
-            Envelope::Standard => "standard",
-            Envelope::Tool => "tool",
-            Envelope::Raw => "raw",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Envelope> {
-        [Envelope::Agent, Envelope::Standard, Envelope::Tool, Envelope::Raw]
-            .into_iter()
-            .find(|envelope| envelope.name() == name)
+named_enum! {
+    /// Envelope of a JSON response.
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Envelope {
+        Agent = "agent",
+        Standard = "standard",
+        Tool = "tool",
+        /// The data alone, without an envelope.
+        Raw = "raw",
     }
 }
 

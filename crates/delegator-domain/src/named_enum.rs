@@ -1,6 +1,7 @@
 //! Enums whose variants have a fixed name, as stored in the registry and shown in JSON.
 
 /// Defines an enum, the lists of its variants and their names, and the conversion from and to their names.
+#[macro_export]
 macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $Enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$about])*

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use delegator_domain::named_enum;
 use sha2::{Digest, Sha256};
 
 use crate::claim::Claim;
@@ -13,20 +14,12 @@ const PART_BYTES: usize = 512 * 1024;
 /// More than a worker stores.
 const MAX_BYTES: usize = 512 << 20;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BlobName {
-    /// The unified diff of the changes.
-    Diff,
-    /// The output of the setup script.
-    Setup,
-}
-
-impl BlobName {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            BlobName::Diff => "diff",
-            BlobName::Setup => "setup",
-        }
+named_enum! {
+    pub enum BlobName {
+        /// The unified diff of the changes.
+        Diff = "diff",
+        /// The output of the setup script.
+        Setup = "setup",
     }
 }
 

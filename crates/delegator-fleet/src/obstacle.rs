@@ -2,32 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use delegator_domain::named_enum;
+
 use crate::database::Database;
 use crate::error::FleetError;
 
-/// What keeps a queued task from being claimed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Obstacle {
-    FleetPaused,
-    /// No live worker has the labels that the task requires.
-    NoWorker,
-    /// Every live worker with the labels is draining.
-    WorkersDraining,
-    /// Every live worker with the labels is paused or draining.
-    WorkersPaused,
-}
-
-impl Obstacle {
-    const ALL: [Obstacle; 4] =
-        [Obstacle::FleetPaused, Obstacle::NoWorker, Obstacle::WorkersDraining, Obstacle::WorkersPaused];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Obstacle::FleetPaused => "fleet_paused",
-            Obstacle::NoWorker => "no_worker",
-            Obstacle::WorkersDraining => "workers_draining",
-            Obstacle::WorkersPaused => "workers_paused",
-        }
+named_enum! {
+    /// What keeps a queued task from being claimed.
+    pub enum Obstacle {
+        FleetPaused = "fleet_paused",
+        /// No live worker has the labels that the task requires.
+        NoWorker = "no_worker",
+        /// Every live worker with the labels is draining.
+        WorkersDraining = "workers_draining",
+        /// Every live worker with the labels is paused or draining.
+        WorkersPaused = "workers_paused",
     }
 }
 

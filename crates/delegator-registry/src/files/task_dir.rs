@@ -13,6 +13,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::named_enum;
 use delegator_domain::task::TaskId;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 
@@ -22,85 +23,55 @@ use super::reserve_file::ReserveFile;
 use super::socket::socket_in;
 use crate::error::RegistryError;
 
-/// The files in a task's directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TaskFile {
-    /// What is needed to start the task, including secrets; removed once the agent has its input, or at the end.
-    Launch,
-    /// The task's text, redacted.
-    Text,
-    /// Held by the supervisor for its whole run.
-    Lock,
-    /// Held while a command submits a task into the worktree of this one, or removes it.
-    WorktreeLock,
-    /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt replaces.
-    Events,
-    /// Which attempt the copied events belong to.
-    EventPosition,
-    Stderr,
-    /// The output of the verification command.
-    Verify,
-    /// Output of a turn after the limit of a task, in which the agent reports.
-    Salvage,
-    SalvageStderr,
-    /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the events.
-    Snapshot,
-    /// The report of the finished task.
-    Report,
-    /// Digests of the secrets that were known when the task was submitted.
-    SecretDigests,
-    /// The changes of a task that a provider ran, as a unified diff.
-    Diff,
-    /// Changes that are not in the diff of a removed worktree.
-    DiffOmissions,
-    /// The output of the setup script of a task that a provider ran.
-    Setup,
-    /// What the provider of an ended task reported besides.
-    RemoteFacts,
-    /// The schema that the agent's output must follow.
-    OutputSchema,
-    /// The path of a control socket that is elsewhere.
-    SocketPath,
-    /// The path of the temporary directory of an enclosed agent.
-    TemporaryDir,
-    /// The restore point of the work tree before the task.
-    RestorePoint,
-    /// What clients received about handles of this task, append-only.
-    Handles,
-    /// What the supervisor noted about its agent, append-only.
-    SupervisorLog,
-    /// How the notifications of the task are sent, until they are settled. Private: it contains the URL of the webhook.
-    Notify,
-}
-
-impl TaskFile {
-    pub fn name(self) -> &'static str {
-        match self {
-            TaskFile::Launch => "launch",
-            TaskFile::Text => "task.txt",
-            TaskFile::Lock => "lock",
-            TaskFile::WorktreeLock => "worktree.lock",
-            TaskFile::Events => "events.jsonl",
-            TaskFile::EventPosition => "events-position.json",
-            TaskFile::Stderr => "stderr.log",
-            TaskFile::Verify => "verify.log",
-            TaskFile::Salvage => "salvage.jsonl",
-            TaskFile::SalvageStderr => "salvage-stderr.log",
-            TaskFile::Snapshot => "snapshot.json",
-            TaskFile::Report => "report.json",
-            TaskFile::SecretDigests => "secret-digests.json",
-            TaskFile::Diff => "changes.diff",
-            TaskFile::DiffOmissions => "changes-left-out.json",
-            TaskFile::Setup => "setup.log",
-            TaskFile::RemoteFacts => "remote.json",
-            TaskFile::OutputSchema => "output-schema.json",
-            TaskFile::SocketPath => "control.path",
-            TaskFile::TemporaryDir => "temporary.path",
-            TaskFile::RestorePoint => "restore-point.json",
-            TaskFile::Handles => "handles.jsonl",
-            TaskFile::SupervisorLog => "supervisor.jsonl",
-            TaskFile::Notify => "notify.json",
-        }
+named_enum! {
+    /// The files in a task's directory.
+    pub enum TaskFile {
+        /// What is needed to start the task, including secrets; removed once the agent has its input, or at the end.
+        Launch = "launch",
+        /// The task's text, redacted.
+        Text = "task.txt",
+        /// Held by the supervisor for its whole run.
+        Lock = "lock",
+        /// Held while a command submits a task into the worktree of this one, or removes it.
+        WorktreeLock = "worktree.lock",
+        /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt replaces.
+        Events = "events.jsonl",
+        /// Which attempt the copied events belong to.
+        EventPosition = "events-position.json",
+        Stderr = "stderr.log",
+        /// The output of the verification command.
+        Verify = "verify.log",
+        /// Output of a turn after the limit of a task, in which the agent reports.
+        Salvage = "salvage.jsonl",
+        SalvageStderr = "salvage-stderr.log",
+        /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the events.
+        Snapshot = "snapshot.json",
+        /// The report of the finished task.
+        Report = "report.json",
+        /// Digests of the secrets that were known when the task was submitted.
+        SecretDigests = "secret-digests.json",
+        /// The changes of a task that a provider ran, as a unified diff.
+        Diff = "changes.diff",
+        /// Changes that are not in the diff of a removed worktree.
+        DiffOmissions = "changes-left-out.json",
+        /// The output of the setup script of a task that a provider ran.
+        Setup = "setup.log",
+        /// What the provider of an ended task reported besides.
+        RemoteFacts = "remote.json",
+        /// The schema that the agent's output must follow.
+        OutputSchema = "output-schema.json",
+        /// The path of a control socket that is elsewhere.
+        SocketPath = "control.path",
+        /// The path of the temporary directory of an enclosed agent.
+        TemporaryDir = "temporary.path",
+        /// The restore point of the work tree before the task.
+        RestorePoint = "restore-point.json",
+        /// What clients received about handles of this task, append-only.
+        Handles = "handles.jsonl",
+        /// What the supervisor noted about its agent, append-only.
+        SupervisorLog = "supervisor.jsonl",
+        /// How the notifications of the task are sent, until they are settled. Private: it contains the URL of the webhook.
+        Notify = "notify.json",
     }
 }
 

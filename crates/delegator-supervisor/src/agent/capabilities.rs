@@ -2,6 +2,7 @@
 
 use delegator_domain::agents::{AgentKind, AgentProtocol};
 use delegator_domain::message::Delivery;
+use delegator_domain::named_enum;
 use delegator_domain::task::{Mode, SandboxKind};
 
 use super::{acp, claude, codex, idle_jsonl, plain};
@@ -58,35 +59,20 @@ impl MessageSupport {
     }
 }
 
-/// An input of a task that not every agent can honour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentInput {
-    Model,
-    Profile,
-    ReasoningEffort,
-    Images,
-    OutputSchema,
-    /// It never requests permission.
-    Ask,
-    /// Restricts the variables of the agent's commands; only the agent can do that.
-    EnvPolicy,
-    /// It takes no message during a turn, and its threads cannot be resumed.
-    Salvage,
-}
-
-impl AgentInput {
-    /// The name of the input in requests.
-    pub fn name(self) -> &'static str {
-        match self {
-            AgentInput::Model => "model",
-            AgentInput::Profile => "profile",
-            AgentInput::ReasoningEffort => "reasoning_effort",
-            AgentInput::Images => "images",
-            AgentInput::OutputSchema => "output_schema",
-            AgentInput::Ask => "ask",
-            AgentInput::EnvPolicy => "env_policy",
-            AgentInput::Salvage => "salvage",
-        }
+named_enum! {
+    /// An input of a task that not every agent can honour.
+    pub enum AgentInput {
+        Model = "model",
+        Profile = "profile",
+        ReasoningEffort = "reasoning_effort",
+        Images = "images",
+        OutputSchema = "output_schema",
+        /// It never requests permission.
+        Ask = "ask",
+        /// Restricts the variables of the agent's commands; only the agent can do that.
+        EnvPolicy = "env_policy",
+        /// It takes no message during a turn, and its threads cannot be resumed.
+        Salvage = "salvage",
     }
 }
 

@@ -4,24 +4,18 @@
 
 use std::time::Duration;
 
+use delegator_domain::named_enum;
 use rustix::process::Signal;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndSignal {
-    Interrupt,
-    Terminate,
-    Kill,
+named_enum! {
+    pub enum EndSignal {
+        Interrupt = "SIGINT",
+        Terminate = "SIGTERM",
+        Kill = "SIGKILL",
+    }
 }
 
 impl EndSignal {
-    pub fn name(self) -> &'static str {
-        match self {
-            EndSignal::Interrupt => "SIGINT",
-            EndSignal::Terminate => "SIGTERM",
-            EndSignal::Kill => "SIGKILL",
-        }
-    }
-
     pub(crate) fn signal(self) -> Signal {
         match self {
             EndSignal::Interrupt => Signal::INT,

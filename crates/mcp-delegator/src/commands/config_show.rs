@@ -125,7 +125,7 @@ pub fn to_setting(setting: &SourcedSetting) -> Setting {
         key: setting.key.name,
         value: hide(setting.value.clone()),
         default: setting.default.clone(),
-        source: setting.origin.source().as_str(),
+        source: setting.origin.source().name(),
         origin: (setting.origin != Origin::Default).then(|| setting.origin.to_string()),
         variable: setting.key.variable(),
         description: setting.key.description,

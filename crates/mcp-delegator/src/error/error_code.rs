@@ -4,87 +4,48 @@
 //! output needs (exit code, name in each envelope, whether a retry is safe). It is one exhaustive `match`, so a new
 //! code does not compile until every column is filled. `docs/errors.md` is generated from it.
 
+use delegator_domain::named_enum;
+
 use crate::error::exit_code::ExitCode;
 
-/// Error families; `details.kind` of the tool envelope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorKind {
-    Usage,
-    Payload,
-    ConfirmationRequired,
-    WrongState,
-    LockHeld,
-    Config,
-    Unsupported,
-    Dependency,
-    NotFound,
-    Conflict,
-    Policy,
-    Permission,
-    Auth,
-    Payment,
-    Timeout,
-    RateLimited,
-    Unavailable,
-    Supervisor,
-    Redirected,
-    Incomplete,
-    PartialFailure,
-    AllItemsFailed,
-    AgentFailed,
-    Cancelled,
-    Internal,
-    StrictWarnings,
-}
-
-impl ErrorKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            ErrorKind::Usage => "usage",
-            ErrorKind::Payload => "payload",
-            ErrorKind::ConfirmationRequired => "confirmation_required",
-            ErrorKind::WrongState => "wrong_state",
-            ErrorKind::LockHeld => "lock_held",
-            ErrorKind::Config => "config",
-            ErrorKind::Unsupported => "unsupported",
-            ErrorKind::Dependency => "dependency",
-            ErrorKind::NotFound => "not_found",
-            ErrorKind::Conflict => "conflict",
-            ErrorKind::Policy => "permission_policy",
-            ErrorKind::Permission => "permission",
-            ErrorKind::Auth => "auth",
-            ErrorKind::Payment => "payment",
-            ErrorKind::Timeout => "timeout",
-            ErrorKind::RateLimited => "rate_limited",
-            ErrorKind::Unavailable => "unavailable",
-            ErrorKind::Supervisor => "supervisor_unavailable",
-            ErrorKind::Redirected => "redirected",
-            ErrorKind::Incomplete => "incomplete",
-            ErrorKind::PartialFailure => "partial_failure",
-            ErrorKind::AllItemsFailed => "all_items_failed",
-            ErrorKind::AgentFailed => "agent_failed",
-            ErrorKind::Cancelled => "cancelled",
-            ErrorKind::Internal => "internal",
-            ErrorKind::StrictWarnings => "strict_warnings",
-        }
+named_enum! {
+    /// Error families; `details.kind` of the tool envelope.
+    pub enum ErrorKind {
+        Usage = "usage",
+        Payload = "payload",
+        ConfirmationRequired = "confirmation_required",
+        WrongState = "wrong_state",
+        LockHeld = "lock_held",
+        Config = "config",
+        Unsupported = "unsupported",
+        Dependency = "dependency",
+        NotFound = "not_found",
+        Conflict = "conflict",
+        Policy = "permission_policy",
+        Permission = "permission",
+        Auth = "auth",
+        Payment = "payment",
+        Timeout = "timeout",
+        RateLimited = "rate_limited",
+        Unavailable = "unavailable",
+        Supervisor = "supervisor_unavailable",
+        Redirected = "redirected",
+        Incomplete = "incomplete",
+        PartialFailure = "partial_failure",
+        AllItemsFailed = "all_items_failed",
+        AgentFailed = "agent_failed",
+        Cancelled = "cancelled",
+        Internal = "internal",
+        StrictWarnings = "strict_warnings",
     }
 }
 
-/// The stage at which the error occurred; `validation` guarantees that nothing was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    Validation,
-    Execution,
-    Cleanup,
-}
-
-impl Phase {
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Validation => "validation",
-            Phase::Execution => "execution",
-            Phase::Cleanup => "cleanup",
-        }
+named_enum! {
+    /// The stage at which the error occurred; `validation` guarantees that nothing was changed.
+    pub enum Phase {
+        Validation = "validation",
+        Execution = "execution",
+        Cleanup = "cleanup",
     }
 }
 

@@ -1,29 +1,19 @@
 //! Output formats, envelopes, and the format of log lines.
 
 pub use delegator_config::Envelope;
+use delegator_domain::named_enum;
 
-/// Output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    Human,
-    Markdown,
-    Json,
-    Jsonl,
+named_enum! {
+    /// Output format.
+    pub enum Format {
+        Human = "human",
+        Markdown = "markdown",
+        Json = "json",
+        Jsonl = "jsonl",
+    }
 }
 
 impl Format {
-    pub const ALL: [Format; 4] = [Format::Human, Format::Markdown, Format::Json, Format::Jsonl];
-    pub const NAMES: [&'static str; 4] = ["human", "markdown", "json", "jsonl"];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Human => "human",
-            Format::Markdown => "markdown",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
-        }
-    }
-
     /// The format with this name, or with the name that other programs use.
     pub fn named(name: &str) -> Option<Format> {
         match name {

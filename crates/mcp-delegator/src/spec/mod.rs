@@ -19,6 +19,7 @@ pub mod version;
 use std::path::Path;
 
 use delegator_config::Config;
+use delegator_domain::named_enum;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -43,35 +44,18 @@ pub const ROOT: CommandSpec = CommandSpec {
     ..CommandSpec::new::<NoInputs, Map<String, Value>>(&[], "Delegate coding tasks to coding agents")
 };
 
-/// The five categories of the tool envelope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Category {
-    ExecutionAck,
-    WaitResult,
-    StatusSnapshot,
-    ResultSet,
-    RegistryInfo,
+named_enum! {
+    /// The five categories of the tool envelope.
+    pub enum Category {
+        ExecutionAck = "execution_ack",
+        WaitResult = "wait_result",
+        StatusSnapshot = "status_snapshot",
+        ResultSet = "result_set",
+        RegistryInfo = "registry_info",
+    }
 }
 
 impl Category {
-    pub const ALL: [Category; 5] = [
-        Category::ExecutionAck,
-        Category::WaitResult,
-        Category::StatusSnapshot,
-        Category::ResultSet,
-        Category::RegistryInfo,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Category::ExecutionAck => "execution_ack",
-            Category::WaitResult => "wait_result",
-            Category::StatusSnapshot => "status_snapshot",
-            Category::ResultSet => "result_set",
-            Category::RegistryInfo => "registry_info",
-        }
-    }
-
     pub fn schema_id(self) -> String {
         format!("codex/v3.6/{}/v1", self.name())
     }
@@ -86,22 +70,13 @@ pub enum Shape {
     Action(&'static str),
 }
 
-/// What a call can change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Danger {
-    /// Changes nothing.
-    Safe,
-    Mutating,
-    Destructive,
-}
-
-impl Danger {
-    pub fn name(self) -> &'static str {
-        match self {
-            Danger::Safe => "safe",
-            Danger::Mutating => "mutating",
-            Danger::Destructive => "destructive",
-        }
+named_enum! {
+    /// What a call can change.
+    pub enum Danger {
+        /// Changes nothing.
+        Safe = "safe",
+        Mutating = "mutating",
+        Destructive = "destructive",
     }
 }
 

@@ -5,31 +5,24 @@
 
 use std::collections::BTreeSet;
 
+use delegator_domain::named_enum;
 use delegator_git::Doubt;
 use serde::{Deserialize, Serialize};
 
 use super::action_times::AgentTimes;
 
-/// Whose change it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Attribution {
-    /// An event or a command of the agent explains it.
-    #[default]
-    Agent,
-    /// The agent could have made it, but its events do not show whether it did.
-    PossiblyAgent,
-    /// Nothing that the agent did explains it.
-    Unknown,
-}
-
-impl Attribution {
-    pub fn name(self) -> &'static str {
-        match self {
-            Attribution::Agent => "agent",
-            Attribution::PossiblyAgent => "possibly_agent",
-            Attribution::Unknown => "unknown",
-        }
+named_enum! {
+    /// Whose change it is.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Attribution {
+        /// An event or a command of the agent explains it.
+        #[default]
+        Agent = "agent",
+        /// The agent could have made it, but its events do not show whether it did.
+        PossiblyAgent = "possibly_agent",
+        /// Nothing that the agent did explains it.
+        Unknown = "unknown",
     }
 }
 

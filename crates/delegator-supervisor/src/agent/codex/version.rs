@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use delegator_domain::named_enum;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodexVersion {
     pub major: u32,
@@ -13,22 +15,23 @@ pub struct CodexVersion {
     pub patch: u32,
 }
 
-/// A feature that not every version has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ability {
-    ExecResume,
-    OutputSchema,
-    /// Codex exec events; before, `--json` prints the internal protocol.
-    ThreadEvents,
-    DisableFeature,
-    AddDir,
-    UntrustedProjects,
-    ShellSnapshots,
-    /// The setting that enables plans; before, plans are always reported.
-    PlanSetting,
-    UnboundedRetries,
-    /// Permission profiles that deny reading a directory; versions before 0.166 were not measured.
-    DeniedReads,
+named_enum! {
+    /// A feature that not every version has.
+    pub enum Ability {
+        ExecResume = "resume",
+        OutputSchema = "output_schema",
+        /// Codex exec events; before, `--json` prints the internal protocol.
+        ThreadEvents = "thread events",
+        DisableFeature = "--disable",
+        AddDir = "add_dirs",
+        UntrustedProjects = "untrusted projects",
+        ShellSnapshots = "shell snapshots",
+        /// The setting that enables plans; before, plans are always reported.
+        PlanSetting = "the plan setting",
+        UnboundedRetries = "unbounded retries",
+        /// Permission profiles that deny reading a directory; versions before 0.166 were not measured.
+        DeniedReads = "denied reads",
+    }
 }
 
 impl Ability {
@@ -47,21 +50,6 @@ impl Ability {
             Ability::DeniedReads => 166,
         };
         CodexVersion::new(0, minor, 0)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Ability::ExecResume => "resume",
-            Ability::OutputSchema => "output_schema",
-            Ability::ThreadEvents => "thread events",
-            Ability::DisableFeature => "--disable",
-            Ability::AddDir => "add_dirs",
-            Ability::UntrustedProjects => "untrusted projects",
-            Ability::ShellSnapshots => "shell snapshots",
-            Ability::PlanSetting => "the plan setting",
-            Ability::UnboundedRetries => "unbounded retries",
-            Ability::DeniedReads => "denied reads",
-        }
     }
 }
 

@@ -3,29 +3,21 @@
 //! The scripts are files under `templates/`, so that tests can check them with a shell. Values that differ between users
 //! are set as quoted variables at the top.
 
+use delegator_domain::named_enum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::spec::shell::shell_word;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stack {
-    Node,
-    Python,
-    Go,
-    Rust,
-}
-
-impl Stack {
-    pub fn name(self) -> &'static str {
-        match self {
-            Stack::Node => "node",
-            Stack::Python => "python",
-            Stack::Go => "go",
-            Stack::Rust => "rust",
-        }
+named_enum! {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Stack {
+        Node = "node",
+        Python = "python",
+        Go = "go",
+        Rust = "rust",
     }
 }
 

@@ -9,6 +9,7 @@ mod translation;
 
 use std::sync::Arc;
 
+use delegator_domain::named_enum;
 use rmcp::model::{Tool, ToolAnnotations, object};
 use serde_json::{Value, json};
 
@@ -17,22 +18,14 @@ use crate::spec::CommandSpec;
 
 pub const TOOLSET: &str = "codex-compat";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompatTool {
-    Codex,
-    Reply,
+named_enum! {
+    pub enum CompatTool {
+        Codex = "codex",
+        Reply = "codex-reply",
+    }
 }
 
 impl CompatTool {
-    pub const ALL: [CompatTool; 2] = [CompatTool::Codex, CompatTool::Reply];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            CompatTool::Codex => "codex",
-            CompatTool::Reply => "codex-reply",
-        }
-    }
-
     pub fn about(self) -> &'static str {
         self.spec().about
     }

@@ -9,6 +9,7 @@ pub mod toml_entry;
 
 use std::path::{Path, PathBuf};
 
+use delegator_domain::named_enum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,14 +19,16 @@ use crate::commands::setup::hosts::json_entry::Syntax;
 /// Name of this server in every host.
 pub const SERVER: &str = "mcp-delegator";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Host {
-    ClaudeCode,
-    Codex,
-    Cursor,
-    Vscode,
-    ClaudeDesktop,
+named_enum! {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Host {
+        ClaudeCode = "claude-code",
+        Codex = "codex",
+        Cursor = "cursor",
+        Vscode = "vscode",
+        ClaudeDesktop = "claude-desktop",
+    }
 }
 
 /// Directories that determine the hosts' configuration files.
@@ -82,20 +85,6 @@ pub enum Edit {
 }
 
 impl Host {
-    pub const ALL: [Host; 5] =
-        [Host::ClaudeCode, Host::Codex, Host::Cursor, Host::Vscode, Host::ClaudeDesktop];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Host::ClaudeCode => "claude-code",
-            Host::Codex => "codex",
-            Host::Cursor => "cursor",
-            Host::Vscode => "vscode",
-            Host::ClaudeDesktop => "claude-desktop",
-        }
-    }
-
     /// The name of the program.
     pub fn title(self) -> &'static str {
         match self {
