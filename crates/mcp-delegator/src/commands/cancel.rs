@@ -77,15 +77,14 @@ struct ItemState {
     previous_state: Option<&'static str>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CancelledEntry {
     pub task_id: String,
     pub state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_state: Option<&'static str>,
     pub title: String,
     /// Processes that could not be killed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub survivors: Option<Vec<i32>>,
 }
 

@@ -160,22 +160,19 @@ impl AgentNames {
 }
 
 /// Agent settings: inputs of run, exec and resume.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
     /// Directory (default: current or thread's)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-path" = true, "x-self-explanatory" = true))]
     pub working_dir: Option<PathBuf>,
     /// Model (default: the agent's)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL), extend("x-self-explanatory" = true))]
     pub model: Option<String>,
     /// Idle limit in s
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec"), "x-self-explanatory" = true))]
     pub idle_timeout_sec: Option<u32>,
     /// Hard limit in s
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-self-explanatory" = true))]
     pub hard_timeout_sec: Option<u32>,
     /// Agent (default: the thread's, or codex if installed); the next of a list runs if one cannot start or is out of usage
@@ -183,11 +180,9 @@ pub struct AgentInputs {
     #[schemars(schema_with = "agent_names", extend("x-names" = true, "x-advanced" = true))]
     pub agent: Option<AgentNames>,
     /// Where the agent works: in the directory itself, or in a git worktree of its own (a resumed task: in that of its thread)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-advanced" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
     /// Branch, tag or commit that the worktree starts from (default: HEAD)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 250), extend("x-advanced" = true))]
     pub base: Option<String>,
     /// Check: sh line or words
@@ -195,15 +190,12 @@ pub struct AgentInputs {
     #[schemars(schema_with = "commands", extend("x-command" = true))]
     pub verify: Option<VerifyCommand>,
     /// JSON Schema of the agent's final message
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-advanced" = true))]
     pub output_schema: Option<Map<String, Value>>,
     /// Profile in the agent's own configuration
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub profile: Option<String>,
     /// Reasoning effort, passed to the agent unchanged
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub reasoning_effort: Option<String>,
     /// Images to attach
@@ -243,15 +235,12 @@ pub struct AgentInputs {
     #[schemars(extend("x-advanced" = true))]
     pub carry_dirty: bool,
     /// Token limit of the task, input and output together
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-advanced" = true))]
     pub budget: Option<u64>,
     /// Turn limit of the task, for agents that take messages
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
     pub max_turns: Option<u32>,
     /// Cost limit of the task in US cents, for agents that report it
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-advanced" = true))]
     pub max_cost_cents: Option<u64>,
     /// Let the agent report what it has done if a limit ends its work

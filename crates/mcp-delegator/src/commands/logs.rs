@@ -37,22 +37,21 @@ pub struct Logs {
     pub raw: bool,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogsOutput {
     pub task_id: String,
     pub state: String,
     #[serde(flatten)]
+    #[serialize_always]
     pub end: Option<EndReason>,
     pub stdout: String,
     pub stderr: String,
     /// Output of the environment's setup script, of a fleet task that has ended
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Output of the verify command, if one was run
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
     /// When an agent that takes messages was idle or done, as JSON lines
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub supervisor_log: Option<String>,
     /// The lines were printed while they arrived; the streams are empty
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -46,15 +46,14 @@ pub struct NotifyOutput {
     pub failed_notifications: Vec<NotificationData>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChannelData {
     /// `command`, `webhook` or `desktop`
     pub channel: &'static str,
     /// Whether the test notification was delivered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_delivered: Option<bool>,
     /// Why it was not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

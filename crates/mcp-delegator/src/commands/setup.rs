@@ -64,6 +64,7 @@ pub struct SetupOutput {
     pub clients: Option<Vec<Client>>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Registered {
     pub host: Host,
@@ -72,12 +73,10 @@ pub struct Registered {
     /// The file was changed
     pub is_changed: bool,
     /// Backup of the previous content
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
     /// The entry, as a complete file
     pub entry: String,
     /// The client calls the tools without asking; only of clients that have such a setting
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub has_tool_approval: Option<bool>,
     /// What to do next
     pub next: Vec<String>,

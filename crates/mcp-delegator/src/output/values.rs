@@ -63,12 +63,11 @@ pub fn escape_terminal_controls(text: &str) -> String {
 }
 
 /// The `meta` facts of truncated output, in the unit of its limit.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TruncationFacts {
     pub truncated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_characters: Option<usize>,
     pub original_size: usize,
 }

@@ -38,6 +38,7 @@ pub struct Apply {
     pub dry_run: bool,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AppliedDiff {
     pub task_id: String,
@@ -54,18 +55,15 @@ pub struct AppliedDiff {
     #[serde(flatten)]
     pub omissions: OmissionsData,
     /// The commit with the changes, if one was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The branch that was created instead of changing the work tree.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_worktree_removed: Option<bool>,
     /// Of an attempt: its group, and what became of the other attempts.
     #[serde(flatten)]
+    #[serialize_always]
     pub group: Option<AppliedAttempt>,
     /// The command that shows how to revert this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_command: Option<String>,
 }
 

@@ -7,16 +7,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One agent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AgentRow {
     pub name: String,
     pub protocol: &'static str,
     pub is_installed: bool,
     /// Absent if it is not installed or does not report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Absent if that cannot be known without the network.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_signed_in: Option<bool>,
     /// Whether a task can run on it, as far as that is known.
     #[serde(skip)]

@@ -20,6 +20,7 @@ use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
 use crate::spec::{CommandSpec, Example, Shape};
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvAdd {
     /// Environment id: letters, digits, dots, underscores and hyphens
@@ -35,7 +36,6 @@ pub struct EnvAdd {
     #[schemars(length(min = 1, max = 32))]
     pub stack: String,
     /// Description
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2000))]
     pub description: Option<String>,
     /// Provider that runs the tasks
@@ -43,11 +43,9 @@ pub struct EnvAdd {
     #[schemars(schema_with = "providers", extend("default" = field_default("provider")))]
     pub provider: Option<Provider>,
     /// Branch; for a fleet also a tag or commit
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
     /// Script that prepares a checkout
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub setup: Option<String>,
     /// Sandbox mode of its tasks
@@ -59,7 +57,6 @@ pub struct EnvAdd {
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Queue priority of its tasks; higher runs first
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1_000_000, max = 1_000_000), extend("default" = field_default("priority")))]
     pub priority: Option<i32>,
     /// What happens to a task whose worker is lost
@@ -67,7 +64,6 @@ pub struct EnvAdd {
     #[schemars(schema_with = "on_lost_actions", extend("default" = field_default("on_lost")))]
     pub on_lost: Option<OnLost>,
     /// Maximum number of workers that claim a task, one after another
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = field_default("max_claims")))]
     pub max_claims: Option<u32>,
     /// Push the branch of a finished task

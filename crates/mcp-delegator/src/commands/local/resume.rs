@@ -22,16 +22,15 @@ use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
     /// Thread id
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID), extend("x-self-explanatory" = true))]
     pub thread_id: Option<String>,
     /// Any task of the thread
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]

@@ -16,15 +16,16 @@ use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
 use crate::output::values::rfc3339;
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct RestoreOutput {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// Something was changed
     pub is_restored: bool,
     pub dry_run: bool,
     /// The work tree of the task's working directory
     #[serde(flatten)]
+    #[serialize_always]
     pub tree: Option<TreeOutput>,
     /// Further work trees the task could write to
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -36,16 +37,14 @@ pub(super) struct RestoreOutput {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub git_settings: Vec<String>,
     /// Shows what reverting the restore would change
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_command: Option<String>,
     /// With drop: the restore points that were deleted, or would be with dry_run
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Vec<PointOutput>>,
     /// With list: the restore points of the repository
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_points: Option<Vec<PointOutput>>,
     /// One item per work tree, if some could not be restored
     #[serde(flatten)]
+    #[serialize_always]
     pub batch: Option<BatchResult>,
 }
 

@@ -22,10 +22,10 @@ pub enum Capability {
     Foreground,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExecutionAck {
     pub task_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
     pub accepted: bool,
     pub capability: Capability,
@@ -34,28 +34,21 @@ pub struct ExecutionAck {
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
     /// The worktree in which an isolated task works.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
     /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
     #[schemars(extend("enum" = state_names(|_| true), "x-optional" = true))]
     pub state: &'static str,
     /// Set for a task that a provider runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_duration: Option<String>,
     /// The result in one sentence, if the task has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The known progress, if the call ended before the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Progress>", extend("x-optional" = true))]
     pub progress: Option<Option<Progress>>,
     /// Since the start of the task, if the call ended before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_seconds: Option<u64>,
     /// Questions of the agent that wait for an answer, if the call ended before the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -65,9 +58,11 @@ pub struct ExecutionAck {
     pub followers: Vec<FollowerData>,
     /// If it is the first of several attempts, or the one that is recommended: all of them.
     #[serde(flatten)]
+    #[serialize_always]
     pub group: Option<GroupData>,
     /// The result of a task that was waited for.
     #[serde(flatten)]
+    #[serialize_always]
     pub report: Option<TaskReport>,
 }
 
@@ -96,21 +91,18 @@ impl ExecutionAck {
     }
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AckFacts {
     /// 0: the task has a slot.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_start_ms: Option<u64>,
     /// The task was submitted before, with the same idempotency key.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_queue_paused: bool,
     /// Set while the agent of a queued task is paused.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_pause: Option<PauseData>,
 }

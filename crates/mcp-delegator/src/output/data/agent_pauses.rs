@@ -8,15 +8,14 @@ use serde_json::Value;
 use crate::output::documents::document::scalar;
 use crate::output::values::UtcTime;
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PauseData {
     pub agent: String,
     /// Absent if it is paused until a user resumes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until_at: Option<UtcTime>,
     pub reason: String,
     /// The task whose end caused the pause.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     pub since_at: UtcTime,
 }

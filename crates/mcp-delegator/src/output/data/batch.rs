@@ -22,14 +22,13 @@ pub struct BatchResult {
     pub results: Vec<BatchItem>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BatchItem {
     /// What the command acted on, such as a task id.
     pub target: String,
     pub success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ItemError>,
 }
 

@@ -29,6 +29,7 @@ pub struct MessagesData {
     pub items: Vec<MessageData>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MessageData {
     /// 1, 2, … per task.
@@ -38,17 +39,14 @@ pub struct MessageData {
     #[schemars(extend("enum" = MessageState::NAMES))]
     pub state: &'static str,
     /// Why it failed, or why its delivery is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The beginning of the text.
     pub excerpt: String,
     /// The length of the text.
     pub bytes: u64,
     pub sent_at: UtcTime,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<UtcTime>,
     /// When it was accepted, or its delivery failed or became unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<UtcTime>,
 }
 
@@ -84,6 +82,7 @@ impl From<&Message> for MessageData {
 }
 
 /// A question of the agent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QuestionData {
     /// 1, 2, … per task.
@@ -94,7 +93,6 @@ pub struct QuestionData {
     pub state: &'static str,
     pub title: String,
     /// The command, the paths or the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The possible answers; empty if only a text answers it.
     pub options: Vec<OptionData>,
@@ -104,7 +102,6 @@ pub struct QuestionData {
     /// Without an answer until then, the agent gets none.
     pub expires_at: UtcTime,
     /// Set once it is answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerData>,
 }
 
@@ -116,12 +113,11 @@ pub struct OptionData {
     pub kind: &'static str,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AnswerData {
     /// The id of the chosen option.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub option: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 

@@ -42,23 +42,20 @@ pub struct UnavailableWorkTree {
 }
 
 /// A changed file. Its path is relative to the top of the work tree, or absolute in another work tree.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FileDiffData {
     pub path: String,
     #[schemars(extend("enum" = ["modified", "added", "deleted", "renamed"]))]
     pub change: &'static str,
     /// The former path of a renamed file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub old_path: Option<String>,
     /// git's mode before and after, if it changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub old_mode: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub new_mode: Option<String>,
     pub is_binary: bool,
     pub lines_added: u64,
     pub lines_deleted: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<HunkData>>,
 }
 

@@ -26,6 +26,7 @@ const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorContext {
     pub error_message: String,
@@ -37,13 +38,10 @@ pub struct ErrorContext {
     #[schemars(extend("x-optional" = true))]
     pub failure_kind: &'static str,
     /// The agent's own message, if the error is that of a command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_message: Option<String>,
     /// When the agent expects its model to be available again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<UtcTime>,
     /// Only for a task that ran into a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_results: Option<PartialResults>,
 }
 

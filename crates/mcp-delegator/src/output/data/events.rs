@@ -19,18 +19,16 @@ const MAX_NAME_BYTES: usize = 128;
 /// JSON pointers to the id of an event, in all dialects.
 const ID_POINTERS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EventsPage {
     pub included: bool,
     /// All events of the task.
     pub count: u64,
     /// Why they are not included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<Value>>,
     /// Leads to the events before these.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 

@@ -20,6 +20,7 @@ use crate::output::outcome::Warning;
 /// The code of the warning that comes first: the user's next git command may run a program of the agent.
 pub const GIT_SETTINGS_CHANGED: &str = "W_GIT_006";
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FileOperations {
     pub modified_files: Vec<String>,
@@ -30,9 +31,7 @@ pub struct FileOperations {
     /// the number of lines that are known.
     #[schemars(extend("x-optional" = true))]
     pub is_lines_changed_exact: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_deleted: Option<u64>,
     /// git, scan, diff, late: by git after the supervisor was lost, or agent: only what the agent reported.
     #[schemars(extend("x-optional" = true))]
@@ -49,17 +48,15 @@ pub struct FileOperations {
     /// The agent could have made these changes, but reports no events by which this could be verified.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub possibly_agent_files: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed_count: Option<u64>,
     /// Paths that were not examined or not read, with the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Map<String, Value>>>")]
     pub left_out: Option<Vec<LeftOut>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out_count: Option<usize>,
 }
 
 /// A file that changed during the task and still exists.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactData {
     #[serde(rename = "type")]
@@ -67,10 +64,8 @@ pub struct ArtifactData {
     #[serde(rename = "ref")]
     pub path: String,
     pub size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Why there is no digest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_hashed: Option<NotHashed>,
     /// Whose change it is: agent, possibly_agent or unknown.

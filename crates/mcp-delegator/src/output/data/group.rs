@@ -26,15 +26,14 @@ impl From<&GroupMember> for MemberData {
 }
 
 /// A group of attempts.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GroupData {
     pub group_id: String,
     pub attempts: Vec<AttemptData>,
     /// Which attempt to take; absent if none completed, or while one has not ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recommended_attempt: Option<u8>,
     /// Why this attempt, or why none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation_reason: Option<String>,
 }
 
@@ -54,28 +53,22 @@ pub struct AttemptData {
 }
 
 /// What an ended attempt did. What is not known is absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AttemptResult {
     /// The result in one sentence.
     #[serde(rename = "summary")]
     #[schemars(extend("x-optional" = true))]
     pub summary: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["verified", "verify_failed", "not_run"]))]
     pub verification: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub passed_test_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_test_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file_count: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_deleted: Option<u64>,
     pub duration_seconds: u64,
     /// Input and output together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub used_tokens: Option<i64>,
 }
 

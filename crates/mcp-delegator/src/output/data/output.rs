@@ -15,21 +15,18 @@ pub const MARK: &str = " [truncated] ";
 /// A second truncation removes at least this much more, so that it also removes the first mark.
 const MIN_SECOND_REDUCTION: usize = 4 * MARK.len();
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentOutput {
     pub included: bool,
     /// Why it is not included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
     pub truncated: bool,
     /// The budget of both streams together.
     pub max_bytes: usize,
     /// The size that the agent wrote, if it was truncated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub original_size: Option<u64>,
 }
 

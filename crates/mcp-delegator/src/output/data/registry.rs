@@ -131,6 +131,7 @@ pub struct TaskRestorePoint {
     pub expires_ts: Option<UtcTime>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CancelledTask {
     pub operation: &'static str,
@@ -144,9 +145,7 @@ pub struct CancelledTask {
     #[schemars(extend("x-optional" = true))]
     pub cancelled_followers: Vec<String>,
     /// Signals that were sent to the agent, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signals: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub swept: Option<Swept>,
 }
 

@@ -12,27 +12,22 @@ use crate::output::data::shown_diff::shorten;
 const SHOWN_BYTES: usize = 8_000;
 
 /// Where a task runs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RemoteData {
     /// Environment id.
     pub environment: String,
     pub provider: &'static str,
     /// The provider's own id of the task; absent until the provider has accepted it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The worker that ran the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     /// The commit that the task started from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_commit: Option<String>,
     /// The branch of that commit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The branch to which the worker pushed the changes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed_branch: Option<String>,
     #[serde(flatten)]
     pub omissions: OmissionsData,

@@ -30,6 +30,7 @@ pub const ALL: &str = "all_tasks";
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct StatusSnapshot {
     pub summary: StatusCounts,
@@ -41,25 +42,19 @@ pub struct StatusSnapshot {
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub groups: Vec<GroupData>,
     /// The directory in which the task works, in the status of one isolated task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
     /// The tasks of the three lists, in this order and in one shape. Only on the command line.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub all_tasks: Option<Vec<ListedTask>>,
     /// Set by [`follow_lists`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<NotListed>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_queue_paused: bool,
     /// Agents of which no queued task starts for now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agent_pauses: Vec<PauseData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<Unread>,
     /// Cloud tasks, which only `cloud status` lists; in the status of this machine, if there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudTasks>,
 }
 
@@ -223,6 +218,7 @@ pub struct RunningTask {
 }
 
 /// A task in the queue.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueuedTask {
     pub task_id: String,
@@ -234,30 +230,24 @@ pub struct QueuedTask {
     pub title: String,
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_start_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// Set while its agent is paused.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_pause: Option<PauseData>,
     /// Only in the status of a single task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesData>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Environment id, if a provider runs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// What enforces the mode of the task. Absent if it runs elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
     /// Set if it is one of several attempts.
     #[serde(flatten)]
+    #[serialize_always]
     pub group: Option<MemberData>,
     /// The task that it follows in a chain.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<FollowsData>,
 }
 
@@ -269,6 +259,7 @@ pub struct WaitingFor {
 }
 
 /// An ended task in a list.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EndedTask {
     pub task_id: String,
@@ -277,7 +268,6 @@ pub struct EndedTask {
     pub duration_seconds: u64,
     pub completed_ts: UtcTime,
     /// Only in the status of a single task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesData>,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
@@ -286,17 +276,15 @@ pub struct EndedTask {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Environment id, if a provider runs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// What enforces the mode of the task. Absent if it runs elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
     /// Set if it is one of several attempts.
     #[serde(flatten)]
+    #[serialize_always]
     pub group: Option<MemberData>,
     /// The task that it follows in a chain.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<FollowsData>,
 }
 

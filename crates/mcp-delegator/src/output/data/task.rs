@@ -105,6 +105,7 @@ pub struct OutputExcerpt {
 }
 
 /// The result of an ended task, for `wait`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TaskResult {
     pub task_id: String,
@@ -116,16 +117,12 @@ pub struct TaskResult {
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
     /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
     /// Set for a task that a provider runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffData>,
     /// The task that it follows in a chain.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<FollowsData>,
     /// The tasks that directly follow it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -133,6 +130,7 @@ pub struct TaskResult {
     pub followers: Vec<FollowerData>,
     /// Set if it is one of several attempts.
     #[serde(flatten)]
+    #[serialize_always]
     pub group: Option<MemberData>,
     #[serde(flatten)]
     pub report: TaskReport,
@@ -165,50 +163,43 @@ pub struct ResultFacts {
 }
 
 /// What a task did.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TaskReport {
     #[schemars(extend("x-optional" = true))]
+    #[serialize_always]
     pub final_message: Option<String>,
     /// Set if a part of the final message is missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub final_message_truncated: Option<MessageTruncation>,
     /// The final message as JSON, for a task with an output schema.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = MAX_VIOLATIONS))]
     pub structured_output_violations: Vec<Violation>,
     /// What a review found, if its final message can be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Map<String, Value>>>")]
     pub findings: Option<Vec<Finding>>,
     pub metadata: Metadata,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Vec<ArtifactData>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub artifacts_not_listed_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitChanges>,
     /// Shows what the task changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_command: Option<String>,
     #[serde(flatten)]
+    #[serialize_always]
     pub worktree: Option<WorktreeData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_point: Option<TaskRestorePoints>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationData>,
     /// For a read-only task that tried to write.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_write: Option<DeniedWrite>,
     /// What became of the messages to the agent, if there were any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub messages: Option<MessagesData>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Metadata {
     /// In seconds.
@@ -217,12 +208,10 @@ pub struct Metadata {
     #[schemars(extend("x-optional" = true))]
     pub thread_info: ThreadInfo,
     #[schemars(extend("x-optional" = true))]
+    #[serialize_always]
     pub error_context: Option<ErrorContext>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub test_results: Option<TestResults>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub containment: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = state_names(State::is_terminal)))]
     pub task_status: Option<&'static str>,
 }
@@ -402,34 +391,32 @@ impl TestResults {
 }
 
 /// A task that has not ended when the wait is over.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UnfinishedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(|_| true)))]
     pub state: &'static str,
     #[schemars(extend("x-optional" = true))]
+    #[serialize_always]
     pub progress: Option<Progress>,
     /// Since the start of the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_seconds: Option<u64>,
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
     /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
     /// Absent while the task is queued.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_ts: Option<UtcTime>,
     /// Set for a task that a provider runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteData>,
     #[serde(flatten)]
     pub conversation: Conversation,
     /// Set if it is one of several attempts.
     #[serde(flatten)]
+    #[serialize_always]
     pub group: Option<MemberData>,
 }
 

@@ -49,9 +49,9 @@ impl WorktreeUsage {
     }
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UsageSums {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_count: Option<u64>,
     pub duration_seconds: i64,
     pub input_tokens: i64,
@@ -59,10 +59,8 @@ pub struct UsageSums {
     pub output_tokens: i64,
     pub reasoning_output_tokens: i64,
     /// In US dollars, of the agents that report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Without this count, "0 tokens" could also mean that the agent did not report its usage.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_without_tokens_count: Option<u64>,
 }
 

@@ -19,6 +19,7 @@ use crate::spec::{CommandSpec, output_schema};
 pub const SCHEMA_VERSION: &str = "1.0";
 
 /// `meta`; the facts of the command are added to it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 struct Meta {
     command: String,
@@ -32,21 +33,16 @@ struct Meta {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     not_modified: bool,
     #[serde(flatten)]
+    #[serialize_always]
     truncation: Option<TruncationFacts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pagination: Option<Page>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warning_details: Vec<Warning>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error_context: Option<ErrorContextData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     fix_command: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
     /// The data that accompanies the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     failure_data: Option<Value>,
     /// The fields that the call selected; the data has no others.

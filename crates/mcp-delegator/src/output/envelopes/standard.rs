@@ -44,6 +44,7 @@ struct StandardError {
     code: &'static str,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorDetails {
     #[serde(flatten)]
@@ -52,25 +53,20 @@ struct ErrorDetails {
     #[schemars(extend("enum" = kind_names()))]
     kind: &'static str,
     /// The first invalid input.
-    #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     /// Its value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<ProblemData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     suggestion: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     redirect: Option<Redirect>,
     /// The data that accompanies the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     failure_data: Option<Value>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 struct Metadata {
     #[schemars(regex(pattern = r"^\d+\.\d+\.\d+"))]
@@ -84,12 +80,10 @@ struct Metadata {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     not_modified: bool,
     #[serde(flatten)]
+    #[serialize_always]
     truncation: Option<TruncationFacts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pagination: Option<Page>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
     /// The fields that the call selected; the data has no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]

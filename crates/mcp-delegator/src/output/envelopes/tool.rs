@@ -19,6 +19,7 @@ use crate::spec::command_exit_codes::is_retryable;
 pub const ENVELOPE_VERSION: &str = "3.6";
 
 /// `M` are the facts of the category, `D` its data.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct ToolEnvelope<M, D> {
@@ -31,9 +32,7 @@ pub struct ToolEnvelope<M, D> {
     ts: UtcTime,
     status: Status,
     meta: ToolMeta<M>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<D>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ToolError>,
 }
 
@@ -82,6 +81,7 @@ struct ToolError {
     duration_ms: u64,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorDetails {
     #[serde(flatten)]
@@ -95,15 +95,12 @@ struct ErrorDetails {
     cli_exit_code: u8,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<ProblemData>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     suggestion: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     redirect: Option<Redirect>,
     #[serde(flatten)]
+    #[serialize_always]
     child: Option<ChildExit>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
     /// The items of a batch that failed completely.
     #[serde(flatten)]
