@@ -17,3 +17,4 @@ pub mod redact;
 pub mod similar_names;
 pub mod task;
 pub mod terminal;
+pub mod text;

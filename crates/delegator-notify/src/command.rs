@@ -14,6 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use delegator_domain::task::State;
+use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits};
 
 use crate::SendError;
@@ -98,8 +99,7 @@ fn run(
     if status.success() {
         return Ok(());
     }
-    let printed = String::from_utf8_lossy(&stderr);
-    let line = printed.lines().rfind(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim()));
+    let line = last_line(&String::from_utf8_lossy(&stderr), MAX_ERROR_BYTES).map(|line| format!(": {line}"));
     Err(SendError::new(format!("{program} failed ({status}){}", line.unwrap_or_default())))
 }
 

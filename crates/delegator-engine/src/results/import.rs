@@ -9,6 +9,7 @@ use std::path::Path;
 use delegator_domain::agents::{DEFAULT_AGENT, DEFAULT_PROTOCOL};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
+use delegator_domain::text::first_line;
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
 use delegator_supervisor::agent::{Variables, local_time};
 use delegator_supervisor::run::{StreamSummary, redacted_report};
@@ -95,7 +96,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     debug_assert_eq!(id.location(), TaskLocation::Local);
     // Redacted before it is shortened: half of a secret is not recognised.
     let prompt = redactor.redact_str(head.prompt.as_deref().unwrap_or("Imported session").trim());
-    let title: String = prompt.lines().next().unwrap_or_default().chars().take(120).collect();
+    let title = first_line(&prompt, 120);
     NewTask {
         id,
         working_dir: head.cwd.clone().unwrap_or_else(|| "/".to_owned()),

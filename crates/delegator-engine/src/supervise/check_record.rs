@@ -3,6 +3,7 @@
 //! It is part of the task's `report.json` and redacted like the rest of it.
 
 use delegator_domain::task::{ExitStatus, Verification};
+use delegator_domain::text::first_line;
 use delegator_supervisor::run::{StreamSummary, VerificationResult};
 use delegator_transcript::{TestReport, test_report};
 use serde::{Deserialize, Serialize};
@@ -76,8 +77,7 @@ impl CheckRecord {
 
 /// The first line of the command, at most 120 characters.
 fn short_command(command: &str) -> String {
-    let first = command.lines().next().unwrap_or_default();
-    let mut short: String = first.chars().take(120).collect();
+    let mut short = first_line(command, 120);
     if short.len() < command.len() {
         short.push('…');
     }

@@ -3,6 +3,7 @@
 //! The sentence is based on evidence; only without evidence on the agent's own report.
 
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+use delegator_domain::text::first_line;
 use delegator_transcript::Report;
 
 use super::evidence::{Attribution, FindingKind, Lines, RepositoryChanges};
@@ -25,8 +26,7 @@ pub(crate) fn one_sentence_summary(end: &TaskEnd, exit: Option<ExitStatus>, reco
                 (FailureKind::NoTerminalEvent, _) => "ended without reporting the end of its turn".to_owned(),
                 _ => String::new(),
             };
-            let reported: String = message.lines().next().unwrap_or_default().chars().take(200).collect();
-            let parts = ["Failed".to_owned(), observed, reported];
+            let parts = ["Failed".to_owned(), observed, first_line(message, 200)];
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
         }
         TaskEnd::Cancelled { reason: Some(reason) } => format!("Cancelled ({reason}): {changes}"),

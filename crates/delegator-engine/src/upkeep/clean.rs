@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{Leftover, LeftoverKind, Registry, RegistryError};
+use delegator_registry::{Leftover, LeftoverKind, RegistryError};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
@@ -18,6 +18,7 @@ use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
+use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
 
 #[derive(Debug, Clone)]
@@ -97,104 +98,102 @@ const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
     pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport, EngineError> {
-        let Some(mut registry) = self.find_registry()? else { return Ok(CleanReport::default()) };
-        let mut report = CleanReport::default();
-        let clock = self.clock_for_cleaning(&mut registry, request)?;
+        let Some(registry) = self.find_registry()? else { return Ok(CleanReport::default()) };
+        let mut pass = CleaningPass { engine: self, registry, request, report: CleanReport::default() };
+        let clock = pass.judge_clock()?;
         if let ClockVerdict::Jumped { by_ms } = clock {
-            report.clock_jumped_by_ms = Some(by_ms);
+            pass.report.clock_jumped_by_ms = Some(by_ms);
             if !request.dry_run {
                 return Err(EngineError::ClockJumped { by_ms });
             }
         }
-        let cleaned = self.clean_registry(&mut registry, request, clock, &mut report);
+        let cleaned = pass.clean_registry(clock);
         match request.dry_run {
             true => cleaned?,
-            false => cleaned.and_then(|()| self.promote(&mut registry)).map_err(EngineError::in_cleanup)?,
+            false => {
+                cleaned.and_then(|()| self.promote(&mut pass.registry)).map_err(EngineError::in_cleanup)?;
+            }
         }
-        Ok(report)
+        Ok(pass.report)
     }
+}
 
-    fn clean_registry(
-        &self,
-        registry: &mut Registry,
-        request: &CleanRequest,
-        clock: ClockVerdict,
-        report: &mut CleanReport,
-    ) -> Result<(), EngineError> {
-        self.end_stuck(registry, request, report)?;
-        self.delete_old_tasks(registry, request, report)?;
-        self.drop_restore_points(registry, request, clock, report)?;
-        self.remove_leftovers(registry, request, report)
+/// One call of the cleanup command.
+struct CleaningPass<'a> {
+    engine: &'a Engine,
+    registry: PooledConnection,
+    request: &'a CleanRequest,
+    report: CleanReport,
+}
+
+impl CleaningPass<'_> {
+    fn clean_registry(&mut self, clock: ClockVerdict) -> Result<(), EngineError> {
+        self.end_stuck()?;
+        self.delete_old_tasks()?;
+        self.drop_restore_points(clock)?;
+        self.remove_leftovers()
     }
 
     /// Whether the clock can be trusted. If the request trusts it, later passes trust it as well.
-    fn clock_for_cleaning(
-        &self,
-        registry: &mut Registry,
-        request: &CleanRequest,
-    ) -> Result<ClockVerdict, EngineError> {
-        let now = read_clocks(self)?;
-        if request.trust_clock {
-            if !request.dry_run {
-                store_clock(registry, &ClockRecord::trusting(now))?;
+    fn judge_clock(&mut self) -> Result<ClockVerdict, EngineError> {
+        let now = read_clocks(self.engine)?;
+        if self.request.trust_clock {
+            if !self.request.dry_run {
+                store_clock(&mut self.registry, &ClockRecord::trusting(now))?;
             }
             return Ok(ClockVerdict::Trusted);
         }
-        Ok(judge(stored_clock(registry)?.as_ref(), now).0)
+        Ok(judge(stored_clock(&self.registry)?.as_ref(), now).0)
     }
 
-    fn end_stuck(
-        &self,
-        registry: &mut Registry,
-        request: &CleanRequest,
-        report: &mut CleanReport,
-    ) -> Result<(), EngineError> {
-        let before = self.now_ms() - request.stuck_after_ms;
-        for active in registry.active()? {
+    fn end_stuck(&mut self) -> Result<(), EngineError> {
+        let before = self.engine.now_ms() - self.request.stuck_after_ms;
+        for active in self.registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
-            if since > before || !self.is_abandoned(registry, &active)? {
+            if since > before || !self.engine.is_abandoned(&mut self.registry, &active)? {
                 continue;
             }
-            report.stuck.push(active.id.clone());
-            if request.dry_run {
+            self.report.stuck.push(active.id.clone());
+            if self.request.dry_run {
                 continue;
             }
-            if let Err(error) = self.rescue_one(registry, &active) {
-                report.failures.push(CleanFailure::of_task(&active.id, error));
+            if let Err(error) = self.engine.rescue_one(&mut self.registry, &active) {
+                self.report.failures.push(CleanFailure::of_task(&active.id, error));
                 continue;
             }
             let is_active = |state| matches!(state, State::Starting | State::Working);
-            match registry.get(&active.id)?.is_some_and(|task| is_active(task.state)) {
-                true => report
+            match self.registry.get(&active.id)?.is_some_and(|task| is_active(task.state)) {
+                true => self
+                    .report
                     .failures
                     .push(CleanFailure { target: active.id.to_string(), problem: CleanProblem::Locked }),
-                false => report.stuck_ended += 1,
+                false => self.report.stuck_ended += 1,
             }
         }
         Ok(())
     }
 
-    fn delete_old_tasks(
-        &self,
-        registry: &mut Registry,
-        request: &CleanRequest,
-        report: &mut CleanReport,
-    ) -> Result<(), EngineError> {
-        let before = self.now_ms() - request.old_after_ms;
-        report.old_found = registry.count_ended_before(before)?;
-        let oldest = registry.ended_before(before, 1)?.into_iter().next();
-        let oldest = oldest.map(|id| registry.get(&id)).transpose()?.flatten();
-        report.oldest_age_ms =
-            oldest.and_then(|task| task.retained_since_ms()).map(|since| self.now_ms() - since);
-        if request.dry_run {
+    fn delete_old_tasks(&mut self) -> Result<(), EngineError> {
+        let before = self.engine.now_ms() - self.request.old_after_ms;
+        self.report.old_found = self.registry.count_ended_before(before)?;
+        let oldest = self.registry.ended_before(before, 1)?.into_iter().next();
+        let oldest = oldest.map(|id| self.registry.get(&id)).transpose()?.flatten();
+        self.report.oldest_age_ms =
+            oldest.and_then(|task| task.retained_since_ms()).map(|since| self.engine.now_ms() - since);
+        if self.request.dry_run {
             return Ok(());
         }
         let mut not_deleted = BTreeMap::new();
         loop {
-            let batch = self.delete_some_old_tasks(registry, before, DELETE_BATCH, &request.environment)?;
-            report.old.extend(batch.deleted);
+            let batch = self.engine.delete_some_old_tasks(
+                &mut self.registry,
+                before,
+                DELETE_BATCH,
+                &self.request.environment,
+            )?;
+            self.report.old.extend(batch.deleted);
             let not_removed = batch.not_removed.into_iter();
-            report
+            self.report
                 .failures
                 .extend(not_removed.map(|(task, error)| CleanFailure::directory_left(&task, error)));
             not_deleted.extend(batch.not_deleted);
@@ -203,80 +202,70 @@ impl Engine {
             }
         }
         let not_deleted = not_deleted.into_iter();
-        report.failures.extend(not_deleted.map(|(task, error)| CleanFailure::of_task(&task, error)));
+        self.report.failures.extend(not_deleted.map(|(task, error)| CleanFailure::of_task(&task, error)));
         Ok(())
     }
 
     /// Drops the restore points of deleted tasks that are no longer needed, and lists the others.
-    fn drop_restore_points(
-        &self,
-        registry: &mut Registry,
-        request: &CleanRequest,
-        clock: ClockVerdict,
-        report: &mut CleanReport,
-    ) -> Result<(), EngineError> {
+    fn drop_restore_points(&mut self, clock: ClockVerdict) -> Result<(), EngineError> {
         let deadline = Instant::now() + TOTAL_GIT_TIMEOUT;
-        let retention_ms = self.restore_point_retention_ms;
+        let retention_ms = self.engine.restore_point_retention_ms;
         let is_trusted = clock == ClockVerdict::Trusted;
-        if request.dry_run {
-            let mut points = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
-            points.extend(self.points_of_old_tasks(registry, request, deadline, report)?);
-            let is_expired =
-                |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= self.now_ms());
+        if self.request.dry_run {
+            let mut points = retained_points::list_retained(&self.registry, retention_ms, u32::MAX)?;
+            points.extend(self.points_of_old_tasks(deadline)?);
+            let is_expired = |point: &RetainedRestorePoint| {
+                point.expires_at_ms.is_some_and(|at| at <= self.engine.now_ms())
+            };
             let is_dropped = |point: &RetainedRestorePoint| {
-                (request.include_restore_points || (is_trusted && is_expired(point)))
+                (self.request.include_restore_points || (is_trusted && is_expired(point)))
                     && Path::new(&point.repository).is_dir()
             };
             let (dropped, retained): (Vec<_>, Vec<_>) = points.into_iter().partition(is_dropped);
-            report.retained_points_found = retained.len() as u64;
-            report.retained_points = retained;
-            report.retained_points.truncate(MAX_LISTED_POINTS as usize);
-            report.dropped_points = dropped;
+            self.report.retained_points_found = retained.len() as u64;
+            self.report.retained_points = retained;
+            self.report.retained_points.truncate(MAX_LISTED_POINTS as usize);
+            self.report.dropped_points = dropped;
             return Ok(());
         }
-        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| self.now_ms() - ms);
+        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| self.engine.now_ms() - ms);
         let policy = DropPolicy {
             expired_before_ms,
-            drop_all: request.include_restore_points,
+            drop_all: self.request.include_restore_points,
             limit: u32::MAX,
             deadline,
-            environment: &request.environment,
+            environment: &self.request.environment,
         };
-        let pass = retained_points::drop_due_points(registry, self, &policy)?;
-        report.dropped_points = pass.dropped;
-        report.retained_points_found = registry.count_restore_points()?;
-        report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
-        if request.include_restore_points {
+        let pass = retained_points::drop_due_points(&mut self.registry, self.engine, &policy)?;
+        self.report.dropped_points = pass.dropped;
+        self.report.retained_points_found = self.registry.count_restore_points()?;
+        self.report.retained_points =
+            retained_points::list_retained(&self.registry, retention_ms, MAX_LISTED_POINTS)?;
+        if self.request.include_restore_points {
             let failure =
                 |(target, problem)| CleanFailure { target, problem: CleanProblem::NotDropped(problem) };
-            report.failures.extend(pass.failed.into_iter().map(failure));
+            self.report.failures.extend(pass.failed.into_iter().map(failure));
         }
         Ok(())
     }
 
     /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a branch.
-    fn points_of_old_tasks(
-        &self,
-        registry: &Registry,
-        request: &CleanRequest,
-        deadline: Instant,
-        report: &mut CleanReport,
-    ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
-        let mut examiner = Examiner::new(&request.environment, deadline);
+    fn points_of_old_tasks(&mut self, deadline: Instant) -> Result<Vec<RetainedRestorePoint>, EngineError> {
+        let mut examiner = Examiner::new(&self.request.environment, deadline);
         let mut found = Vec::new();
-        for task in registry.ended_before(self.now_ms() - request.old_after_ms, u32::MAX)? {
-            let points = match retained_points::points_of(registry, &task) {
+        for task in self.registry.ended_before(self.engine.now_ms() - self.request.old_after_ms, u32::MAX)? {
+            let points = match retained_points::points_of(&self.registry, &task) {
                 Err(error @ EngineError::StoredRecord { .. }) => {
-                    report.failures.push(CleanFailure::of_task(&task, error));
+                    self.report.failures.push(CleanFailure::of_task(&task, error));
                     continue;
                 }
                 points => points?,
             };
-            report.old.push(task.clone());
+            self.report.old.push(task.clone());
             if points.is_empty() {
                 continue;
             }
-            let since_ms = registry.get(&task)?.and_then(|task| task.retained_since_ms());
+            let since_ms = self.registry.get(&task)?.and_then(|task| task.retained_since_ms());
             for point in points {
                 let Some(reason) = examiner.examine(&point) else { continue };
                 found.push(RetainedRestorePoint {
@@ -285,7 +274,7 @@ impl Engine {
                     reference: point.reference,
                     reason,
                     expires_at_ms: since_ms
-                        .zip(self.restore_point_retention_ms)
+                        .zip(self.engine.restore_point_retention_ms)
                         .map(|(since, retention)| since.saturating_add(retention)),
                 });
             }
@@ -293,33 +282,28 @@ impl Engine {
         Ok(found)
     }
 
-    fn remove_leftovers(
-        &self,
-        registry: &mut Registry,
-        request: &CleanRequest,
-        report: &mut CleanReport,
-    ) -> Result<(), EngineError> {
-        let found = registry.orphans(self.now_ms() - MIN_LEFTOVER_AGE_MS)?;
+    fn remove_leftovers(&mut self) -> Result<(), EngineError> {
+        let found = self.registry.orphans(self.engine.now_ms() - MIN_LEFTOVER_AGE_MS)?;
         let (unclaimed, mut leftovers): (Vec<Leftover>, Vec<Leftover>) =
             found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
-        report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
+        self.report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
         // The directories that this call could not remove are reported already.
         leftovers.retain(|leftover| {
             leftover.kind != LeftoverKind::Pruned
-                || report.failures.iter().all(|failure| failure.target != leftover.id.as_str())
+                || self.report.failures.iter().all(|failure| failure.target != leftover.id.as_str())
         });
-        report.leftovers_found = leftovers.len();
-        if request.dry_run {
-            report.leftovers = leftovers.into_iter().map(|leftover| leftover.id).collect();
+        self.report.leftovers_found = leftovers.len();
+        if self.request.dry_run {
+            self.report.leftovers = leftovers.into_iter().map(|leftover| leftover.id).collect();
             return Ok(());
         }
         for leftover in leftovers {
-            match registry.remove_orphans(std::slice::from_ref(&leftover)) {
-                Ok(removed) => report.leftovers.extend(removed.into_iter().map(|removed| removed.id)),
+            match self.registry.remove_orphans(std::slice::from_ref(&leftover)) {
+                Ok(removed) => self.report.leftovers.extend(removed.into_iter().map(|removed| removed.id)),
                 Err(error) if leftover.kind == LeftoverKind::Pruned => {
-                    report.failures.push(CleanFailure::directory_left(&leftover.id, error));
+                    self.report.failures.push(CleanFailure::directory_left(&leftover.id, error));
                 }
-                Err(error) => report.failures.push(CleanFailure::of_task(&leftover.id, error)),
+                Err(error) => self.report.failures.push(CleanFailure::of_task(&leftover.id, error)),
             }
         }
         Ok(())

@@ -120,7 +120,7 @@ pub fn git_version(workdir: &Path, environment: &Variables) -> Result<String, En
 
 /// The first line of a git error, at most 300 characters.
 pub(crate) fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(300).collect()
+    delegator_domain::text::first_line(text, 300)
 }
 
 #[cfg(test)]

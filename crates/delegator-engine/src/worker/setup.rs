@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
+use delegator_domain::text::last_line;
 use delegator_fleet::TaskSpec;
 use delegator_git::{BaseCommit, Mirror, RemoteError};
 use delegator_registry::remove_if_exists;
@@ -190,11 +191,8 @@ fn script_variables(variables: &Variables) -> Variables {
 
 /// The last line of the output, for the message of a failure; `logs` shows all of it.
 fn quoted_line(output: &[u8]) -> String {
-    let text = String::from_utf8_lossy(output);
-    match text.trim_end().lines().next_back().map(str::trim) {
-        None | Some("") => String::new(),
-        Some(line) => format!(": {}", line.chars().take(QUOTED_CHARS).collect::<String>()),
-    }
+    let line = last_line(&String::from_utf8_lossy(output), QUOTED_CHARS);
+    line.map(|line| format!(": {line}")).unwrap_or_default()
 }
 
 /// Deletes the other revisions of an environment, unless a thread uses them. What cannot be deleted now is deleted later.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits, RunError};
 
 use super::environment::Variables;
@@ -34,8 +35,7 @@ pub enum ProbeError {
 
 /// `: ` and the last line of the output, shortened; empty if there is none.
 fn last_line_suffix(output: &str) -> String {
-    let last = output.lines().rfind(|line| !line.trim().is_empty());
-    last.map(|line| format!(": {}", line.chars().take(200).collect::<String>())).unwrap_or_default()
+    last_line(output, 200).map(|line| format!(": {line}")).unwrap_or_default()
 }
 
 /// Runs a program without input and returns what it printed on standard output.

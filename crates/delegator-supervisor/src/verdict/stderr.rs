@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::FailureKind;
+use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Message, StderrLine, parse_stderr_line};
@@ -85,7 +86,7 @@ impl StderrDigest {
             StderrLine::Message(Message { is_new: false, .. }) if self.in_refusal => false,
             StderrLine::NoSandboxHelper => {
                 self.in_refusal = false;
-                self.no_sandbox_helper = Some(truncate(line));
+                self.no_sandbox_helper = Some(beginning(line, MAX_LINE_BYTES).to_owned());
                 false
             }
             StderrLine::Message(message) => {
@@ -95,7 +96,8 @@ impl StderrDigest {
                     return false;
                 }
                 let announces_cause = message.is_error && !message.is_log && line.ends_with(':');
-                let (text, is_log, kind) = (truncate(line), message.is_log, message.kind);
+                let text = beginning(line, MAX_LINE_BYTES).to_owned();
+                let (is_log, kind) = (message.is_log, message.kind);
                 let stored = StoredLine { text, is_log, kind, announces_cause };
                 if message.is_error {
                     self.last_error = Some(stored.clone());
@@ -124,7 +126,8 @@ impl StderrDigest {
         };
         let is_drawing = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
         if !is_drawing {
-            error.text = truncate(&format!("{} {}", error.text, line.trim_start()));
+            let text = format!("{} {}", error.text, line.trim_start());
+            error.text = beginning(&text, MAX_LINE_BYTES).to_owned();
         }
         true
     }
@@ -134,7 +137,7 @@ impl StderrDigest {
         if self.refused.len() == MAX_REFUSALS {
             self.refused.pop_front();
         }
-        self.refused.push_back(truncate(call));
+        self.refused.push_back(beginning(call, MAX_LINE_BYTES).to_owned());
     }
 
     pub fn refused_calls(&self) -> RefusedCalls {
@@ -163,8 +166,4 @@ impl StderrDigest {
     pub fn no_sandbox_helper(&self) -> Option<&str> {
         self.no_sandbox_helper.as_deref()
     }
-}
-
-fn truncate(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_LINE_BYTES)].to_owned()
 }

@@ -3,6 +3,7 @@
 //! A message is a fixed sentence. Text that an agent or a repository chose (paths, branches, git errors) is never part of a
 //! message, because it could contain instructions; it is in separate fields.
 
+use delegator_domain::text::shorten;
 use serde::{Deserialize, Serialize};
 
 const MAX_PATHS: usize = 10;
@@ -77,7 +78,7 @@ impl Finding {
     pub(super) fn about<'a>(mut self, paths: impl IntoIterator<Item = &'a str>) -> Finding {
         for path in paths {
             if self.paths.len() < MAX_PATHS {
-                self.paths.push(shortened(path));
+                self.paths.push(shorten(path, MAX_PATH_CHARS));
             } else {
                 self.paths_not_listed += 1;
             }
@@ -87,13 +88,6 @@ impl Finding {
 
     pub(crate) fn because(self, problem: &str) -> Finding {
         Finding { problem: Some(problem.to_owned()), ..self }
-    }
-}
-
-fn shortened(path: &str) -> String {
-    match path.char_indices().nth(MAX_PATH_CHARS) {
-        Some((at, _)) => format!("{}…", &path[..at]),
-        None => path.to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use delegator_domain::text::last_line;
 use serde::Deserialize;
 
 use super::SIGN_IN_COMMAND;
@@ -146,9 +147,7 @@ pub(crate) fn check(
 }
 
 fn not_signed_in(output: &str, caller: &Variables) -> (String, String) {
-    let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    if !last.is_empty() && !output.contains(NOT_SIGNED_IN) {
-        let shown: String = last.chars().take(200).collect();
+    if let Some(shown) = last_line(output, 200).filter(|_| !output.contains(NOT_SIGNED_IN)) {
         return (
             format!("`codex login status` failed: {shown}"),
             "Correct that, then check again.".to_owned(),

@@ -6,6 +6,7 @@
 
 use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, GroupId, LimitKind, TaskEnd};
+use delegator_domain::text;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, EngineError, WaitOutcome, has_acted};
 use delegator_registry::Task;
@@ -267,7 +268,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         TaskEnd::Failed { kind, message, retry_at_ms } => {
             let code = failure_code(*kind, agent_acted(files));
             let described = describe(*kind, message, task_data::exit_code(task));
-            let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
+            let tail = files.record.as_ref().map(|record| text::end(&record.last_stderr, 1024).to_owned());
             let error = AppError::new(code, described.message).with_context(FailureContext {
                 failure_kind: kind.name(),
                 agent_message: described.agent_message,
@@ -320,8 +321,4 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
 
 fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
     files.record.as_ref().is_some_and(|record| has_acted(&record.report))
-}
-
-fn last_bytes(text: &str, bytes: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }

@@ -14,6 +14,7 @@ use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
+use delegator_domain::text::first_line;
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Isolation,
@@ -446,9 +447,7 @@ fn umask() -> u32 {
 pub fn title(context: &Context<'_>, text: &str) -> String {
     // Redact before truncating: a truncated secret is not recognised.
     let clean = context.screen.printer.redactor().redact_str(text.trim());
-    let first = clean.lines().next().unwrap_or_default();
-    let short: String = first.chars().take(120).collect();
-    context.screen.printer.redact(&short)
+    context.screen.printer.redact(&first_line(&clean, 120))
 }
 
 /// Result data of a task, with its output if requested or due.

@@ -191,30 +191,13 @@ pub struct RunningTask {
     pub progress: Option<Progress>,
     #[schemars(extend("x-optional" = true))]
     pub containment: Option<String>,
-    #[schemars(extend("x-optional" = true))]
-    pub title: String,
-    #[schemars(extend("x-optional" = true))]
-    pub working_dir: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Environment id, if a provider runs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    /// What enforces the mode of the task. Absent if it runs elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = SandboxKind::NAMES))]
-    pub sandbox: Option<&'static str>,
-    /// The task that it follows in a chain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub follows: Option<FollowsData>,
+    #[serde(flatten)]
+    pub description: TaskDescription,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 5))]
     pub last_lines: Option<Vec<String>>,
     #[serde(flatten)]
     pub conversation: Conversation,
-    /// Set if it is one of several attempts.
-    #[serde(flatten)]
-    pub group: Option<MemberData>,
 }
 
 /// A task in the queue.
@@ -226,29 +209,14 @@ pub struct QueuedTask {
     pub state: &'static str,
     /// 0: the task is next.
     pub position: usize,
-    #[schemars(extend("x-optional" = true))]
-    pub title: String,
-    #[schemars(extend("x-optional" = true))]
-    pub working_dir: String,
+    #[serde(flatten)]
+    pub description: TaskDescription,
     pub estimated_start_ms: Option<u64>,
     pub waiting_for: Option<WaitingFor>,
     /// Set while its agent is paused.
     pub agent_pause: Option<PauseData>,
     /// Only in the status of a single task.
     pub messages: Option<MessagesData>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Environment id, if a provider runs it.
-    pub environment: Option<String>,
-    /// What enforces the mode of the task. Absent if it runs elsewhere.
-    #[schemars(extend("enum" = SandboxKind::NAMES))]
-    pub sandbox: Option<&'static str>,
-    /// Set if it is one of several attempts.
-    #[serde(flatten)]
-    #[serialize_always]
-    pub group: Option<MemberData>,
-    /// The task that it follows in a chain.
-    pub follows: Option<FollowsData>,
 }
 
 /// The task that a queued task waits for, besides a free slot.
@@ -269,6 +237,14 @@ pub struct EndedTask {
     pub completed_ts: UtcTime,
     /// Only in the status of a single task.
     pub messages: Option<MessagesData>,
+    #[serde(flatten)]
+    pub description: TaskDescription,
+}
+
+/// What a status says about a task in each of these states.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskDescription {
     #[schemars(extend("x-optional" = true))]
     pub title: String,
     #[schemars(extend("x-optional" = true))]
@@ -280,12 +256,26 @@ pub struct EndedTask {
     /// What enforces the mode of the task. Absent if it runs elsewhere.
     #[schemars(extend("enum" = SandboxKind::NAMES))]
     pub sandbox: Option<&'static str>,
+    /// The task that it follows in a chain.
+    pub follows: Option<FollowsData>,
     /// Set if it is one of several attempts.
     #[serde(flatten)]
     #[serialize_always]
     pub group: Option<MemberData>,
-    /// The task that it follows in a chain.
-    pub follows: Option<FollowsData>,
+}
+
+impl From<TaskSummary> for TaskDescription {
+    fn from(task: TaskSummary) -> TaskDescription {
+        TaskDescription {
+            title: task.title,
+            working_dir: task.working_dir,
+            labels: short_labels(task.labels),
+            environment: task.environment,
+            sandbox: task.sandbox.map(SandboxKind::name),
+            follows: task.follows.as_ref().map(FollowsData::from),
+            group: task.group.as_ref().map(Into::into),
+        }
+    }
 }
 
 impl RunningTask {
@@ -297,16 +287,10 @@ impl RunningTask {
             started_ts: UtcTime::from_ms(started_ms),
             elapsed_seconds: seconds_since(started_ms, now_ms),
             progress: snapshot.and_then(Progress::of_snapshot),
-            containment: task.containment,
-            title: task.title,
-            working_dir: task.working_dir,
-            labels: short_labels(task.labels),
-            environment: task.environment,
-            sandbox: task.sandbox.map(SandboxKind::name),
-            follows: task.follows.as_ref().map(FollowsData::from),
+            containment: task.containment.clone(),
+            description: task.into(),
             last_lines: None,
             conversation: Conversation::default(),
-            group: task.group.as_ref().map(Into::into),
         }
     }
 }
@@ -371,17 +355,11 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             task_id: queued.task.id.to_string(),
             state: queued.task.state.public_name(),
             position: queued.position,
-            title: queued.task.title,
-            working_dir: queued.task.working_dir,
+            description: queued.task.into(),
             estimated_start_ms: queued.estimated_start_ms,
             waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
             agent_pause: queued.agent_pause.as_ref().map(PauseData::from),
             messages: None,
-            labels: short_labels(queued.task.labels),
-            environment: queued.task.environment,
-            sandbox: queued.task.sandbox.map(SandboxKind::name),
-            group: queued.task.group.as_ref().map(Into::into),
-            follows: queued.task.follows.as_ref().map(FollowsData::from),
         }
     }
 }
@@ -401,13 +379,7 @@ impl From<&Task> for EndedTask {
             duration_seconds: times.duration_seconds(),
             completed_ts: UtcTime::from_ms(times.ended_ms),
             messages: None,
-            title: task.title.clone(),
-            working_dir: task.working_dir.clone(),
-            labels: short_labels(task.labels.clone()),
-            environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
-            sandbox: task.sandbox.map(SandboxKind::name),
-            group: task.group.as_ref().map(Into::into),
-            follows: task.follows.as_ref().map(FollowsData::from),
+            description: TaskSummary::from(task).into(),
         }
     }
 }

@@ -124,5 +124,5 @@ pub fn shrink(value: &mut Value, budget: usize) {
 
 fn tail(text: &str, budget: Option<usize>) -> &str {
     let bytes = budget.unwrap_or(0).clamp(TAIL_BYTES, MAX_TAIL_BYTES);
-    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+    delegator_domain::text::end(text, bytes)
 }
