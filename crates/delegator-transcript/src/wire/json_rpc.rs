@@ -7,7 +7,6 @@
 //! Parameters and results are passed on as borrowed JSON, because most of them are never used and some are long.
 
 use serde::Serialize;
-use serde::ser::Serializer;
 
 use crate::json::{Ending, Object, Text, Value};
 
@@ -18,19 +17,11 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const METHOD_NOT_FOUND: i64 = -32601;
 
 /// The id of a request, chosen by its sender.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
 pub enum RequestId {
     Number(i64),
     Text(String),
-}
-
-impl Serialize for RequestId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Number(number) => serializer.serialize_i64(*number),
-            Self::Text(text) => serializer.serialize_str(text),
-        }
-    }
 }
 
 /// One message. `params` and `result` are JSON: empty if absent, and of an over-long line the beginning.

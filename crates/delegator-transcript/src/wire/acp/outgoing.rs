@@ -4,6 +4,7 @@
 //! answers, and edits and commands inside the agent are enclosed by our sandbox anyway.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::wire::json_rpc::{METHOD_NOT_FOUND, RequestId, Writer};
 
@@ -27,11 +28,11 @@ pub enum ConfigValue<'a> {
 }
 
 pub fn initialize(id: i64, client: ClientInfo<'_>) -> Vec<u8> {
-    let params = Initialize {
-        protocol_version: PROTOCOL_VERSION,
-        client_capabilities: ClientCapabilities::default(),
-        client_info: client,
-    };
+    let params = json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientInfo": client,
+    });
     WRITER.request(id, "initialize", &params)
 }
 
@@ -49,69 +50,54 @@ pub fn resume_session(id: i64, session_id: &str, cwd: &str, directories: &[Strin
 }
 
 pub fn set_mode(id: i64, session_id: &str, mode_id: &str) -> Vec<u8> {
-    WRITER.request(id, "session/set_mode", &SetMode { session_id, mode_id })
+    WRITER.request(id, "session/set_mode", &json!({ "sessionId": session_id, "modeId": mode_id }))
 }
 
 pub fn set_model(id: i64, session_id: &str, model_id: &str) -> Vec<u8> {
-    WRITER.request(id, "session/set_model", &SetModel { session_id, model_id })
+    WRITER.request(id, "session/set_model", &json!({ "sessionId": session_id, "modelId": model_id }))
 }
 
 pub fn set_config_option(id: i64, session_id: &str, config_id: &str, value: ConfigValue<'_>) -> Vec<u8> {
-    let kind = matches!(value, ConfigValue::Switch(_)).then_some("boolean");
-    let params = SetConfigOption { session_id, config_id, kind, value };
+    let mut params = json!({ "sessionId": session_id, "configId": config_id });
+    if let ConfigValue::Switch(_) = value {
+        params["type"] = json!("boolean");
+    }
+    params["value"] = json!(value);
     WRITER.request(id, "session/set_config_option", &params)
 }
 
 pub fn prompt(id: i64, session_id: &str, text: &str) -> Vec<u8> {
-    WRITER.request(id, "session/prompt", &Prompt::new(session_id, text))
+    write_prompt(id, "session/prompt", session_id, text)
 }
 
 /// A message into the running turn: an extension that the agent announces in `initialize`.
 pub fn steer(id: i64, session_id: &str, text: &str) -> Vec<u8> {
-    WRITER.request(id, "_session/steering", &Prompt::new(session_id, text))
+    write_prompt(id, "_session/steering", session_id, text)
+}
+
+fn write_prompt(id: i64, method: &str, session_id: &str, text: &str) -> Vec<u8> {
+    let params = json!({ "sessionId": session_id, "prompt": [{ "type": "text", "text": text }] });
+    WRITER.request(id, method, &params)
 }
 
 /// Ends the running turn. Open permission requests have to be answered as cancelled.
 pub fn cancel(session_id: &str) -> Vec<u8> {
-    WRITER.notification("session/cancel", &Cancel { session_id })
+    WRITER.notification("session/cancel", &json!({ "sessionId": session_id }))
 }
 
 /// Answers a permission request with one of its options.
 pub fn select_option(request: &RequestId, option_id: &str) -> Vec<u8> {
-    let outcome = Outcome { outcome: "selected", option_id: Some(option_id) };
-    WRITER.result(request, &PermissionAnswer { outcome })
+    WRITER.result(request, &json!({ "outcome": { "outcome": "selected", "optionId": option_id } }))
 }
 
 /// Answers a permission request of a turn that was cancelled.
 pub fn cancel_request(request: &RequestId) -> Vec<u8> {
-    let outcome = Outcome { outcome: "cancelled", option_id: None };
-    WRITER.result(request, &PermissionAnswer { outcome })
+    WRITER.result(request, &json!({ "outcome": { "outcome": "cancelled" } }))
 }
 
 /// Refuses a request that we do not serve.
 pub fn refuse(request: &RequestId, method: &str) -> Vec<u8> {
     WRITER.error(request, METHOD_NOT_FOUND, &format!("Method not found: {method}"))
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Initialize<'a> {
-    protocol_version: u16,
-    client_capabilities: ClientCapabilities,
-    client_info: ClientInfo<'a>,
-}
-
-#[derive(Default, Serialize)]
-struct ClientCapabilities {
-    fs: FileAccess,
-    terminal: bool,
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FileAccess {
-    read_text_file: bool,
-    write_text_file: bool,
 }
 
 #[derive(Serialize)]
@@ -129,67 +115,4 @@ impl<'a> OpenSession<'a> {
     fn new(session_id: Option<&'a str>, cwd: &'a str, directories: &'a [String]) -> Self {
         Self { session_id, cwd, mcp_servers: [], additional_directories: directories }
     }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SetMode<'a> {
-    session_id: &'a str,
-    mode_id: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SetModel<'a> {
-    session_id: &'a str,
-    model_id: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SetConfigOption<'a> {
-    session_id: &'a str,
-    config_id: &'a str,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    value: ConfigValue<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Prompt<'a> {
-    session_id: &'a str,
-    prompt: [ContentBlock<'a>; 1],
-}
-
-impl<'a> Prompt<'a> {
-    fn new(session_id: &'a str, text: &'a str) -> Self {
-        Self { session_id, prompt: [ContentBlock { kind: "text", text }] }
-    }
-}
-
-#[derive(Serialize)]
-struct ContentBlock<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Cancel<'a> {
-    session_id: &'a str,
-}
-
-#[derive(Serialize)]
-struct PermissionAnswer<'a> {
-    outcome: Outcome<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Outcome<'a> {
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    option_id: Option<&'a str>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::wire::json_rpc::{METHOD_NOT_FOUND, RequestId, Writer};
 
@@ -35,36 +35,17 @@ const UNWANTED_NOTIFICATIONS: [&str; 13] = [
 ];
 
 pub fn initialize(id: i64, client: Client<'_>) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        client_info: ClientInfo<'a>,
-        capabilities: Capabilities,
-    }
-    #[derive(Serialize)]
-    struct ClientInfo<'a> {
-        name: &'a str,
-        title: &'a str,
-        version: &'a str,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Capabilities {
-        experimental_api: bool,
-        opt_out_notification_methods: &'static [&'static str],
-    }
     let Client { name, version } = client;
-    let client_info = ClientInfo { name, title: name, version };
     // Background terminals can only be ended with the experimental API.
-    let capabilities =
-        Capabilities { experimental_api: true, opt_out_notification_methods: &UNWANTED_NOTIFICATIONS };
-    WRITER.request(id, "initialize", &Params { client_info, capabilities })
+    let params = json!({
+        "clientInfo": { "name": name, "title": name, "version": version },
+        "capabilities": { "experimentalApi": true, "optOutNotificationMethods": UNWANTED_NOTIFICATIONS },
+    });
+    WRITER.request(id, "initialize", &params)
 }
 
 pub fn initialized() -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Params {}
-    WRITER.notification("initialized", &Params {})
+    WRITER.notification("initialized", &json!({}))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -131,33 +112,31 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Approvals are requested of us, not of a reviewing model.
-const REVIEWER: &str = "user";
-
-pub fn start_thread(id: i64, options: &ThreadOptions) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        #[serde(flatten)]
-        options: &'a ThreadOptions,
-        approvals_reviewer: &'static str,
-    }
-    WRITER.request(id, "thread/start", &Params { options, approvals_reviewer: REVIEWER })
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenThread<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_id: Option<&'a str>,
+    #[serde(flatten)]
+    options: &'a ThreadOptions,
+    approvals_reviewer: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    exclude_turns: bool,
 }
 
-/// The response contains no earlier turns.
-pub fn resume_thread(id: i64, thread_id: &str, options: &ThreadOptions) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        thread_id: &'a str,
-        #[serde(flatten)]
-        options: &'a ThreadOptions,
-        approvals_reviewer: &'static str,
-        exclude_turns: bool,
+impl<'a> OpenThread<'a> {
+    /// Approvals are requested of us, not of a reviewing model. The response contains no earlier turns.
+    fn new(thread_id: Option<&'a str>, options: &'a ThreadOptions) -> Self {
+        Self { thread_id, options, approvals_reviewer: "user", exclude_turns: thread_id.is_some() }
     }
-    let params = Params { thread_id, options, approvals_reviewer: REVIEWER, exclude_turns: true };
-    WRITER.request(id, "thread/resume", &params)
+}
+
+pub fn start_thread(id: i64, options: &ThreadOptions) -> Vec<u8> {
+    WRITER.request(id, "thread/start", &OpenThread::new(None, options))
+}
+
+pub fn resume_thread(id: i64, thread_id: &str, options: &ThreadOptions) -> Vec<u8> {
+    WRITER.request(id, "thread/resume", &OpenThread::new(Some(thread_id), options))
 }
 
 pub fn start_turn(id: i64, thread_id: &str, input: Input<'_>, options: &TurnOptions) -> Vec<u8> {
@@ -174,36 +153,19 @@ pub fn start_turn(id: i64, thread_id: &str, input: Input<'_>, options: &TurnOpti
 
 /// Adds a message to the running turn; it is read after the tool that runs.
 pub fn steer_turn(id: i64, thread_id: &str, turn_id: &str, text: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        thread_id: &'a str,
-        expected_turn_id: &'a str,
-        input: Vec<InputItem<'a>>,
-    }
     let input = Input { text, images: &[] }.items();
-    WRITER.request(id, "turn/steer", &Params { thread_id, expected_turn_id: turn_id, input })
+    let params = json!({ "threadId": thread_id, "expectedTurnId": turn_id, "input": input });
+    WRITER.request(id, "turn/steer", &params)
 }
 
 /// Ends the turn, but not its commands.
 pub fn interrupt_turn(id: i64, thread_id: &str, turn_id: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        thread_id: &'a str,
-        turn_id: &'a str,
-    }
-    WRITER.request(id, "turn/interrupt", &Params { thread_id, turn_id })
+    WRITER.request(id, "turn/interrupt", &json!({ "threadId": thread_id, "turnId": turn_id }))
 }
 
 /// Ends commands that run on after their turn.
 pub fn clean_background_terminals(id: i64, thread_id: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        thread_id: &'a str,
-    }
-    WRITER.request(id, "thread/backgroundTerminals/clean", &Params { thread_id })
+    WRITER.request(id, "thread/backgroundTerminals/clean", &json!({ "threadId": thread_id }))
 }
 
 /// A decision about an approval.
@@ -216,20 +178,12 @@ pub enum Approval {
 }
 
 pub fn answer_approval(id: &RequestId, decision: Approval) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Decided {
-        decision: Approval,
-    }
-    WRITER.result(id, &Decided { decision })
+    WRITER.result(id, &json!({ "decision": decision }))
 }
 
 /// Grants nothing.
 pub fn refuse_permissions(id: &RequestId) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Granted {
-        permissions: BTreeMap<String, Value>,
-    }
-    WRITER.result(id, &Granted { permissions: BTreeMap::new() })
+    WRITER.result(id, &json!({ "permissions": {} }))
 }
 
 /// The answer to one question.
@@ -241,19 +195,8 @@ pub struct WrittenAnswer {
 }
 
 pub fn answer_user_input(id: &RequestId, answers: &[WrittenAnswer]) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Answers<'a> {
-        answers: BTreeMap<&'a str, Texts<'a>>,
-    }
-    #[derive(Serialize)]
-    struct Texts<'a> {
-        answers: &'a [String],
-    }
-    let answers = answers
-        .iter()
-        .map(|answer| (answer.question_id.as_str(), Texts { answers: &answer.texts }))
-        .collect();
-    WRITER.result(id, &Answers { answers })
+    let answer = |answer: &WrittenAnswer| (answer.question_id.clone(), json!({ "answers": answer.texts }));
+    WRITER.result(id, &json!({ "answers": answers.iter().map(answer).collect::<BTreeMap<_, _>>() }))
 }
 
 pub fn refuse_request(id: &RequestId) -> Vec<u8> {
