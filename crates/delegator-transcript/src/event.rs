@@ -142,6 +142,22 @@ pub enum ThreadEvent<'a> {
     Error { message: Text<'a> },
 }
 
+impl ThreadEvent<'_> {
+    /// The `type` of the line.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::ThreadStarted { .. } => "thread.started",
+            Self::TurnStarted => "turn.started",
+            Self::TurnCompleted { .. } => "turn.completed",
+            Self::TurnFailed { .. } => "turn.failed",
+            Self::Error { .. } => "error",
+            Self::Item { phase: ItemPhase::Started, .. } => "item.started",
+            Self::Item { phase: ItemPhase::Updated, .. } => "item.updated",
+            Self::Item { phase: ItemPhase::Completed, .. } => "item.completed",
+        }
+    }
+}
+
 /// Which of `item.started`, `item.updated` and `item.completed` an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemPhase {
@@ -204,6 +220,24 @@ pub enum ItemDetails<'a> {
     },
 }
 
+impl ItemDetails<'_> {
+    /// The `type` of the item, if it is a known one.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::AgentMessage { .. } => "agent_message",
+            Self::Reasoning { .. } => "reasoning",
+            Self::CommandExecution(_) => "command_execution",
+            Self::FileChange { .. } => "file_change",
+            Self::McpToolCall(_) => "mcp_tool_call",
+            Self::WebSearch { .. } => "web_search",
+            Self::TodoList { .. } => "todo_list",
+            Self::Error { .. } => "error",
+            Self::CollabToolCall(_) => "collab_tool_call",
+            Self::Other { .. } => "other",
+        }
+    }
+}
+
 /// A command the agent ran.
 #[derive(Clone, Debug, Default)]
 pub struct CommandExecution<'a> {
@@ -217,6 +251,18 @@ pub struct CommandExecution<'a> {
     pub output_bytes: u64,
     /// Absent while the command runs and if it was declined.
     pub exit_code: Option<i32>,
+}
+
+impl<'a> CommandExecution<'a> {
+    pub(crate) fn started(command: Text<'a>) -> Self {
+        Self { command, ..Self::default() }
+    }
+
+    /// With the whole output.
+    pub(crate) fn ended(command: Text<'a>, output: Text<'a>, exit_code: Option<i32>) -> Self {
+        let output_bytes = output.len() as u64;
+        Self { command, output, output_tail: None, output_bytes, exit_code }
+    }
 }
 
 /// A change to one file.

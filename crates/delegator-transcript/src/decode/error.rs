@@ -2,6 +2,7 @@
 //! value.
 
 use crate::event::{AgentError, ErrorCode};
+use crate::json::text::snake_case;
 use crate::json::{Object, Text, Value};
 
 /// The string, or the `message` of the object.
@@ -15,19 +16,25 @@ pub(super) fn agent_error(error: Value<'_>) -> AgentError<'_> {
     AgentError { message: message(error).unwrap_or_default(), code }
 }
 
-/// `"codex_error_info":"usage_limit_exceeded"` or `{"http_connection_failed":{"http_status_code":403}}`.
-pub(super) fn code(error: &Object<'_>) -> Option<ErrorCode> {
-    let info = error.first(&["codex_error_info"], Some)?;
-    if let Some(name) = info.text() {
-        return named_code(name.simple()?, None);
-    }
-    let (name, facts) = info.object()?.members().next()?;
-    let status = facts.object().and_then(|facts| facts.first(&["http_status_code"], Value::integer));
-    named_code(name, status.and_then(|status| u16::try_from(status).ok()))
+/// The error of a failed turn; absent unless it is an object.
+pub(crate) fn error_object(error: Value<'_>) -> Option<AgentError<'_>> {
+    error.is_object().then(|| agent_error(error))
 }
 
-pub(crate) fn named_code(name: &str, http_status: Option<u16>) -> Option<ErrorCode> {
-    Some(match name {
+/// `"codex_error_info":"usage_limit_exceeded"` or `{"http_connection_failed":{"http_status_code":403}}`. The app server and
+/// its adapters write the same in camel case.
+pub(crate) fn code(error: &Object<'_>) -> Option<ErrorCode> {
+    let info = error.first(&["codex_error_info", "codexErrorInfo"], Some)?;
+    let (name, facts) = match info.text() {
+        Some(name) => (name, None),
+        None => {
+            let (name, facts) = info.object()?.members().next()?;
+            (Text::json(name), facts.object())
+        }
+    };
+    let status = facts.and_then(|facts| facts.first(&["http_status_code", "httpStatusCode"], Value::integer));
+    let http_status = status.and_then(|status| u16::try_from(status).ok());
+    Some(match snake_case(&name.resolve()).as_str() {
         "usage_limit_exceeded" => ErrorCode::UsageLimit,
         "rate_limit_exceeded" => ErrorCode::RateLimit,
         "server_overloaded" => ErrorCode::Overloaded,

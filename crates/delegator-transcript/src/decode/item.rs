@@ -37,11 +37,9 @@ fn decode_details<'a>(kind: Text<'a>, fields: &Object<'a>, remains: Option<Remai
         "command_execution" => ItemDetails::CommandExecution(decode_command(text(), fields, remains)),
         "file_change" => ItemDetails::FileChange { changes: fields.list(&["changes"], decode_change) },
         "mcp_tool_call" => ItemDetails::McpToolCall(McpToolCall {
-            server: fields.text("server").unwrap_or_default(),
-            tool: fields.text("tool").unwrap_or_default(),
-            arguments: fields.raw("arguments").map(Text::plain),
             result: fields.raw("result").map(Text::plain),
             error: fields.first(&["error"], error::message),
+            ..decode_mcp_call(fields)
         }),
         "web_search" => ItemDetails::WebSearch { query: text(), action: fields.raw("action") },
         "todo_list" => ItemDetails::TodoList { items: decode_todos(fields, "items", "text") },
@@ -71,6 +69,16 @@ fn decode_command<'a>(
 
 pub(super) fn decode_exit_code(fields: &Object<'_>) -> Option<i32> {
     fields.first(&["exit_code"], |code| i32::try_from(code.integer()?).ok())
+}
+
+/// Everything but result and error, which the dialects write differently.
+pub(super) fn decode_mcp_call<'a>(fields: &Object<'a>) -> McpToolCall<'a> {
+    McpToolCall {
+        server: fields.text("server").unwrap_or_default(),
+        tool: fields.text("tool").unwrap_or_default(),
+        arguments: fields.raw("arguments").map(Text::plain),
+        ..McpToolCall::default()
+    }
 }
 
 /// Everything but `agents_states`, which the dialects write differently.
@@ -109,7 +117,7 @@ fn decode_change(change: Value<'_>) -> Option<FileChange<'_>> {
 }
 
 /// `[{"text":…,"completed":…}]`; in the Codex protocol `[{"step":…,"status":…}]`.
-pub(super) fn decode_todos<'a>(fields: &Object<'a>, key: &str, text_key: &str) -> Vec<Todo<'a>> {
+pub(crate) fn decode_todos<'a>(fields: &Object<'a>, key: &str, text_key: &str) -> Vec<Todo<'a>> {
     fields.list(&[key], |todo| {
         let todo = todo.object()?;
         let completed = todo.members().find_map(|(key, value)| match key {

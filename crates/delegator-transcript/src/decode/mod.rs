@@ -24,9 +24,10 @@ use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::app_server::{SentRequest, ServerMessage};
 use crate::wire::claude::ClaudeLine;
 use crate::wire::json_rpc::Message;
-pub(crate) use error::named_code;
+pub(crate) use error::{code as codex_error_code, error_object};
 use item::decode_item;
-pub(crate) use turn_item::codex_exec_result;
+pub(crate) use item::decode_todos;
+pub(crate) use turn_item::{agents_states, codex_exec_result};
 use usage::decode_usage;
 
 /// Decodes a line from the framer.

@@ -1,6 +1,6 @@
 //! Decodes `EventMsg` messages of the Codex protocol.
 
-use super::item::decode_todos;
+use super::item::{decode_mcp_call, decode_todos};
 use super::turn_item::{TurnItem, codex_exec_result, decode_turn_item};
 use super::usage::{decode_usage, usage_in};
 use super::{Remains, error};
@@ -22,10 +22,9 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
             session_id: fields.first(&["session_id", "thread_id"], Value::text).unwrap_or_default(),
         },
         "task_started" | "turn_started" => ProtocolEvent::TaskStarted,
-        "task_complete" | "turn_complete" => ProtocolEvent::TaskComplete {
-            error: fields
-                .first(&["error"], |error| Some(error::agent_error(error)).filter(|_| error.is_object())),
-        },
+        "task_complete" | "turn_complete" => {
+            ProtocolEvent::TaskComplete { error: fields.first(&["error"], error::error_object) }
+        }
         "turn_aborted" => ProtocolEvent::TurnAborted,
         "user_message" => ProtocolEvent::UserMessage { message: text() },
         "agent_message" => ProtocolEvent::AgentMessage { message: text() },
@@ -145,22 +144,12 @@ fn decode_output<'a>(fields: &Object<'a>) -> Text<'a> {
     if let Some(merged) = fields.text("aggregated_output").filter(|text| !text.is_empty()) {
         return merged;
     }
-    let stream = |key: &str| fields.text(key).unwrap_or_default();
-    match (stream("stdout"), stream("stderr")) {
-        (stdout, stderr) if stderr.is_empty() => stdout,
-        (stdout, stderr) if stdout.is_empty() => stderr,
-        (stdout, stderr) => Text::owned(format!("{}{}", stdout.resolve(), stderr.resolve())),
-    }
+    let streams = [fields.text("stdout"), fields.text("stderr")].into_iter().flatten();
+    Text::joined(streams.filter(|stream| !stream.is_empty()), "")
 }
 
 fn decode_invocation<'a>(fields: &Object<'a>) -> McpToolCall<'a> {
-    let invocation = fields.object("invocation").unwrap_or_default();
-    McpToolCall {
-        server: invocation.text("server").unwrap_or_default(),
-        tool: invocation.text("tool").unwrap_or_default(),
-        arguments: invocation.raw("arguments").map(Text::plain),
-        ..McpToolCall::default()
-    }
+    decode_mcp_call(&fields.object("invocation").unwrap_or_default())
 }
 
 /// Decodes `{"Ok":{"content":…,"isError":…}}`, `{"Err":…}`, or the bare result into the call; returns whether it

@@ -59,9 +59,7 @@ fn decode_response<'a>(payload: &Object<'a>) -> ResponseItem<'a> {
     let input = input.unwrap_or_default();
     match kind.as_ref().and_then(Text::simple).unwrap_or_default() {
         "message" if payload.text("role").is_some_and(|role| role == *"user") => {
-            let texts = payload.list(&["content"], decode_text_part);
-            let texts: Vec<_> = texts.iter().map(Text::resolve).collect();
-            ResponseItem::UserText(Text::owned(texts.join("\n")))
+            ResponseItem::UserText(Text::joined(payload.list(&["content"], decode_text_part), "\n"))
         }
         "function_call" | "custom_tool_call" => {
             ResponseItem::Call { call_id, name: payload.text("name").unwrap_or_default(), input }
@@ -79,6 +77,5 @@ fn decode_response<'a>(payload: &Object<'a>) -> ResponseItem<'a> {
 fn decode_output(output: Value<'_>) -> Option<Text<'_>> {
     let Some(parts) = output.elements() else { return output.text() };
     output.raw()?;
-    let parts = parts.filter_map(decode_text_part).map(|part| part.resolve().into_owned());
-    Some(Text::owned(parts.collect::<String>()))
+    Some(Text::joined(parts.filter_map(decode_text_part), ""))
 }

@@ -3,7 +3,7 @@
 //! Newer session files use them in place of begin and end events. Names are in camel case, changes are a map, and some
 //! results are spelled differently; the content is the same.
 
-use super::item::{decode_collab_call, decode_exit_code, decode_todos};
+use super::item::{decode_collab_call, decode_exit_code, decode_mcp_call, decode_todos};
 use super::protocol::decode_change_map;
 use crate::event::{CollabToolCall, CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};
 use crate::json::{Ending, Object, Text, Value, write};
@@ -44,21 +44,14 @@ fn decode_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetails<'a>
         "CommandExecution" => {
             let words = fields.list(&["command"], |word| Some(word.text()?.resolve().into_owned()));
             let output = fields.text("aggregated_output").unwrap_or_default();
-            ItemDetails::CommandExecution(CommandExecution {
-                command: Text::owned(shell::join(&words)),
-                output_bytes: output.len() as u64,
-                output,
-                output_tail: None,
-                exit_code: decode_exit_code(fields),
-            })
+            let command = Text::owned(shell::join(&words));
+            ItemDetails::CommandExecution(CommandExecution::ended(command, output, decode_exit_code(fields)))
         }
         "FileChange" => ItemDetails::FileChange { changes: decode_change_map(fields) },
         "McpToolCall" => ItemDetails::McpToolCall(McpToolCall {
-            server: fields.text("server").unwrap_or_default(),
-            tool: fields.text("tool").unwrap_or_default(),
-            arguments: fields.raw("arguments").map(Text::plain),
             result: fields.raw("result").map(|raw| Text::owned(codex_exec_result(raw))),
             error: fields.first(&["error"], |error| error.object()?.text("message")),
+            ..decode_mcp_call(fields)
         }),
         "WebSearch" => ItemDetails::WebSearch {
             query: fields.text("query").unwrap_or_default(),
@@ -75,12 +68,7 @@ fn decode_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetails<'a>
 
 /// The texts of `content` or of `summary_text`.
 fn joined_texts<'a>(fields: &Object<'a>) -> Text<'a> {
-    let mut texts = fields.list(&["content", "summary_text"], decode_text_part);
-    if texts.len() == 1 {
-        return texts.remove(0);
-    }
-    let texts: Vec<_> = texts.iter().map(Text::resolve).collect();
-    Text::owned(texts.join("\n"))
+    Text::joined(fields.list(&["content", "summary_text"], decode_text_part), "\n")
 }
 
 /// A string, or an object with a `text`.
@@ -105,40 +93,40 @@ pub(crate) fn codex_exec_result(raw: &str) -> String {
     if !raw.starts_with('{') || result.ending != Ending::Complete || is_foreign {
         return raw.to_owned();
     }
-    let mut out = Vec::with_capacity(raw.len() + 32);
-    let mut object = write::Object::open(&mut out);
-    object.raw("content", content.unwrap_or("[]"));
-    if let Some(meta) = result.raw("_meta") {
-        object.raw("_meta", meta);
-    }
-    object.raw("structured_content", structured.unwrap_or("null"));
-    object.close();
-    String::from_utf8(out).unwrap_or_default()
+    write::object_text(|object| {
+        object.raw("content", content.unwrap_or("[]"));
+        if let Some(meta) = result.raw("_meta") {
+            object.raw("_meta", meta);
+        }
+        object.raw("structured_content", structured.unwrap_or("null"));
+    })
 }
 
 /// `{"id":"pending_init"}` and `{"id":{"completed":"text"}}` as `{"id":{"status":…,"message":…}}`.
 fn decode_agents_states(states: Value<'_>) -> Option<Text<'_>> {
     let states = states.object().filter(|states| states.ending == Ending::Complete)?;
-    let mut out = Vec::new();
-    let mut object = write::Object::open(&mut out);
-    for (thread, state) in states.members() {
-        let (status, message) = match state.object() {
-            Some(state) => match state.members().last() {
-                Some((status, message)) => (Text::json(status), message.text()),
-                None => (Text::default(), None),
-            },
-            None => (state.text().unwrap_or_default(), None),
-        };
-        object.with(&Text::json(thread).resolve(), |out| {
-            let mut state = write::Object::open(out);
-            state.text("status", &status);
-            match message {
-                Some(message) => state.text("message", &message),
-                None => state.raw("message", "null"),
-            }
-            state.close();
-        });
-    }
-    object.close();
-    String::from_utf8(out).ok().map(Text::owned)
+    Some(agents_states(&states, |state| match state.object().map(|state| state.members().last()) {
+        Some(Some((status, message))) => (Text::json(status), message.text()),
+        Some(None) => (Text::default(), None),
+        None => (state.text().unwrap_or_default(), None),
+    }))
+}
+
+/// The states of sub-agents as Codex exec events have them. `read` returns the status and the message of one.
+pub(crate) fn agents_states<'a>(
+    states: &Object<'a>,
+    read: impl Fn(Value<'a>) -> (Text<'a>, Option<Text<'a>>),
+) -> Text<'static> {
+    Text::owned(write::object_text(|object| {
+        for (thread, state) in states.members() {
+            let (status, message) = read(state);
+            object.object(&Text::json(thread).resolve(), |state| {
+                state.text("status", &status);
+                match message {
+                    Some(message) => state.text("message", &message),
+                    None => state.raw("message", "null"),
+                }
+            });
+        }
+    }))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
+use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemDetails};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
@@ -117,18 +117,10 @@ impl Tally {
     }
 
     pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
-        self.items.count(match details {
-            ItemDetails::AgentMessage { .. } => "agent_message",
-            ItemDetails::Reasoning { .. } => "reasoning",
-            ItemDetails::CommandExecution(_) => "command_execution",
-            ItemDetails::FileChange { .. } => "file_change",
-            ItemDetails::McpToolCall(_) => "mcp_tool_call",
-            ItemDetails::WebSearch { .. } => "web_search",
-            ItemDetails::TodoList { .. } => "todo_list",
-            ItemDetails::Error { .. } => "error",
-            ItemDetails::CollabToolCall(_) => "collab_tool_call",
-            ItemDetails::Other { kind } => return self.items.count_other(kind),
-        });
+        match details {
+            ItemDetails::Other { kind } => self.items.count_other(kind),
+            known => self.items.count(known.type_name()),
+        }
     }
 
     pub(super) fn report(&self, mixed_dialect: u64) -> Counts {
@@ -144,16 +136,7 @@ impl Tally {
 /// The `type` of a line; Codex protocol messages are counted together, because there are many types.
 fn type_name(event: &Event<'_>) -> &'static str {
     match event {
-        Event::Thread(event) => match event {
-            ThreadEvent::ThreadStarted { .. } => "thread.started",
-            ThreadEvent::TurnStarted => "turn.started",
-            ThreadEvent::TurnCompleted { .. } => "turn.completed",
-            ThreadEvent::TurnFailed { .. } => "turn.failed",
-            ThreadEvent::Error { .. } => "error",
-            ThreadEvent::Item { phase: ItemPhase::Started, .. } => "item.started",
-            ThreadEvent::Item { phase: ItemPhase::Updated, .. } => "item.updated",
-            ThreadEvent::Item { phase: ItemPhase::Completed, .. } => "item.completed",
-        },
+        Event::Thread(event) => event.type_name(),
         Event::Idle(event) => match event {
             IdleEvent::AgentMessage { .. } | IdleEvent::UserMessage { .. } => "agent_message",
             IdleEvent::ToolCall { .. } => "tool_call",

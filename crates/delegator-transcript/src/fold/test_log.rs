@@ -87,13 +87,7 @@ struct Run {
 /// Parses the test results of a single command, such as the verify command.
 pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Option<TestReport> {
     let mut log = TestLog::default();
-    let execution = CommandExecution {
-        command: Text::plain(command),
-        output: Text::plain(output),
-        output_tail: None,
-        output_bytes: output.len() as u64,
-        exit_code,
-    };
+    let execution = CommandExecution::ended(Text::plain(command), Text::plain(output), exit_code);
     log.record(&FinishedCommand::new(&execution, ItemStatus::Completed, None));
     log.report()
 }

@@ -48,6 +48,14 @@ impl<'a> Text<'a> {
         Self::Plain(Cow::Borrowed(text))
     }
 
+    /// The texts with a separator between them; a single text stays as it is.
+    pub(crate) fn joined(texts: impl IntoIterator<Item = Self>, separator: &str) -> Self {
+        match <[Self; 1]>::try_from(texts.into_iter().collect::<Vec<_>>()) {
+            Ok([text]) => text,
+            Err(texts) => Self::owned(texts.iter().map(Text::resolve).collect::<Vec<_>>().join(separator)),
+        }
+    }
+
     /// Bytes of the resolved text.
     pub fn len(&self) -> usize {
         match self {
@@ -104,6 +112,18 @@ impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
         self.resolve() == other
     }
+}
+
+/// `inProgress` as `in_progress`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate pair

@@ -20,6 +20,20 @@ pub(crate) fn plain_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).unwrap_or_default();
 }
 
+/// Appends a JSON object with the fields that `write` writes.
+pub(crate) fn object(out: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
+    out.push(b'{');
+    write(&mut Object { out, empty: true });
+    out.push(b'}');
+}
+
+/// A JSON object with the fields that `write` writes, as text.
+pub(crate) fn object_text(write: impl FnOnce(&mut Object<'_>)) -> String {
+    let mut out = Vec::new();
+    object(&mut out, write);
+    String::from_utf8(out).unwrap_or_default()
+}
+
 /// Writes one JSON object, field by field.
 #[derive(Debug)]
 pub(crate) struct Object<'o> {
@@ -27,12 +41,7 @@ pub(crate) struct Object<'o> {
     empty: bool,
 }
 
-impl<'o> Object<'o> {
-    pub(crate) fn open(out: &'o mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Self { out, empty: true }
-    }
-
+impl Object<'_> {
     fn key(&mut self, key: &str) {
         if !self.empty {
             self.out.push(b',');
@@ -57,18 +66,14 @@ impl<'o> Object<'o> {
         self.out.extend_from_slice(json.as_bytes());
     }
 
-    pub(crate) fn integer(&mut self, key: &str, number: i64) {
-        self.raw(key, &number.to_string());
-    }
-
     /// A value that `write` appends.
     pub(crate) fn with(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
         self.key(key);
         write(self.out);
     }
 
-    pub(crate) fn close(self) {
-        self.out.push(b'}');
+    pub(crate) fn object(&mut self, key: &str, write: impl FnOnce(&mut Object<'_>)) {
+        self.with(key, |out| object(out, write));
     }
 }
 

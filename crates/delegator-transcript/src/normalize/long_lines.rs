@@ -7,7 +7,7 @@ use crate::decode::decode_text;
 use crate::event::Event;
 use crate::framer::{Line, LineBody, LineText};
 use crate::json::Text;
-use crate::json::write::Object;
+use crate::json::write::object_text;
 use crate::map::UnmappedReason;
 
 /// Longest escape or character that can be split at the end of a head.
@@ -34,29 +34,25 @@ pub(super) fn unmapped<'a>(line: &Line<'_>, text: &'a LineText<'_>, reason: Unma
     if reason == UnmappedReason::NotJson {
         return Cow::Owned(format!("{head}{}{tail}", omission_mark(omitted_bytes)));
     }
-    let mut out = Vec::new();
-    let mut object = Object::open(&mut out);
-    if let Some(kind) = facts.outer.kind.as_deref().filter(|kind| is_not_event(kind)) {
-        object.plain("type", kind);
-    }
-    object.plain(MARK, "truncated");
-    object.raw("truncated", "true");
-    object.raw("bytes", &line.length.to_string());
-    object.raw("omitted_bytes", &omitted_bytes.to_string());
-    object.plain("head", head);
-    object.plain("tail", tail);
-    object.close();
-    Cow::Owned(String::from_utf8(out).unwrap_or_default())
+    Cow::Owned(object_text(|object| {
+        if let Some(kind) = facts.outer.kind.as_deref().filter(|kind| is_not_event(kind)) {
+            object.plain("type", kind);
+        }
+        object.plain(MARK, "truncated");
+        object.raw("truncated", "true");
+        object.raw("bytes", &line.length.to_string());
+        object.raw("omitted_bytes", &omitted_bytes.to_string());
+        object.plain("head", head);
+        object.plain("tail", tail);
+    }))
 }
 
 /// Whether an object of this type is not decoded as an event.
 fn is_not_event(kind: &str) -> bool {
-    let mut line = Vec::new();
-    let mut object = Object::open(&mut line);
-    object.plain("type", kind);
-    object.raw("item", "{}");
-    object.close();
-    let line = String::from_utf8(line).unwrap_or_default();
+    let line = object_text(|object| {
+        object.plain("type", kind);
+        object.raw("item", "{}");
+    });
     matches!(decode_text(&line), Event::Unknown { .. })
 }
 

@@ -1,124 +1,84 @@
 //! Writes Codex exec events as JSON, in the shape that Codex uses today. Fields that an event does not have are
 //! omitted, never null.
 
-use crate::event::{
-    CollabToolCall, CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
-    Usage,
-};
+use crate::event::{CollabToolCall, Item, ItemDetails, ItemStatus, McpToolCall, ThreadEvent};
 use crate::framer::LineText;
 use crate::json::Text;
-use crate::json::write::{Object, array};
+use crate::json::write::{Object, array, object};
 
 use super::long_lines::with_omission_mark;
 
 /// Appends one event, without a line end. `source` is the line it came from; it supplies the missing parts of a text.
 pub(super) fn event(event: &ThreadEvent<'_>, source: &LineText<'_>, out: &mut Vec<u8>) {
-    let mut line = Object::open(out);
-    match event {
-        ThreadEvent::ThreadStarted { thread_id } => {
-            line.plain("type", "thread.started");
-            line.text("thread_id", thread_id);
+    object(out, |line| {
+        line.plain("type", event.type_name());
+        match event {
+            ThreadEvent::TurnStarted => {}
+            ThreadEvent::ThreadStarted { thread_id } => line.text("thread_id", thread_id),
+            ThreadEvent::TurnCompleted { usage } => {
+                let usage = serde_json::to_string(&usage.unwrap_or_default());
+                line.raw("usage", &usage.unwrap_or_default());
+            }
+            ThreadEvent::TurnFailed { error } => write_error(&error.message, line),
+            ThreadEvent::Error { message } => line.text("message", message),
+            ThreadEvent::Item { item, .. } => line.object("item", |object| write_item(item, source, object)),
         }
-        ThreadEvent::TurnStarted => line.plain("type", "turn.started"),
-        ThreadEvent::TurnCompleted { usage } => {
-            line.plain("type", "turn.completed");
-            line.with("usage", |out| write_usage(usage.unwrap_or_default(), out));
-        }
-        ThreadEvent::TurnFailed { error } => {
-            line.plain("type", "turn.failed");
-            line.with("error", |out| write_message(&error.message, out));
-        }
-        ThreadEvent::Error { message } => {
-            line.plain("type", "error");
-            line.text("message", message);
-        }
-        ThreadEvent::Item { phase, item } => {
-            let kind = match phase {
-                ItemPhase::Started => "item.started",
-                ItemPhase::Updated => "item.updated",
-                ItemPhase::Completed => "item.completed",
-            };
-            line.plain("type", kind);
-            line.with("item", |out| write_item(item, source, out));
-        }
-    }
-    line.close();
+    });
 }
 
-fn write_usage(usage: Usage, out: &mut Vec<u8>) {
-    let mut object = Object::open(out);
-    object.integer("input_tokens", usage.input_tokens);
-    object.integer("cached_input_tokens", usage.cached_input_tokens);
-    if let Some(tokens) = usage.cache_write_input_tokens {
-        object.integer("cache_write_input_tokens", tokens);
-    }
-    object.integer("output_tokens", usage.output_tokens);
-    if let Some(tokens) = usage.reasoning_output_tokens {
-        object.integer("reasoning_output_tokens", tokens);
-    }
-    object.close();
+fn write_error(message: &Text<'_>, object: &mut Object<'_>) {
+    object.object("error", |error| error.text("message", message));
 }
 
-fn write_message(message: &Text<'_>, out: &mut Vec<u8>) {
-    let mut object = Object::open(out);
-    object.text("message", message);
-    object.close();
-}
-
-fn write_item(item: &Item<'_>, source: &LineText<'_>, out: &mut Vec<u8>) {
-    let mut object = Object::open(out);
+fn write_item(item: &Item<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
     object.text("id", &item.id);
     match &item.details {
-        ItemDetails::AgentMessage { text } => {
-            object.plain("type", "agent_message");
-            write_text("text", text, source, &mut object);
+        ItemDetails::Other { kind } => object.text("type", kind),
+        details => object.plain("type", details.type_name()),
+    }
+    write_details(&item.details, source, object);
+    if let Some(status) = item.status.filter(|status| *status != ItemStatus::Other) {
+        object.plain("status", status.name());
+    }
+}
+
+fn write_details(details: &ItemDetails<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
+    match details {
+        ItemDetails::AgentMessage { text } | ItemDetails::Reasoning { text } => {
+            write_text("text", text, source, object);
         }
-        ItemDetails::Reasoning { text } => {
-            object.plain("type", "reasoning");
-            write_text("text", text, source, &mut object);
+        ItemDetails::CommandExecution(command) => {
+            object.text("command", &command.command);
+            write_text("aggregated_output", &command.output, source, object);
+            if let Some(code) = command.exit_code {
+                object.raw("exit_code", &code.to_string());
+            }
         }
-        ItemDetails::CommandExecution(command) => write_command(command, source, &mut object),
-        ItemDetails::FileChange { changes } => {
-            object.plain("type", "file_change");
-            object.with("changes", |out| {
-                array(out, changes, |out, change| {
-                    let mut object = Object::open(out);
-                    object.text("path", &change.path);
-                    object.plain("kind", change.kind.name());
-                    object.close();
-                });
-            });
-        }
-        ItemDetails::McpToolCall(call) => write_mcp_call(call, &mut object),
+        ItemDetails::FileChange { changes } => write_objects("changes", changes, object, |change, object| {
+            object.text("path", &change.path);
+            object.plain("kind", change.kind.name());
+        }),
+        ItemDetails::McpToolCall(call) => write_mcp_call(call, object),
         ItemDetails::WebSearch { query, action } => {
-            object.plain("type", "web_search");
             object.text("query", query);
             if let Some(action) = action {
                 object.raw("action", action);
             }
         }
-        ItemDetails::TodoList { items } => {
-            object.plain("type", "todo_list");
-            object.with("items", |out| {
-                array(out, items, |out, todo| {
-                    let mut object = Object::open(out);
-                    object.text("text", &todo.text);
-                    object.raw("completed", if todo.completed { "true" } else { "false" });
-                    object.close();
-                });
-            });
-        }
-        ItemDetails::Error { message } => {
-            object.plain("type", "error");
-            write_text("message", message, source, &mut object);
-        }
-        ItemDetails::CollabToolCall(call) => write_collab_call(call, &mut object),
-        ItemDetails::Other { kind } => object.text("type", kind),
+        ItemDetails::TodoList { items } => write_objects("items", items, object, |todo, object| {
+            object.text("text", &todo.text);
+            object.raw("completed", if todo.completed { "true" } else { "false" });
+        }),
+        ItemDetails::Error { message } => write_text("message", message, source, object),
+        ItemDetails::CollabToolCall(call) => write_collab_call(call, object),
+        ItemDetails::Other { .. } => {}
     }
-    if let Some(status) = item.status.filter(|status| *status != ItemStatus::Other) {
-        object.plain("status", status.name());
-    }
-    object.close();
+}
+
+fn write_objects<T>(key: &str, elements: &[T], parent: &mut Object<'_>, write: impl Fn(&T, &mut Object<'_>)) {
+    parent.with(key, |out| {
+        array(out, elements, |out, element| object(out, |object| write(element, object)));
+    });
 }
 
 /// Writes a text that may be the beginning of a longer one.
@@ -129,17 +89,7 @@ fn write_text(key: &str, text: &Text<'_>, source: &LineText<'_>, object: &mut Ob
     }
 }
 
-fn write_command(command: &CommandExecution<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
-    object.plain("type", "command_execution");
-    object.text("command", &command.command);
-    write_text("aggregated_output", &command.output, source, object);
-    if let Some(code) = command.exit_code {
-        object.integer("exit_code", i64::from(code));
-    }
-}
-
 fn write_mcp_call(call: &McpToolCall<'_>, object: &mut Object<'_>) {
-    object.plain("type", "mcp_tool_call");
     object.text("server", &call.server);
     object.text("tool", &call.tool);
     for (key, json) in [("arguments", &call.arguments), ("result", &call.result)] {
@@ -148,12 +98,11 @@ fn write_mcp_call(call: &McpToolCall<'_>, object: &mut Object<'_>) {
         }
     }
     if let Some(message) = &call.error {
-        object.with("error", |out| write_message(message, out));
+        write_error(message, object);
     }
 }
 
 fn write_collab_call(call: &CollabToolCall<'_>, object: &mut Object<'_>) {
-    object.plain("type", "collab_tool_call");
     object.text("tool", &call.tool);
     if let Some(sender) = &call.sender_thread_id {
         object.text("sender_thread_id", sender);

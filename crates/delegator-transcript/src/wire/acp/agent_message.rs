@@ -235,10 +235,5 @@ fn cost(cost: &Object<'_>) -> Option<f64> {
 }
 
 fn notice<'a>(update: &Object<'a>) -> Text<'a> {
-    match (update.text("title"), update.text("description")) {
-        (Some(title), Some(description)) => {
-            Text::owned(format!("{}: {}", title.resolve(), description.resolve()))
-        }
-        (title, description) => title.or(description).unwrap_or_default(),
-    }
+    Text::joined([update.text("title"), update.text("description")].into_iter().flatten(), ": ")
 }

@@ -4,7 +4,7 @@
 //! codex-acp) or, in Gemini CLI, in the code, which is the HTTP status of the model provider. Goose, Copilot and Qwen Code
 //! write the status into the text, each in its own way.
 
-use crate::decode::named_code;
+use crate::decode::codex_error_code;
 use crate::error_body::ErrorBody;
 use crate::event::ErrorCode;
 use crate::json::{Object, Text, Value};
@@ -24,9 +24,8 @@ pub(crate) fn error_code(error: &RpcError<'_>) -> Option<ErrorCode> {
         return Some(ErrorCode::Unauthorized);
     }
     let data = Object::read(error.data);
-    let info = data.first(&["codexErrorInfo", "codex_error_info"], Some);
     code_of_kind(&data, &message)
-        .or_else(|| info.and_then(codex_code))
+        .or_else(|| codex_error_code(&data))
         .or_else(|| status_code(u16::try_from(error.code).ok()?, &message))
         .or_else(|| code_of_text(&error_message(error)))
 }
@@ -102,28 +101,6 @@ pub fn names_usage_limit(message: &str) -> bool {
         "credit balance is too low",
     ];
     LIMITS.iter().any(|limit| message.contains(limit))
-}
-
-/// `"usageLimitExceeded"` or `{"httpConnectionFailed":{"httpStatusCode":403}}`; the older adapter writes snake case.
-fn codex_code(info: Value<'_>) -> Option<ErrorCode> {
-    if let Some(name) = info.text() {
-        return named_code(&snake_case(&name.resolve()), None);
-    }
-    let (name, facts) = info.object()?.members().next()?;
-    let keys = ["httpStatusCode", "http_status_code"];
-    let status = facts.object().and_then(|facts| facts.first(&keys, Value::integer));
-    named_code(&snake_case(name), status.and_then(|status| u16::try_from(status).ok()))
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }
 
 /// What the HTTP status of a model provider means. `message` is in lower case.

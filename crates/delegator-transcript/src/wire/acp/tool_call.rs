@@ -171,7 +171,7 @@ fn patch_in(arguments: &Object<'_>) -> Vec<FileChange<'static>> {
 fn content_text(content: Value<'_>) -> Option<Text<'_>> {
     let parts = parts(content, "content")?;
     let texts = parts.iter().filter_map(|part| part.first(&["content"], text_of_content));
-    Some(join_texts(texts.map(without_fence).collect()))
+    Some(Text::joined(texts.map(without_fence), "\n"))
 }
 
 /// The parts of this type in a content list.
@@ -213,13 +213,6 @@ fn without_fence(text: Text<'_>) -> Text<'_> {
     Text::owned(inside.strip_suffix('\n').unwrap_or(inside))
 }
 
-fn join_texts(mut texts: Vec<Text<'_>>) -> Text<'_> {
-    if texts.len() < 2 {
-        return texts.pop().unwrap_or_default();
-    }
-    Text::owned(texts.iter().map(Text::resolve).collect::<Vec<_>>().join("\n"))
-}
-
 /// Text, an object with the output under one of several names, or a list of results (Cline).
 fn output_text(output: Value<'_>) -> Option<Text<'_>> {
     if let Some(text) = output.text() {
@@ -227,7 +220,7 @@ fn output_text(output: Value<'_>) -> Option<Text<'_>> {
     }
     if let Some(results) = output.elements() {
         let results = results.filter_map(|result| result.object()?.first(&["result"], Value::text_or_json));
-        return Some(join_texts(results.collect()));
+        return Some(Text::joined(results, "\n"));
     }
     let fields = output.object()?;
     let named = ["formatted_output", "aggregated_output", "output", "content", "result"];

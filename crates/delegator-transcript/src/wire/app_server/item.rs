@@ -1,11 +1,11 @@
 //! Items of a turn.
 
-use super::snake_case;
-use crate::decode::codex_exec_result;
+use crate::decode::{agents_states, codex_exec_result};
 use crate::event::{
     ChangeKind, CollabToolCall, CommandExecution, FileChange, ItemDetails, ItemStatus, McpToolCall,
 };
-use crate::json::{Object, Text, Value, write};
+use crate::json::text::snake_case;
+use crate::json::{Object, Text, Value};
 
 /// An item with the id that the app server gave it.
 #[derive(Clone, Debug)]
@@ -47,14 +47,9 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
         "agentMessage" => ItemDetails::AgentMessage { text: text("text") },
         "reasoning" => ItemDetails::Reasoning { text: joined(fields, &["summary", "content"]) },
         "commandExecution" => {
-            let output = text("aggregatedOutput");
-            ItemDetails::CommandExecution(CommandExecution {
-                command: text("command"),
-                output_bytes: output.len() as u64,
-                output,
-                output_tail: None,
-                exit_code: fields.first(&["exitCode"], |code| i32::try_from(code.integer()?).ok()),
-            })
+            let exit_code = fields.first(&["exitCode"], |code| i32::try_from(code.integer()?).ok());
+            let (command, output) = (text("command"), text("aggregatedOutput"));
+            ItemDetails::CommandExecution(CommandExecution::ended(command, output, exit_code))
         }
         "fileChange" => ItemDetails::FileChange {
             changes: fields.list(&["changes"], |change| {
@@ -77,7 +72,7 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
             sender_thread_id: fields.text("senderThreadId"),
             receiver_thread_ids: fields.raw("receiverThreadIds"),
             prompt: fields.text("prompt"),
-            agents_states: fields.object("agentsStates").map(|states| agents_states(&states)),
+            agents_states: fields.object("agentsStates").map(|states| agents_states(&states, agent_state)),
         }),
         other => ItemDetails::Other { kind: Text::owned(snake_case(other)) },
     }
@@ -86,28 +81,12 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
 /// The texts of the first of these lists that has some.
 fn joined<'a>(fields: &Object<'a>, keys: &[&str]) -> Text<'a> {
     let texts = keys.iter().map(|key| fields.list(&[key], Value::text)).find(|texts| !texts.is_empty());
-    match <[Text<'a>; 1]>::try_from(texts.unwrap_or_default()) {
-        Ok([text]) => text,
-        Err(texts) => Text::owned(texts.iter().map(Text::resolve).collect::<Vec<_>>().join("\n\n")),
-    }
+    Text::joined(texts.unwrap_or_default(), "\n\n")
 }
 
-/// `{"id":{"status":"pendingInit","message":…}}` with the status in snake case.
-fn agents_states(states: &Object<'_>) -> Text<'static> {
-    let mut out = Vec::new();
-    let mut object = write::Object::open(&mut out);
-    for (thread, state) in states.members() {
-        let state = state.object().unwrap_or_default();
-        object.with(&Text::json(thread).resolve(), |out| {
-            let mut written = write::Object::open(out);
-            written.plain("status", &snake_case(&state.text("status").unwrap_or_default().resolve()));
-            match state.text("message") {
-                Some(message) => written.text("message", &message),
-                None => written.raw("message", "null"),
-            }
-            written.close();
-        });
-    }
-    object.close();
-    Text::owned(String::from_utf8(out).unwrap_or_default())
+/// `{"status":"pendingInit","message":…}`, the status in snake case.
+fn agent_state(state: Value<'_>) -> (Text<'_>, Option<Text<'_>>) {
+    let state = state.object().unwrap_or_default();
+    let status = snake_case(&state.text("status").unwrap_or_default().resolve());
+    (Text::owned(status), state.text("message"))
 }

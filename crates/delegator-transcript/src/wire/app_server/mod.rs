@@ -5,7 +5,6 @@
 //! the same connection: every notification about a turn names its thread. Names are in camel case; the content is
 //! that of Codex exec events.
 
-mod errors;
 mod item;
 mod request;
 mod write;
@@ -19,6 +18,7 @@ pub use write::{
 };
 
 use super::json_rpc::{Message, RequestId, request_id};
+use crate::decode::{decode_todos, error_object};
 use crate::event::{AgentError, Todo, Usage};
 use crate::json::{Object, Text, Value};
 
@@ -207,11 +207,7 @@ fn turn_event<'a>(method: &str, params: &Object<'a>) -> Option<TurnEvent<'a>> {
             is_completed: method == "item/completed",
             item: item::read(&params.object("item")?)?,
         },
-        "turn/plan/updated" => TurnEvent::Plan(params.list(&["plan"], |step| {
-            let step = step.object()?;
-            let completed = step.text("status").is_some_and(|status| status == *"completed");
-            Some(Todo { text: step.text("step")?, completed })
-        })),
+        "turn/plan/updated" => TurnEvent::Plan(decode_todos(params, "plan", "step")),
         "thread/tokenUsage/updated" => {
             TurnEvent::Usage(usage(&params.object("tokenUsage")?.object("total")?))
         }
@@ -229,10 +225,10 @@ fn outcome<'a>(turn: &Object<'a>) -> TurnOutcome<'a> {
     match status.simple() {
         Some("completed") => TurnOutcome::Completed,
         Some("interrupted") => TurnOutcome::Interrupted,
-        _ => TurnOutcome::Failed(match turn.object("error") {
-            Some(error) => errors::read(&error),
-            None => AgentError { message: status, code: None },
-        }),
+        _ => {
+            let error = turn.first(&["error"], error_object);
+            TurnOutcome::Failed(error.unwrap_or(AgentError { message: status, code: None }))
+        }
     }
 }
 
@@ -245,16 +241,4 @@ fn usage(total: &Object<'_>) -> Usage {
         output_tokens: count("outputTokens").unwrap_or_default(),
         reasoning_output_tokens: count("reasoningOutputTokens"),
     }
-}
-
-/// `inProgress` as `in_progress`.
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }

@@ -1,5 +1,6 @@
 //! Calls of tools and their results.
 
+use crate::decode::decode_todos;
 use crate::event::Todo;
 use crate::json::{Object, Text, Value};
 
@@ -85,11 +86,7 @@ pub(super) fn kind_of<'a>(name: &Text<'a>, input: &Object<'a>, raw: Option<&'a s
             path: input.first(&["file_path", "notebook_path"], Value::text).unwrap_or_default(),
         },
         "WebSearch" => ToolKind::WebSearch { query: text("query") },
-        "TodoWrite" => ToolKind::Plan(input.list(&["todos"], |todo| {
-            let todo = todo.object()?;
-            let completed = todo.text("status").is_some_and(|status| status == *"completed");
-            Some(Todo { text: todo.text("content")?, completed })
-        })),
+        "TodoWrite" => ToolKind::Plan(decode_todos(input, "todos", "content")),
         "TaskCreate" | "TaskUpdate" => ToolKind::PlanStep(TaskChange {
             task_id: input.text("taskId"),
             subject: input.text("subject"),
@@ -137,12 +134,8 @@ pub(super) fn read_result<'a>(block: &Object<'a>, line: &Object<'a>) -> Option<T
 
 /// A string, or the texts of a list of blocks.
 fn content_text(content: Value<'_>) -> Option<Text<'_>> {
-    if let Some(text) = content.text() {
-        return Some(text);
-    }
-    let texts: Vec<_> = content.elements()?.filter_map(|part| part.object()?.text("text")).collect();
-    match <[Text<'_>; 1]>::try_from(texts) {
-        Ok([text]) => Some(text),
-        Err(texts) => Some(Text::owned(texts.iter().map(Text::resolve).collect::<String>())),
-    }
+    content.text().or_else(|| {
+        let texts = content.elements()?.filter_map(|part| part.object()?.text("text"));
+        Some(Text::joined(texts, ""))
+    })
 }

@@ -66,8 +66,7 @@ fn outcome<'a>(line: &Object<'a>) -> TurnOutcome<'a> {
 
 fn errors_text<'a>(line: &Object<'a>) -> Option<Text<'a>> {
     let errors = line.list(&["errors"], Value::text);
-    let texts: Vec<_> = errors.iter().map(Text::resolve).collect();
-    (!texts.is_empty()).then(|| Text::owned(texts.join("; ")))
+    (!errors.is_empty()).then(|| Text::joined(errors, "; "))
 }
 
 /// Cached tokens are not part of `input_tokens` here; in our counts they are.

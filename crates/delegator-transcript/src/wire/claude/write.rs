@@ -1,23 +1,18 @@
 //! The lines that we send, without a line end.
 
 use crate::json::Text;
-use crate::json::write::Object;
+use crate::json::write::{Object, object, object_text};
 
 /// A message of the user.
 pub fn user_message(text: &str) -> Vec<u8> {
     line("user", |line| {
-        line.with("message", |out| {
-            let mut message = Object::open(out);
+        line.object("message", |message| {
             message.plain("role", "user");
-            message.with("content", |out| {
-                out.push(b'[');
-                let mut block = Object::open(out);
+            let block = object_text(|block| {
                 block.plain("type", "text");
                 block.plain("text", text);
-                block.close();
-                out.push(b']');
             });
-            message.close();
+            message.raw("content", &format!("[{block}]"));
         });
         line.raw("parent_tool_use_id", "null");
         line.plain("session_id", "");
@@ -28,11 +23,7 @@ pub fn user_message(text: &str) -> Vec<u8> {
 pub fn interrupt(request_id: &str) -> Vec<u8> {
     line("control_request", |line| {
         line.plain("request_id", request_id);
-        line.with("request", |out| {
-            let mut request = Object::open(out);
-            request.plain("subtype", "interrupt");
-            request.close();
-        });
+        line.object("request", |request| request.plain("subtype", "interrupt"));
     })
 }
 
@@ -53,22 +44,18 @@ pub fn answer_questions<'t>(
 ) -> Vec<u8> {
     success(request_id, |response| {
         response.plain("behavior", "allow");
-        response.with("updatedInput", |out| {
+        response.object("updatedInput", |updated| {
             let input = crate::json::Object::read(input);
-            let mut with_answers = Object::open(out);
             for (key, value) in input.members().filter(|(key, _)| *key != "answers") {
                 if let Some(json) = value.raw() {
-                    with_answers.raw(&Text::json(key).resolve(), json);
+                    updated.raw(&Text::json(key).resolve(), json);
                 }
             }
-            with_answers.with("answers", |out| {
-                let mut object = Object::open(out);
+            updated.object("answers", |object| {
                 for (question, answer) in answers {
                     object.plain(question, answer);
                 }
-                object.close();
             });
-            with_answers.close();
         });
     })
 }
@@ -87,32 +74,24 @@ pub fn refuse_request(request_id: &Text<'_>, error: &str) -> Vec<u8> {
 }
 
 fn success(request_id: &Text<'_>, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
-    control_response(request_id, "success", |response| {
-        response.with("response", |out| {
-            let mut object = Object::open(out);
-            write(&mut object);
-            object.close();
-        });
-    })
+    control_response(request_id, "success", |response| response.object("response", write))
 }
 
 fn control_response(request_id: &Text<'_>, subtype: &str, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     line("control_response", |line| {
-        line.with("response", |out| {
-            let mut response = Object::open(out);
+        line.object("response", |response| {
             response.plain("subtype", subtype);
             response.text("request_id", request_id);
-            write(&mut response);
-            response.close();
+            write(response);
         });
     })
 }
 
 fn line(kind: &str, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut line = Object::open(&mut out);
-    line.plain("type", kind);
-    write(&mut line);
-    line.close();
+    object(&mut out, |line| {
+        line.plain("type", kind);
+        write(line);
+    });
     out
 }
