@@ -106,15 +106,14 @@ impl TaskWorktree {
         let (source, reference) = (self.source.repository(), self.reference());
         // Only this worktree uses the ref, so a lock was left behind or planted.
         let _ = fs::remove_file(self.source.common_dir.join(format!("{reference}.lock")));
-        let deleted = source.resolve_ref(git, &reference).and_then(|id| match id {
-            Some(id) => {
-                let command = format!("delete {reference}\0{id}\0");
-                source.update_refs(git, command.as_bytes(), "mcp-delegator: worktree removed")
-            }
+        // The writer also removes the lock on all packed refs that a killed removal left.
+        let delete = |writer: TreeWriter| match source.resolve_ref(git, &reference)? {
+            Some(id) => writer.change_ref(RefChange { name: reference.clone(), old: Some(id), new: None }),
             None => Ok(()),
-        });
+        };
+        let deleted = TreeWriter::open(git, &source, &reference).map(|(writer, _)| delete(writer));
         // A ref that cannot be deleted, or not even read, is no reason to keep a worktree.
-        if deleted.is_err() || self.private_dir.is_none() {
+        if !matches!(deleted, Ok(Ok(()))) || self.private_dir.is_none() {
             let _ = fs::remove_file(self.source.common_dir.join(&reference));
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! Commands that change the user's work tree are killed at each system call that changes something, then run once more.
+//! Commands that change the user's work tree or a task's worktree, and those that continue a task, are killed at each system
+//! call that changes something, then run once more.
 //!
 //! Every point must give the same end state as a run that was not killed. `strace` sends the signal: to the program, whose git
 //! processes then run to their end, or to a git process, and with it to the program. By default a few points of each command
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use delegator_testkit::program::{RunOutput, read_text};
-use delegator_testkit::stage::Stage;
-use serde_json::Value;
+use delegator_testkit::stage::{Stage, pids, wait_until};
+use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
@@ -24,6 +25,8 @@ echo '{"type":"turn.completed","usage":{}}'"#;
 const TASK: &str = "sed -i s/4/agent/ code; mkdir sub; echo new > sub/new; rm gone; mv old moved; chmod +x tool; echo 1 >> dir/deep/file";
 const CALLS: &str = "rename,renameat,renameat2,unlink,unlinkat,link,linkat,mkdir,mkdirat,rmdir,chmod,fchmod,fchmodat,\
                      fsync,fdatasync,ftruncate";
+/// What a submission does besides: it writes the registry and starts a process.
+const SUBMISSION_CALLS: &str = "pwrite64,write,clone,clone3,vfork";
 /// How many points of each kind are tried by default.
 const SAMPLE: usize = 6;
 
@@ -59,25 +62,31 @@ struct Sweep {
     stage: Stage,
     root: PathBuf,
     id: String,
+    calls: String,
 }
 
 impl Sweep {
     /// A task that changed files in its worktree, and a user with changes of their own.
     fn new(before: &[&str]) -> Sweep {
+        Sweep::with_task(&["--isolation", "worktree"], before)
+    }
+
+    /// Like [`Sweep::new`], with other arguments for the task.
+    fn with_task(extra_args: &[&str], before: &[&str]) -> Sweep {
         let stage = Stage::with_shell_agent(PROGRAM, AGENT);
         let root = stage.world.home().parent().unwrap().to_owned();
         for name in ["gone", "old", "tool", "dir/deep/file", "other", "staged"] {
             stage.world.write(&format!("project/{name}"), &format!("{name}\n").repeat(9));
         }
         stage.world.write("project/code", "1\n2\n3\n4\n5\n6\n7\n");
-        let sweep = Sweep { stage, root, id: String::new() };
+        let sweep = Sweep { stage, root, id: String::new(), calls: CALLS.to_owned() };
         sweep.git(&["init", "--quiet", "--initial-branch=main"]);
         sweep.git(&["config", "user.name", "A Person"]);
         sweep.git(&["config", "user.email", "person@localhost"]);
         sweep.git(&["add", "."]);
         sweep.git(&["commit", "--quiet", "-m", "first"]);
-        let isolated = ["local", "exec", TASK, "--mode", "workspace-write", "--isolation", "worktree"];
-        let submitted = sweep.stage.run_json(&isolated);
+        let exec = ["local", "exec", TASK, "--mode", "workspace-write"];
+        let submitted = sweep.stage.run_json(&[&exec, extra_args].concat());
         let id = submitted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{submitted}")).to_owned();
         assert_eq!(sweep.stage.wait(&id)["data"]["state"], "completed");
         sweep.stage.world.write("project/other", "mine\n");
@@ -141,27 +150,31 @@ impl Sweep {
 
     /// All points of a command. Leaves the state of a run that was not killed.
     fn points(&self, command: &[&str]) -> [Vec<Point>; 2] {
-        let count = |file: &Path| read_text(file).lines().filter(|line| line.contains('(')).count();
-        self.reset();
-        let traced = self.trace(&["-e", &format!("trace={CALLS}")], command);
-        assert_eq!(traced.exit, Some(0), "{traced:?}");
-        let program = (1..=count(&self.root.join("strace.log"))).map(Point::Program).collect();
+        let program = self.program_points(command);
         self.reset();
         self.stage.world.write("git-bin/discover", "");
         let traced = self.run_with_git(command);
         assert_eq!(traced.exit, Some(0), "{traced:?}");
         let total: usize = read_text(&self.root.join("git-bin/count")).trim().parse().unwrap();
-        let calls = |number: usize| count(&self.root.join(format!("git-bin/trace-{number}")));
+        let calls = |number: usize| count_calls(&self.root.join(format!("git-bin/trace-{number}")));
         let git =
             (1..=total).flat_map(|number| (1..=calls(number)).map(move |call| Point::Git(number, call)));
         [program, git.collect()]
     }
 
+    fn program_points(&self, command: &[&str]) -> Vec<Point> {
+        self.reset();
+        let traced = self.trace(&["-e", &format!("trace={}", self.calls)], command);
+        assert_eq!(traced.exit, Some(0), "{traced:?}");
+        (1..=count_calls(&self.root.join("strace.log"))).map(Point::Program).collect()
+    }
+
     fn kill(&self, point: Point, command: &[&str]) {
-        let inject = |when: usize| format!("inject={CALLS}:signal=KILL:when={when}");
         match point {
             Point::Program(when) => {
-                self.trace(&["-e", &format!("trace={CALLS}"), "-e", &inject(when)], command);
+                let calls = &self.calls;
+                let inject = format!("inject={calls}:signal=KILL:when={when}");
+                self.trace(&["-e", &format!("trace={calls}"), "-e", &inject], command);
             }
             Point::Git(number, call) => {
                 self.stage.world.write("git-bin/victim", &format!("{number} {call}\n"));
@@ -170,7 +183,7 @@ impl Sweep {
         }
     }
 
-    /// The user's files, index, history and branches.
+    /// The user's files, index, history and branches, and what is left of worktrees.
     fn state(&self) -> State {
         let mut files = BTreeMap::new();
         let mut folders = vec![self.stage.world.project()];
@@ -192,31 +205,64 @@ impl Sweep {
             &["worktree", "list"],
         ];
         let locks = "find .git -name '*.lock' -o -name mcp-delegator-apply";
-        let locks = self.stage.world.run_as(Path::new("/bin/sh"), ["-c", locks]);
-        let texts: Vec<String> = git.iter().map(|args| self.git(args)).chain([locks.stdout]).collect();
+        let worktrees = "find ../home/state-worktrees | sort";
+        let found =
+            [locks, worktrees].map(|text| self.stage.world.run_as(Path::new("/bin/sh"), ["-c", text]));
+        let texts: Vec<String> =
+            git.iter().map(|args| self.git(args)).chain(found.map(|found| found.stdout)).collect();
         (files, texts.join("--\n").replace(&self.git(&["rev-parse", "HEAD"])[..7], "HEAD"))
+    }
+
+    /// What the program says about the task and the changes in its worktree.
+    fn statements(&self) -> Value {
+        let results = self.run(&["local", "results", "ID"]);
+        json!([results["data"], self.diff("ID")])
+    }
+
+    fn diff(&self, task: &str) -> String {
+        let run = self.stage.world.run(self.args(&["diff", task]));
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        run.stdout
+    }
+
+    /// Waits until no process of this world is left, so that nothing writes to its files.
+    fn wait_for_processes(&self) {
+        let mark = format!("MCP_DELEGATOR_HOME={}", self.root.display()).into_bytes();
+        let belongs_here = |pid: &i32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.windows(mark.len()).any(|window| window == mark)
+        };
+        wait_until("all processes have ended", || !pids().iter().any(belongs_here));
     }
 }
 
+fn count_calls(trace: &Path) -> usize {
+    read_text(trace).lines().filter(|line| line.contains('(')).count()
+}
+
+/// Every `n`th of the points, so that about `SAMPLE` are left, or all of them if the caller demands it.
+#[expect(clippy::disallowed_methods, reason = "the caller selects the points")]
+fn selected(points: &[Point]) -> impl Iterator<Item = Point> {
+    let is_complete = std::env::var("MCP_DELEGATOR_SWEEP").is_ok_and(|value| value == "all");
+    let step = if is_complete { 1 } else { points.len().div_ceil(SAMPLE).max(1) };
+    points.iter().copied().step_by(step)
+}
+
 /// Tries the points of a command. `later` runs after it, so that what it stored is used.
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "the caller selects and counts the points"
-)]
+#[expect(clippy::print_stdout, reason = "the caller counts the points")]
 fn sweep(before: &[&str], command: &[&str], later: &[&str]) {
     let sweep = Sweep::new(before);
     let points = sweep.points(command);
     let expected = sweep.state();
+    let is_discard = command[0] == "discard";
+    let expected_statements = is_discard.then(|| (sweep.run(command)["data"].clone(), sweep.statements()));
     let expected_later = (!later.is_empty()).then(|| {
         sweep.run(later);
         sweep.state()
     });
-    let is_complete = std::env::var("MCP_DELEGATOR_SWEEP").is_ok_and(|value| value == "all");
     for (kind, points) in ["program", "git"].into_iter().zip(points) {
-        let step = if is_complete { 1 } else { points.len().div_ceil(SAMPLE).max(1) };
         let mut tried = 0;
-        for point in points.iter().copied().step_by(step) {
+        for point in selected(&points) {
             sweep.reset();
             sweep.kill(point, command);
             // A user looks at the result of the kill.
@@ -236,6 +282,13 @@ fn sweep(before: &[&str], command: &[&str], later: &[&str]) {
                 command.len() > 2 && command[0] == "apply",
                 "{again}"
             );
+            if let Some(expected) = &expected_statements {
+                assert_eq!(
+                    &(again["data"].clone(), sweep.statements()),
+                    expected,
+                    "{point:?} of {command:?}"
+                );
+            }
             if let Some(expected) = &expected_later {
                 let done = sweep.run(later);
                 assert_eq!(&sweep.state(), expected, "{point:?} of {command:?}, then {later:?}: {done}");
@@ -246,8 +299,50 @@ fn sweep(before: &[&str], command: &[&str], later: &[&str]) {
             "{command:?}: {} calls of {kind}, {tried} tried, each with one rerun: all as expected",
             points.len()
         );
-        assert!(tried > 0);
+        assert!(tried > 0 || is_discard, "{kind}");
     }
+}
+
+/// Resumes a task that was submitted with these arguments. One rerun with the same idempotency key must give one task, which
+/// runs once, and must leave nothing locked: `later` succeeds.
+#[expect(clippy::print_stdout, reason = "the caller counts the points")]
+fn sweep_resume(extra_args: &[&str], later: &[&str]) {
+    let sweep = Sweep::with_task(extra_args, &[]);
+    let sweep = Sweep { calls: format!("{CALLS},{SUBMISSION_CALLS}"), ..sweep };
+    let resume = ["local", "resume", "echo again >> again", "--task-id", "ID", "--mode", "workspace-write"];
+    let resume = [&resume[..], &["--idempotency-key", "once"]].concat();
+    let finish = |point: Option<Point>| {
+        let answer = sweep.run(&resume);
+        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        let ended = sweep.stage.wait(&id);
+        assert_eq!(ended["data"]["state"], "completed", "{point:?}: {ended}");
+        sweep.wait_for_processes();
+        let tasks = sweep.run(&["local", "status"]);
+        assert_eq!(tasks["data"]["all_tasks"].as_array().map(Vec::len), Some(2), "{point:?}: {tasks}");
+        let diff = sweep.diff(&id);
+        let running = sweep.state();
+        let done = sweep.run(later);
+        sweep.wait_for_processes();
+        (diff, running.0, sweep.state().0, done["ok"].clone())
+    };
+    let points = sweep.program_points(&resume);
+    sweep.wait_for_processes();
+    sweep.reset();
+    let expected = finish(None);
+    let in_project = expected.1.get(&sweep.stage.world.project().join("again"));
+    assert!(expected.0.contains("+again\n") || in_project.is_some(), "{expected:?}");
+    let mut tried = 0;
+    for point in selected(&points) {
+        sweep.reset();
+        sweep.kill(point, &resume);
+        assert_eq!(finish(Some(point)), expected, "{point:?}");
+        tried += 1;
+    }
+    println!(
+        "{resume:?} {extra_args:?}: {} calls, {tried} tried, each with one rerun: as expected",
+        points.len()
+    );
+    assert!(tried > 0);
 }
 
 #[test]
@@ -269,6 +364,21 @@ fn a_killed_branch_is_repeated() {
 fn a_killed_restore_is_repeated_and_undone() {
     let restore = ["restore", "ID", "--confirm-destructive"];
     sweep(&["apply", "ID"], &restore, &["restore", "ID", "--undo", "--confirm-destructive"]);
+}
+
+#[test]
+fn a_killed_discard_is_repeated_and_its_diff_applied() {
+    sweep(&[], &["discard", "ID", "--confirm-destructive"], &["apply", "ID"]);
+}
+
+#[test]
+fn a_killed_resume_is_submitted_once() {
+    sweep_resume(&[], &["restore", "ID", "--all", "--confirm-destructive"]);
+}
+
+#[test]
+fn a_killed_resume_in_a_worktree_is_submitted_once() {
+    sweep_resume(&["--isolation", "worktree"], &["discard", "ID", "--confirm-destructive"]);
 }
 
 /// The user edits a file after the kill, whether it was written by then or not.
