@@ -106,7 +106,7 @@ impl CodexCloud {
     }
 
     /// The diff of one attempt, by default of the first; `None` if it has none, or none yet. The text is what the backend
-    /// sent: whether it is a diff, [`crate::parse_diff`] says.
+    /// sent, whether it is a diff or not.
     pub fn diff(&self, id: &str, attempt: Option<u8>) -> Result<Option<String>, CloudError> {
         let call = Call { command: "diff", id, attempt: attempt.unwrap_or(1), ..Call::default() };
         self.check_id(&call)?;

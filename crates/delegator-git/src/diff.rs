@@ -8,12 +8,15 @@ use crate::error::GitError;
 use crate::listing::{DiffHeader, RepoPath, records};
 use crate::state::FileVersion;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ChangeKind {
     Added,
+    #[default]
     Modified,
     Deleted,
-    Renamed { from: Vec<u8> },
+    Renamed {
+        from: Vec<u8>,
+    },
 }
 
 /// One changed file.

@@ -103,7 +103,7 @@ pub use run::Git;
 pub use task_diff::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
 pub use tree_listing::TreeListing;
 pub use tree_writer::{Operation, Recovery, recover_interrupted};
-pub use unified_diff::{DiffHunk, FileDiff, parse_unified_diff};
+pub use unified_diff::{DiffHunk, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff};
 pub use unique::holds_unique_content;
 pub use user_edits::PossibleEdit;
 pub use work_tree_diff::{DiffText, NewCommit, WorkTreeDiff};

@@ -1,18 +1,21 @@
 //! The record of a task of which only the diff is known.
 
-use delegator_codex_cloud::{FileDiff, FileDiffKind, NotADiff, parse_diff};
+use delegator_git::{ChangeKind, FileDiff, NotADiff, display_path, parse_complete_diff};
 
 use super::evidence::{ChangeCounts, Evidence, Files, MAX_LISTED, Renamed, Source, UnattributedChanges};
 use super::task_report::Record;
 
 /// Everything in the diff is the agent's: it worked in a checkout of its own.
 pub(crate) fn record_of_diff(diff: Option<&str>) -> Result<Record, NotADiff> {
-    let changed = diff.map(parse_diff).transpose()?.unwrap_or_default();
+    let changed = diff.map(|diff| parse_complete_diff(diff.as_bytes())).transpose()?.unwrap_or_default();
     Ok(Record { evidence: Some(evidence(&changed)), ..Record::default() })
 }
 
-fn evidence(changed: &[FileDiff]) -> Evidence {
-    let counts = count(changed);
+fn evidence(changed: &[FileDiff<'_>]) -> Evidence {
+    let mut counts = ChangeCounts::default();
+    for file in changed {
+        counts.add(&file.kind, file.line_counts());
+    }
     Evidence {
         source: Source::Diff,
         partial: None,
@@ -30,29 +33,16 @@ fn evidence(changed: &[FileDiff]) -> Evidence {
     }
 }
 
-fn count(changed: &[FileDiff]) -> ChangeCounts {
-    let mut counts = ChangeCounts::default();
-    for file in changed {
-        match file.kind {
-            FileDiffKind::Modified => counts.modified += 1,
-            FileDiffKind::Added => counts.added += 1,
-            FileDiffKind::Deleted => counts.deleted += 1,
-            FileDiffKind::Renamed { .. } => counts.renamed += 1,
-        }
-        counts.lines.added += file.lines_added;
-        counts.lines.deleted += file.lines_removed;
-    }
-    counts
-}
-
-fn list_files(listed: &[FileDiff], total: usize) -> Files {
+fn list_files(listed: &[FileDiff<'_>], total: usize) -> Files {
     let mut files = Files { not_listed: (total - listed.len()) as u64, ..Files::default() };
-    for FileDiff { path, kind, .. } in listed.iter().cloned() {
-        match kind {
-            FileDiffKind::Modified => files.modified.push(path),
-            FileDiffKind::Added => files.added.push(path),
-            FileDiffKind::Deleted => files.deleted.push(path),
-            FileDiffKind::Renamed { from } => {
+    for file in listed {
+        let path = display_path(&file.path);
+        match &file.kind {
+            ChangeKind::Modified => files.modified.push(path),
+            ChangeKind::Added => files.added.push(path),
+            ChangeKind::Deleted => files.deleted.push(path),
+            ChangeKind::Renamed { from } => {
+                let from = display_path(from);
                 files.added.push(path.clone());
                 files.deleted.push(from.clone());
                 files.renamed.push(Renamed { from, to: path });

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use super::report::HunkRange;
-use super::sections::Section;
 use super::theirs::is_applicable;
 use crate::content_merge::{merge_contents, read_small_blobs, write_blobs};
 use crate::error::GitError;
@@ -14,7 +13,7 @@ use crate::listing::RepoPath;
 use crate::scratch::Scratch;
 use crate::state::FileVersion;
 use crate::three_way::ContentMerge;
-use crate::unified_diff::{DiffHunk, FileDiff, parse_unified_diff};
+use crate::unified_diff::{DiffHunk, FileDiff};
 
 /// Each hunk costs two calls of git; of a file with more hunks all are reported.
 const MAX_HUNKS: usize = 64;
@@ -22,12 +21,10 @@ const MAX_HUNKS: usize = 64;
 /// The hunks of a part that conflict with the present version. If none does alone, all do together.
 pub(crate) fn conflicting_hunks(
     scratch: &Scratch,
-    section: &Section,
+    file: &FileDiff<'_>,
     base: Option<&FileVersion>,
     (path, now): (&RepoPath, &FileVersion),
 ) -> Result<Vec<HunkRange>, GitError> {
-    let files = parse_unified_diff(&section.bytes);
-    let [file] = files.as_slice() else { return Ok(Vec::new()) };
     let all = || file.hunks.iter().map(HunkRange::of).collect::<Vec<_>>();
     if file.hunks.len() < 2 || file.hunks.len() > MAX_HUNKS {
         return Ok(all());
@@ -125,6 +122,7 @@ fn patch_of(path: &[u8], hunk: &DiffHunk<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unified_diff::parse_unified_diff;
 
     #[test]
     fn one_hunk_changes_its_lines_only() {

@@ -6,12 +6,13 @@
 
 use super::paths::TouchedPaths;
 use super::report::{Conflict, ConflictReason};
-use super::sections::{Edit, Section};
 use super::theirs::Applied;
 use super::versions::Ours;
+use crate::diff::ChangeKind;
 use crate::listing::{GITLINK, RepoPath};
 use crate::state::{FileVersion, is_regular};
 use crate::three_way::{ContentMerge, FileDecision, decide_file};
+use crate::unified_diff::FileDiff;
 
 /// The changes of one part of a diff that has no conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) enum NewContent {
 
 /// What is known about one part of a diff and the files it touches.
 pub(crate) struct Situation<'a> {
-    pub(crate) section: &'a Section,
+    pub(crate) section: &'a FileDiff<'a>,
     pub(crate) applied: &'a Applied,
     pub(crate) ours: &'a Ours,
     pub(crate) touched: &'a TouchedPaths<'a>,
@@ -68,7 +69,7 @@ impl<'a> Situation<'a> {
 
     /// Whether another part of the diff creates the source or removes the target.
     fn is_linked(&self) -> bool {
-        let Edit::Rename { from } = &self.section.edit else { return false };
+        let ChangeKind::Renamed { from } = &self.section.kind else { return false };
         self.touched.is_target(from) || self.touched.is_consumed(&self.section.path)
     }
 
@@ -86,10 +87,8 @@ impl<'a> Situation<'a> {
         if [self.at_source(), self.at_path()].into_iter().flatten().any(|(mode, _)| mode == GITLINK) {
             return Self::conflict(path, ConflictReason::Submodule);
         }
-        match self.section.edit {
-            Edit::Create | Edit::Delete | Edit::Copy { .. } => return Ok(NewContent::Theirs),
-            Edit::Rename { .. } if self.is_linked() => return Ok(NewContent::Theirs),
-            Edit::Modify | Edit::Rename { .. } => {}
+        if matches!(self.section.kind, ChangeKind::Added | ChangeKind::Deleted) || self.is_linked() {
+            return Ok(NewContent::Theirs);
         }
         let source = self.section.source().unwrap_or(path);
         let Some(ours) = self.ours.get(self.merged_path()) else {
@@ -111,14 +110,14 @@ impl<'a> Situation<'a> {
         let path = &self.section.path;
         let theirs = || self.applied.theirs.clone().map(|theirs| (theirs, false));
         let Some((version, merged)) = content.or_else(theirs) else { return self.deletion() };
-        let needs_free_path = matches!(self.section.edit, Edit::Create | Edit::Copy { .. });
+        let needs_free_path = self.section.kind == ChangeKind::Added;
         let write = |remove: Option<&RepoPath>| {
             let write = Some((path.clone(), version.clone()));
             Outcome::Change(Change { write, remove: remove.cloned(), merged, needs_free_path })
         };
-        match (&self.section.edit, self.at_path()) {
-            (Edit::Rename { from }, _) if self.is_linked() => self.linked_rename(from, &version),
-            (Edit::Rename { from }, present) => match (self.at_source().is_some(), present) {
+        match (&self.section.kind, self.at_path()) {
+            (ChangeKind::Renamed { from }, _) if self.is_linked() => self.linked_rename(from, &version),
+            (ChangeKind::Renamed { from }, present) => match (self.at_source().is_some(), present) {
                 (true, None) => Ok(write(Some(from))),
                 // An earlier attempt was interrupted after it wrote the new file.
                 (true, Some(present)) if *present == version => Ok(removal(from)),

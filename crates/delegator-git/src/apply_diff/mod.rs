@@ -1,7 +1,7 @@
 //! Applies a diff to a work tree, three-way, all or nothing.
 //!
 //! ```text
-//! diff ─▶ sections ─▶ path checks ─▶ capture of the work tree (ours)
+//! diff ─▶ FileDiff ─▶ path checks ─▶ capture of the work tree (ours)
 //!            └▶ base versions ─▶ git apply in our own index (theirs) ─▶ merge ─▶ ApplyReport
 //! PreparedDiff: create_point ─▶ apply (`tree_writer`)
 //! ```
@@ -16,7 +16,6 @@ mod line_endings;
 mod paths;
 mod prepare;
 mod report;
-mod sections;
 mod theirs;
 mod versions;
 mod write;

@@ -9,10 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use super::report::{Conflict, ConflictReason};
-use super::sections::Section;
 use crate::directory_modes::ancestors;
 use crate::listing::{RepoPath, on_disk};
 use crate::restore_plan::contains_only;
+use crate::unified_diff::FileDiff;
 
 /// The paths that a diff gives new content, and those whose old content it removes or replaces.
 pub(crate) struct TouchedPaths<'a> {
@@ -23,7 +23,7 @@ pub(crate) struct TouchedPaths<'a> {
 }
 
 impl<'a> TouchedPaths<'a> {
-    pub(crate) fn of(top_level: &'a Path, sections: &'a [Section]) -> TouchedPaths<'a> {
+    pub(crate) fn of(top_level: &'a Path, sections: &'a [FileDiff<'_>]) -> TouchedPaths<'a> {
         let mut touched = TouchedPaths {
             top_level,
             targets: BTreeSet::new(),
@@ -51,10 +51,9 @@ impl<'a> TouchedPaths<'a> {
         self.consumed.contains(path)
     }
 
-    pub(crate) fn check(&self, section: &Section) -> Option<Conflict> {
+    pub(crate) fn check(&self, section: &FileDiff<'_>) -> Option<Conflict> {
         let conflict = |path: &[u8], reason| Some(Conflict::new(path, reason));
-        let paths = section.source().into_iter().chain(section.target());
-        for path in paths {
+        for path in section.paths() {
             if let Some(reason) = check_name(path) {
                 return conflict(path, reason);
             }
@@ -62,7 +61,7 @@ impl<'a> TouchedPaths<'a> {
         if section.is_submodule() {
             return conflict(&section.path, ConflictReason::Submodule);
         }
-        if section.headers.lacks_content {
+        if section.lacks_content {
             return conflict(&section.path, ConflictReason::BinaryWithoutContent);
         }
         if self.repeated.contains(section.path.as_slice()) {

@@ -11,7 +11,6 @@ use super::decide::{Change, NewContent, Outcome, Situation};
 use super::line_endings::checked_out_with_crlf;
 use super::paths::TouchedPaths;
 use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
-use super::sections::{Edit, Section, split};
 use super::theirs::{Applied, apply_sections, is_contained};
 use super::versions::{Ours, candidates, is_lf_text, to_crlf};
 use crate::content_merge::{merge_contents, read_small_blobs, write_blobs};
@@ -27,6 +26,7 @@ use crate::state::{FileVersion, State, TreeFiles, is_regular};
 use crate::store::Store;
 use crate::three_way::ContentMerge;
 use crate::tree_writer::TreeWriter;
+use crate::unified_diff::{FileDiff, join_replacements, split_files};
 
 /// A diff to apply.
 #[derive(Debug, Clone, Copy)]
@@ -85,12 +85,9 @@ pub fn prepare_diff(
     let sections = split(request.diff, list_paths(&scratch, request.diff)?)?;
     let touched = TouchedPaths::of(&repository.top_level, &sections);
     let mut conflicts: Vec<Conflict> = sections.iter().filter_map(|section| touched.check(section)).collect();
-    let valid: Vec<&Section> = sections.iter().filter(|section| touched.check(section).is_none()).collect();
-    let paths: BTreeSet<RepoPath> = valid
-        .iter()
-        .flat_map(|section| section.source().into_iter().chain(section.target()))
-        .cloned()
-        .collect();
+    let valid: Vec<&FileDiff<'_>> =
+        sections.iter().filter(|section| touched.check(section).is_none()).collect();
+    let paths: BTreeSet<RepoPath> = valid.iter().flat_map(|section| section.paths()).cloned().collect();
     let stamp = |path: &RepoPath| (path.clone(), Stamp::at(&on_disk(&repository.top_level, path)));
     let stamps = paths.iter().map(stamp).collect();
     let (present, now) = capture_present(&scratch, &paths)?;
@@ -121,19 +118,31 @@ fn list_paths(scratch: &Scratch, diff: &[u8]) -> Result<Vec<RepoPath>, ApplyErro
     Ok(paths.ok_or(GitError::UnexpectedOutput { command: "apply" })?)
 }
 
+/// Splits a diff. `paths` are the paths that git lists for it, one per file.
+fn split(diff: &[u8], paths: Vec<RepoPath>) -> Result<Vec<FileDiff<'_>>, ApplyError> {
+    let mut files = split_files(diff);
+    if files.len() != paths.len() {
+        let problem = format!("git finds {} files in it, and it has headers of {}", paths.len(), files.len());
+        return Err(ApplyError::MalformedDiff { problem });
+    }
+    for (file, path) in files.iter_mut().zip(paths) {
+        file.path = path;
+    }
+    Ok(join_replacements(diff, files))
+}
+
 /// Removes the sections of files whose present content could not be read.
 fn without_unreadable<'a>(
-    sections: Vec<&'a Section>,
+    sections: Vec<&'a FileDiff<'a>>,
     present: &State,
     conflicts: &mut Vec<Conflict>,
-) -> Vec<&'a Section> {
+) -> Vec<&'a FileDiff<'a>> {
     let left_out: BTreeSet<&str> =
         present.captured.files.left_out.iter().map(|entry| entry.path.as_str()).collect();
-    let unreadable = |section: &Section| {
-        let paths = section.source().into_iter().chain(section.target());
-        paths.into_iter().find(|path| left_out.contains(display_path(path).as_str())).cloned()
+    let unreadable = |section: &FileDiff<'_>| {
+        section.paths().find(|path| left_out.contains(display_path(path).as_str())).cloned()
     };
-    let (unread, readable): (Vec<&Section>, Vec<&Section>) =
+    let (unread, readable): (Vec<&FileDiff<'_>>, Vec<&FileDiff<'_>>) =
         sections.into_iter().partition(|section| unreadable(section).is_some());
     let paths = unread.into_iter().filter_map(unreadable);
     conflicts.extend(paths.map(|path| Conflict::new(&path, ConflictReason::Unreadable)));
@@ -181,7 +190,7 @@ struct Merged {
 impl Merger<'_> {
     fn merge(
         &self,
-        sections: &[&Section],
+        sections: &[&FileDiff<'_>],
         base_commit: Option<&str>,
         conflicts: Vec<Conflict>,
     ) -> Result<Merged, GitError> {
@@ -215,13 +224,13 @@ impl Merger<'_> {
     /// Adds the hunks that are in conflict to a conflict of contents.
     fn name_hunks(
         &self,
-        section: &Section,
+        section: &FileDiff<'_>,
         applied: Option<&Applied>,
         ours: &Ours,
         outcome: &mut Result<Outcome, Conflict>,
     ) -> Result<(), GitError> {
         let Err(conflict) = outcome else { return Ok(()) };
-        if conflict.reason != ConflictReason::DoesNotMatch || !section.headers.has_hunks {
+        if conflict.reason != ConflictReason::DoesNotMatch || section.hunks.is_empty() {
             return Ok(());
         }
         let base = applied.and_then(|applied| applied.base.as_ref()).map(|base| &base.version);
@@ -232,30 +241,35 @@ impl Merger<'_> {
     }
 
     /// Whether the present file, taken as the base for lack of the original, may contain the change already.
-    fn is_ambiguous(&self, section: &Section, applied: &Applied, ours: &Ours) -> Result<bool, GitError> {
+    fn is_ambiguous(&self, section: &FileDiff<'_>, applied: &Applied, ours: &Ours) -> Result<bool, GitError> {
         let is_known = applied.base.as_ref().is_none_or(|base| base.is_known);
-        let Some(version) = ours.get(&section.path).filter(|_| !is_known && section.edit == Edit::Modify)
+        let Some(version) =
+            ours.get(&section.path).filter(|_| !is_known && section.kind == ChangeKind::Modified)
         else {
             return Ok(false);
         };
-        Ok(section.headers.has_hunks && is_contained(self.scratch, section, (&section.path, version))?)
+        Ok(!section.hunks.is_empty() && is_contained(self.scratch, section, (&section.path, version))?)
     }
 
     /// Decides about a part that matches no version of its file.
-    fn not_applicable(&self, section: &Section, ours: &Ours) -> Result<Result<Outcome, Conflict>, GitError> {
+    fn not_applicable(
+        &self,
+        section: &FileDiff<'_>,
+        ours: &Ours,
+    ) -> Result<Result<Outcome, Conflict>, GitError> {
         let (path, source) = (&section.path, section.source().unwrap_or(&section.path));
         let (at_path, at_source) = (ours.get(path), ours.get(source));
-        let is_moved_away = matches!(section.edit, Edit::Rename { .. }) && at_source.is_none();
-        let reason = match (&section.edit, at_path) {
-            (Edit::Delete, None) => return Ok(Ok(Outcome::Already)),
-            (Edit::Delete, Some(_)) => ConflictReason::ChangedAndDeleted,
-            (Edit::Modify, Some(version)) | (Edit::Rename { .. }, Some(version))
-                if (section.edit == Edit::Modify || is_moved_away)
+        let is_moved_away = matches!(section.kind, ChangeKind::Renamed { .. }) && at_source.is_none();
+        let reason = match (&section.kind, at_path) {
+            (ChangeKind::Deleted, None) => return Ok(Ok(Outcome::Already)),
+            (ChangeKind::Deleted, Some(_)) => ConflictReason::ChangedAndDeleted,
+            (ChangeKind::Modified | ChangeKind::Renamed { .. }, Some(version))
+                if (section.kind == ChangeKind::Modified || is_moved_away)
                     && is_contained(self.scratch, section, (path, version))? =>
             {
                 return Ok(Ok(Outcome::Already));
             }
-            _ if at_source.is_none() && section.edit != Edit::Create => ConflictReason::Missing,
+            _ if at_source.is_none() && section.source().is_some() => ConflictReason::Missing,
             _ => ConflictReason::DoesNotMatch,
         };
         Ok(Err(conflict(source, reason)))
@@ -321,7 +335,7 @@ impl Merger<'_> {
     /// Collects the report and the new versions, with the line endings that the files have on disk.
     fn collect(
         &self,
-        outcomes: Vec<(&Section, Result<Outcome, Conflict>)>,
+        outcomes: Vec<(&FileDiff<'_>, Result<Outcome, Conflict>)>,
         ours: &Ours,
         conflicts: Vec<Conflict>,
     ) -> Result<Merged, GitError> {
@@ -332,9 +346,8 @@ impl Merger<'_> {
             _ => None,
         });
         let removed: BTreeSet<RepoPath> = changes.collect();
-        let created = outcomes.iter().filter(|(section, outcome)| {
-            outcome.is_ok() && matches!(section.edit, Edit::Create | Edit::Copy { .. })
-        });
+        let created =
+            outcomes.iter().filter(|(section, outcome)| outcome.is_ok() && section.kind == ChangeKind::Added);
         let created: Vec<&RepoPath> = created.map(|(section, _)| &section.path).collect();
         let created_with_crlf = checked_out_with_crlf(self.scratch, &created);
         let mut with_crlf = BTreeSet::new();
@@ -349,8 +362,8 @@ impl Merger<'_> {
                         continue;
                     }
                     let is_from_crlf = |path: &RepoPath| ours.with_crlf.contains(path);
-                    let has_crlf = match section.edit {
-                        Edit::Create | Edit::Copy { .. } => created_with_crlf.contains(path),
+                    let has_crlf = match section.kind {
+                        ChangeKind::Added => created_with_crlf.contains(path),
                         _ => section.source().is_some_and(is_from_crlf) || is_from_crlf(path),
                     };
                     if has_crlf {
@@ -391,16 +404,10 @@ impl Merger<'_> {
 }
 
 impl Merged {
-    fn add(&mut self, section: &Section, change: Change) {
-        let kind = match (&section.edit, &change.write) {
-            (Edit::Rename { from }, _) => ChangeKind::Renamed { from: from.clone() },
-            (Edit::Create | Edit::Copy { .. }, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Deleted,
-            (_, Some(_)) => ChangeKind::Modified,
-        };
+    fn add(&mut self, section: &FileDiff<'_>, change: Change) {
         self.report.files.push(AppliedFile {
             path: section.path.clone(),
-            change: kind,
+            change: section.kind.clone(),
             merged: change.merged,
         });
         if let Some(path) = change.remove {
@@ -443,12 +450,25 @@ fn conflict(path: &RepoPath, reason: ConflictReason) -> Conflict {
 }
 
 /// Without executable bits on disk, a change of them cannot be applied to the work tree and is ignored.
-fn ignore_executable_bits(sections: &[&Section], applied: &mut [Option<Applied>], ours: &mut Ours) {
+fn ignore_executable_bits(sections: &[&FileDiff<'_>], applied: &mut [Option<Applied>], ours: &mut Ours) {
     for (section, applied) in sections.iter().zip(applied) {
         let Some(Applied { base: Some(base), theirs: Some((mode, _)) }) = applied else { continue };
         if mode.starts_with("100") && base.version.0.starts_with("100") {
             base.version.0.clone_from(mode);
-            section.source().into_iter().chain(section.target()).for_each(|path| ours.set_mode(path, mode));
+            section.paths().for_each(|path| ours.set_mode(path, mode));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_in_which_git_finds_other_files_is_refused() {
+        let diff = b"--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n--- a/plain\n+++ b/plain\n@@ -0,0 +1 @@\n+x\n";
+        let paths = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
+        assert_eq!(split(diff, paths(&["x", "plain"])).unwrap()[0].path, b"x");
+        assert!(matches!(split(diff, paths(&["a"])), Err(ApplyError::MalformedDiff { .. })));
     }
 }

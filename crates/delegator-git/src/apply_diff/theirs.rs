@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use super::sections::{Edit, Section};
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::RepoPath;
 use crate::restore_target::fill_index;
 use crate::scratch::Scratch;
 use crate::state::{FileVersion, TreeFiles};
+use crate::unified_diff::FileDiff;
 
 const INDEX: &str = "patched";
 
@@ -37,7 +37,7 @@ pub(crate) struct Applied {
 /// Applies every part; `None` where no candidate matches. `candidates` are in order of preference.
 pub(crate) fn apply_sections(
     scratch: &Scratch,
-    sections: &[&Section],
+    sections: &[&FileDiff<'_>],
     candidates: &[Vec<Candidate>],
 ) -> Result<Vec<Option<Applied>>, GitError> {
     if let Some(applied) = apply_together(scratch, sections, candidates)? {
@@ -50,7 +50,7 @@ pub(crate) fn apply_sections(
 /// Applies all parts that have a candidate at once; `None` if git refuses.
 fn apply_together(
     scratch: &Scratch,
-    sections: &[&Section],
+    sections: &[&FileDiff<'_>],
     candidates: &[Vec<Candidate>],
 ) -> Result<Option<Vec<Option<Applied>>>, GitError> {
     let mut index = BTreeMap::new();
@@ -62,7 +62,7 @@ fn apply_together(
                 return Ok(None);
             }
         }
-        diff.extend_from_slice(&section.bytes);
+        diff.extend_from_slice(section.bytes);
     }
     let files = if diff.is_empty() { Some(TreeFiles::new()) } else { run_apply(scratch, &index, &diff)? };
     let Some(files) = files else { return Ok(None) };
@@ -75,25 +75,25 @@ fn apply_together(
 
 fn apply_alone(
     scratch: &Scratch,
-    section: &Section,
+    section: &FileDiff<'_>,
     candidates: &[Candidate],
 ) -> Result<Option<Applied>, GitError> {
     let Some(source) = section.source() else {
-        let files = run_apply(scratch, &TreeFiles::new(), &section.bytes)?;
+        let files = run_apply(scratch, &TreeFiles::new(), section.bytes)?;
         return Ok(files.map(|files| result(section, None, &files)));
     };
     for candidate in candidates {
         let index = BTreeMap::from([(source.clone(), candidate.version.clone())]);
-        if let Some(files) = run_apply(scratch, &index, &section.bytes)? {
+        if let Some(files) = run_apply(scratch, &index, section.bytes)? {
             return Ok(Some(result(section, Some(candidate), &files)));
         }
     }
     Ok(None)
 }
 
-fn result(section: &Section, base: Option<&Candidate>, files: &TreeFiles) -> Applied {
+fn result(section: &FileDiff<'_>, base: Option<&Candidate>, files: &TreeFiles) -> Applied {
     let theirs = section.target().and_then(|path| files.get(path)).cloned();
-    Applied { base: base.filter(|_| section.edit != Edit::Create).cloned(), theirs }
+    Applied { base: base.cloned(), theirs }
 }
 
 /// Applies a diff to an index with these files; `None` if it does not match.
@@ -121,10 +121,10 @@ pub(crate) fn is_applicable(
 /// Whether the part can be reverted in this version, which then contains the change.
 pub(crate) fn is_contained(
     scratch: &Scratch,
-    section: &Section,
+    section: &FileDiff<'_>,
     file: (&RepoPath, &FileVersion),
 ) -> Result<bool, GitError> {
-    check_apply(scratch, &["-R"], &section.bytes, file)
+    check_apply(scratch, &["-R"], section.bytes, file)
 }
 
 fn check_apply(

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sections::Section;
 use super::theirs::Candidate;
 use crate::content_merge::{read_small_blobs, write_blobs};
 use crate::error::GitError;
 use crate::listing::RepoPath;
 use crate::scratch::Scratch;
 use crate::state::{FileVersion, TreeFiles, is_regular, tree_files};
+use crate::unified_diff::FileDiff;
 
 /// The shortest abbreviation of an object id that is trusted.
 const MIN_ID_LENGTH: usize = 7;
@@ -27,12 +27,16 @@ pub(crate) struct Ours {
 
 impl Ours {
     /// `now` are the files on disk, byte for byte.
-    pub(crate) fn read(scratch: &Scratch, sections: &[&Section], now: &TreeFiles) -> Result<Ours, GitError> {
+    pub(crate) fn read(
+        scratch: &Scratch,
+        sections: &[&FileDiff<'_>],
+        now: &TreeFiles,
+    ) -> Result<Ours, GitError> {
         let mut ours = Ours::default();
         let mut with_lf_in_diff: BTreeMap<&RepoPath, &FileVersion> = BTreeMap::new();
         for section in sections {
-            let has_lf = section.headers.has_hunks && !section.bytes.windows(2).any(|pair| pair == b"\r\n");
-            for path in section.source().into_iter().chain(section.target()) {
+            let has_lf = !section.hunks.is_empty() && !section.bytes.windows(2).any(|pair| pair == b"\r\n");
+            for path in section.paths() {
                 let Some(version) = now.get(path) else { continue };
                 ours.files.insert(path.clone(), version.clone());
                 if has_lf && is_regular(version) {
@@ -72,7 +76,7 @@ impl Ours {
 /// The versions that each part may be based on: what its header names, the base commit's, and the present one.
 pub(crate) fn candidates(
     scratch: &Scratch,
-    sections: &[&Section],
+    sections: &[&FileDiff<'_>],
     base_commit: Option<&str>,
     ours: &Ours,
 ) -> Result<Vec<Vec<Candidate>>, GitError> {
@@ -80,7 +84,7 @@ pub(crate) fn candidates(
     // A copy or rename of unchanged content has no ids, but another part may name the original version of the same file.
     let mut named: BTreeMap<&RepoPath, &String> = BTreeMap::new();
     for section in sections {
-        if let (Some(source), Some((old, _))) = (section.source(), &section.headers.ids) {
+        if let (Some(source), Some((old, _))) = (section.source(), &section.ids) {
             named.insert(source, old);
         }
     }
@@ -90,10 +94,10 @@ pub(crate) fn candidates(
         Some(commit) => committed_files(scratch, commit)?,
         None => TreeFiles::new(),
     };
-    let of_section = |section: &&Section| {
+    let of_section = |section: &&FileDiff<'_>| {
         let Some(source) = section.source() else { return Vec::new() };
         let (mine, committed) = (ours.get(source), committed.get(source));
-        let header_mode = section.headers.old_mode.as_ref();
+        let header_mode = section.old_mode.as_ref();
         let mode = header_mode.or(committed.map(|(mode, _)| mode)).or(mine.map(|(mode, _)| mode));
         let mode = mode.cloned().unwrap_or_else(|| "100644".to_owned());
         let named = named.get(source).and_then(|id| blobs.get(*id)).cloned();

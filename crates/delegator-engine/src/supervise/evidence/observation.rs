@@ -433,7 +433,7 @@ impl AttributedChanges {
             Attribution::Unknown => false,
         };
         if is_counted {
-            self.counts.add(change);
+            self.counts.add(&change.kind, change.lines.unwrap_or_default());
         }
         let paths = [Some(&change.path), change.from.as_ref()].into_iter().flatten();
         let paths: Vec<String> = paths.map(|path| display_path(path)).collect();
@@ -452,15 +452,14 @@ impl AttributedChanges {
 }
 
 impl ChangeCounts {
-    fn add(&mut self, change: &Change) {
-        let count = match &change.kind {
+    pub(crate) fn add(&mut self, kind: &ChangeKind, (added, deleted): (u64, u64)) {
+        let count = match kind {
             ChangeKind::Modified => &mut self.modified,
             ChangeKind::Added => &mut self.added,
             ChangeKind::Deleted => &mut self.deleted,
             ChangeKind::Renamed { .. } => &mut self.renamed,
         };
         *count += 1;
-        let (added, deleted) = change.lines.unwrap_or_default();
         self.lines.added = self.lines.added.saturating_add(added);
         self.lines.deleted = self.lines.deleted.saturating_add(deleted);
     }
