@@ -3,21 +3,18 @@
 //! git's own index lock is held throughout, so no other git command changes the index meanwhile. `tree_writer` makes all
 //! changes or none. Nothing may change before the undo point exists.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
-use crate::end_state::store_end_of;
 use crate::error::{GitError, RestoreError, WriteError};
 use crate::index_file::{Entry, IndexFile};
-use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff, path_records};
+use crate::listing::{Change, display_path, join_records, parse_raw_diff, path_records};
 use crate::repository::Head;
-use crate::restore_plan::{PreparedRestore, TARGET_INDEX};
-use crate::restore_point::{RestorePoint, StoredIndex, drop_point};
+use crate::restore_plan::PreparedRestore;
+use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::restore_target::{HeadTarget, IndexEdits, IndexTarget};
-use crate::stamp::Stamp;
-use crate::tree_writer::{NewIndex, Operation, RefChange, TreeChanges, WritePlan};
+use crate::tree_writer::{NewIndex, Operation, RefChange, TreeWriter, WritePlan};
 use crate::write_restore_point::{existing_objects, pack_into};
 
 impl PreparedRestore {
@@ -37,80 +34,41 @@ impl PreparedRestore {
     /// Restores files and index, and with `and_head` also HEAD and its branch. `undo` is the restore point of the
     /// present state. Must not be called if the plan has overlaps.
     pub fn apply(self, undo: &RestorePoint, and_head: bool) -> Result<(), RestoreError> {
-        let restored = self.write(undo, and_head);
-        if let Err(error) = &restored
-            && !matches!(error, RestoreError::Write(error) if error.has_changed_files())
-        {
-            let _ = drop_point(&self.scratch.git, undo);
-        }
-        restored
-    }
-
-    fn write(&self, undo: &RestorePoint, and_head: bool) -> Result<(), RestoreError> {
-        let scratch = &self.scratch;
         let no_undo = GitError::UnexpectedOutput { command: "restore point" };
         let writer = self.writer.as_ref().ok_or(no_undo)?;
+        Ok(writer.write(&self.scratch, Some(undo), || self.write_plan(writer, and_head))?)
+    }
+
+    fn write_plan(&self, writer: &TreeWriter, and_head: bool) -> Result<WritePlan<'_>, WriteError> {
         writer.lock_index()?;
-        let top = &scratch.repository.top_level;
-        let planned = self.actions.write.iter().chain(&self.actions.remove);
-        // Before the comparison with what was captured: whatever changes later has another stamp.
-        let stamps = planned.map(|path| (path.clone(), Stamp::at(&on_disk(top, path)))).collect();
         self.refuse_if_changed()?;
-        let index = self.new_index()?;
         let (refs, attach) = if and_head { self.head_changes()? } else { (Vec::new(), None) };
         let head = match and_head && self.plan.head_target == HeadTarget::Moves {
             true => Head { commit: self.point.head.clone(), branch: self.point.branch.clone() },
             false => self.plan.head.clone(),
         };
-        let changed = self.actions.remove.iter().chain(&self.actions.write);
-        let changes = changed.map(|path| (path.clone(), self.target.files.get(path).cloned())).collect();
-        let store_end = || {
-            let changes = (self.present.captured.tree.as_str(), &changes);
-            // Without it only the whole tree can be undone, and an error then says so.
-            let _ = store_end_of(scratch, undo, changes, (index.as_ref(), head));
-        };
-        let plan = WritePlan {
+        Ok(WritePlan {
             operation: Operation::Restore,
-            changes: self.tree_changes(),
-            index_name: TARGET_INDEX,
-            stamps: &stamps,
-            point: Some(undo),
-            index: index.as_ref(),
+            changes: &self.changes,
+            stamps: &self.stamps,
+            index: self.new_index()?,
             refs,
             attach,
-        };
-        Ok(writer.write(scratch, plan, store_end)?)
+            head,
+        })
     }
 
     /// Changes made since the undo point was created are not in it, so they must not be overwritten.
-    fn refuse_if_changed(&self) -> Result<(), RestoreError> {
+    fn refuse_if_changed(&self) -> Result<(), WriteError> {
         let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
-        let planned: BTreeSet<&RepoPath> = self.actions.write.iter().chain(&self.actions.remove).collect();
-        if let Some(change) = changed.iter().find(|change| planned.contains(&change.path)) {
+        let is_planned = |change: &&Change| {
+            self.changes.write.contains_key(&change.path) || self.changes.remove.contains(&change.path)
+        };
+        if let Some(change) = changed.iter().find(is_planned) {
             let what = format!("the file {}", display_path(&change.path));
-            return Err(WriteError::ConcurrentChange { what }.into());
+            return Err(WriteError::ConcurrentChange { what });
         }
-        if IndexFile::read(&self.scratch)?.entries != self.present.index.entries {
-            return Err(WriteError::ConcurrentChange { what: "the index".to_owned() }.into());
-        }
-        Ok(())
-    }
-
-    fn tree_changes(&self) -> TreeChanges {
-        let survey = &self.target.survey;
-        TreeChanges {
-            write: self.actions.write.iter().map(|path| (path.clone(), survey.file_mode(path))).collect(),
-            remove: self.actions.remove.iter().cloned().collect(),
-            make_directories: self.directories.make.clone(),
-            remove_directories: self.directories.remove.clone(),
-            file_modes: self.actions.modes.clone(),
-            directory_modes: survey
-                .directories
-                .iter()
-                .map(|(path, found)| (path.clone(), found.mode))
-                .collect(),
-            unlocks_directories: true,
-        }
+        self.present.refuse_if_index_changed(&self.scratch)
     }
 
     /// The index after the restore, whose objects are then in the repository; `None` if it does not change.

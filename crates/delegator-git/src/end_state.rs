@@ -27,7 +27,7 @@ use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::state::{FileVersion, directories_of, known_directories, take_survey, tree_files};
 use crate::store::end_name;
-use crate::tree_writer::NewIndex;
+use crate::tree_writer::{NewIndex, TreeChanges};
 use crate::write_restore_point::pack_into;
 
 const FORMAT: u32 = 1;
@@ -165,22 +165,23 @@ impl Baseline {
     }
 }
 
-/// Stores the state after changes of files beside the restore point of the state before, whose tree is `tree`. The index and
-/// HEAD are those that will be set; without one, the index is as before.
+/// Stores the state after changes of files beside the restore point of the state before. The index and HEAD are those that
+/// will be set; without one, the index is as before.
 pub(crate) fn store_end_of(
     scratch: &Scratch,
     point: &RestorePoint,
-    (tree, changes): (&str, &BTreeMap<RepoPath, Option<FileVersion>>),
+    changes: &TreeChanges,
     (index, head): (Option<&NewIndex>, Head),
 ) -> Result<(), GitError> {
-    let mut files = tree_files(scratch, tree)?;
+    let mut files = tree_files(scratch, &point.tree)?;
     let mut versions = Vec::new();
-    for (path, version) in changes {
-        let old = match version.clone() {
-            Some(version) => files.insert(path.clone(), version),
-            None => files.remove(path),
-        };
-        versions.push(NewVersion { path: path.clone(), version: version.clone(), existed: old.is_some() });
+    for path in &changes.remove {
+        let existed = files.remove(path).is_some();
+        versions.push(NewVersion { path: path.clone(), version: None, existed });
+    }
+    for (path, (version, _)) in &changes.write {
+        let existed = files.insert(path.clone(), version.clone()).is_some();
+        versions.push(NewVersion { path: path.clone(), version: Some(version.clone()), existed });
     }
     let known = known_directories(files.iter().map(|(path, (mode, _))| (path, mode == GITLINK)));
     let record = EndRecord {

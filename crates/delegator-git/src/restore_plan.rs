@@ -19,15 +19,16 @@ use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
 use crate::repository::{Head, Repository, find_repository};
 use crate::restore_point::RestorePoint;
 use crate::restore_target::{
-    HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, Target, Untouchable, fill_index,
+    HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, Target, Untouchable,
 };
 use crate::run::Git;
-use crate::saved_state::{DirectoryActions, SavedState};
+use crate::saved_state::SavedState;
 use crate::scratch::Scratch;
+use crate::stamp::{Stamp, Stamps};
 use crate::state::{State, TreeFiles, is_absent, known_directories, tree_files};
 use crate::store::Store;
 use crate::task_changes::{ThreeStates, task_changes};
-use crate::tree_writer::TreeWriter;
+use crate::tree_writer::{TreeChanges, TreeWriter};
 use crate::user_edits::{LaterChanges, PossibleEdit, possible_edits};
 use crate::write_restore_point::{CommittedTree, existing_objects, record};
 
@@ -75,16 +76,15 @@ pub struct PreparedRestore {
     pub(crate) scratch: Scratch,
     pub(crate) target: Target,
     pub(crate) present: State,
-    pub(crate) actions: FileActions,
-    pub(crate) directories: DirectoryActions,
+    pub(crate) changes: TreeChanges,
+    /// What the files to change were when they were read.
+    pub(crate) stamps: Stamps,
     /// Set with the undo point.
     pub(crate) writer: Option<TreeWriter>,
 }
 
 /// More than for creating a restore point: a restore should be complete.
 pub(crate) const SURVEY_TIME: Duration = Duration::from_secs(60);
-/// The index with the files to write, in their target versions.
-pub(crate) const TARGET_INDEX: &str = "target";
 
 /// Checks whether and how a restore point can be restored. Adds nothing to the repository.
 pub fn prepare_restore(
@@ -103,16 +103,15 @@ pub fn prepare_restore(
     }
     let scratch = Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store));
     let head = repository.head(git)?;
-    let (target, present, actions) = find_target(&scratch, point, scope, &head)?;
-    check_blocked_paths(&repository, &actions)?;
-    let is_written = |path: &RepoPath| actions.write.binary_search(path).is_ok();
-    fill_index(&scratch, TARGET_INDEX, target.files.iter().filter(|(path, _)| is_written(path)))?;
-    check_objects_exist(&scratch, point, &target, &actions)?;
-    let directories =
-        DirectoryActions::compare(&repository.top_level, &target.survey, &present.survey, &actions);
-    let plan = plan(&target, &actions, &directories, (&repository, head));
-    let point = point.clone();
-    Ok(PreparedRestore { plan, point, scratch, target, present, actions, directories, writer: None })
+    let (target, present, mut actions) = find_target(&scratch, point, scope, &head)?;
+    check_blocked_paths(&repository, &actions.changes)?;
+    check_objects_exist(&scratch, point, &target, &actions.changes)?;
+    let blocked = actions.changes.add_directories(&repository.top_level, &target.survey, &present.survey);
+    let blocked = blocked.iter().map(|path| (display_path(path), KeepReason::FileInPlaceOfDirectory));
+    actions.keep.extend(blocked);
+    let plan = plan(&target, &actions, (&repository, head));
+    let (point, FileActions { changes, stamps, .. }) = (point.clone(), actions);
+    Ok(PreparedRestore { plan, point, scratch, target, present, changes, stamps, writer: None })
 }
 
 /// Determines the target, captures the present state, and compares them.
@@ -164,7 +163,7 @@ fn find_target(
     }
     let later = LaterChanges { top_level, before: &target.files, now: &now };
     let later = (scope == RestoreScope::WholeTree).then_some(later);
-    actions.possible_edits = known_end.map(|end| possible_edits(&actions, &end, later));
+    actions.possible_edits = known_end.map(|end| possible_edits(&actions.changes, &end, later));
     Ok((target, present, actions))
 }
 
@@ -199,30 +198,19 @@ pub(crate) fn capture_present(
     Ok((present, now))
 }
 
-fn plan(
-    target: &Target,
-    actions: &FileActions,
-    directories: &DirectoryActions,
-    (repository, head): (&Repository, Head),
-) -> Plan {
-    let names = |paths: &[RepoPath]| paths.iter().map(|path| display_path(path)).collect();
-    let mut keep = [target.keep.as_slice(), &actions.keep].concat();
-    let blocked = directories.blocked.iter();
-    keep.extend(blocked.map(|path| (display_path(path), KeepReason::FileInPlaceOfDirectory)));
+fn plan(target: &Target, actions: &FileActions, (repository, head): (&Repository, Head)) -> Plan {
+    let changes = &actions.changes;
+    let names = |paths: &mut dyn Iterator<Item = &RepoPath>| paths.map(|path| display_path(path)).collect();
+    let made: BTreeSet<&RepoPath> = changes.make_directories.iter().collect();
+    let directory_modes = changes.directory_modes.keys().filter(|path| !made.contains(path));
     Plan {
-        write: names(&actions.write),
+        write: names(&mut changes.write.keys()),
         merged: target.merged.clone(),
-        remove: names(&actions.remove),
-        modes: actions
-            .modes
-            .iter()
-            .map(|(path, _)| path)
-            .chain(&directories.modes)
-            .map(|path| display_path(path))
-            .collect(),
-        make_directories: names(&directories.make),
-        remove_directories: names(&directories.remove),
-        keep,
+        remove: names(&mut changes.remove.iter()),
+        modes: names(&mut changes.file_modes.iter().map(|(path, _)| path).chain(directory_modes)),
+        make_directories: names(&mut changes.make_directories.iter()),
+        remove_directories: names(&mut changes.remove_directories.iter()),
+        keep: [target.keep.as_slice(), &actions.keep].concat(),
         possible_edits: actions.possible_edits.clone(),
         overlaps: target.overlaps.clone(),
         index_differs: !matches!(target.index, IndexTarget::Unchanged),
@@ -244,7 +232,7 @@ impl PreparedRestore {
     pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, RestoreError> {
         let scratch = &self.scratch;
         self.writer = Some(TreeWriter::open(&scratch.git, &scratch.repository, reference)?.0);
-        self.present.about_to_write.clone_from(&self.actions.write);
+        self.present.about_to_write = self.changes.write.keys().cloned().collect();
         let committed = CommittedTree::start(&self.scratch, &self.plan.head)?;
         Ok(record(&self.scratch, &mut self.present, (self.plan.head.clone(), committed), reference)?)
     }
@@ -267,12 +255,10 @@ pub(crate) fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repos
 /// What to do with each path that differs.
 #[derive(Debug, Default)]
 pub(crate) struct FileActions {
-    pub(crate) write: Vec<RepoPath>,
-    pub(crate) remove: Vec<RepoPath>,
-    /// Files of which only the permissions change.
-    pub(crate) modes: Vec<(RepoPath, u32)>,
-    pub(crate) keep: Vec<(String, KeepReason)>,
-    pub(crate) possible_edits: Option<Vec<(String, PossibleEdit)>>,
+    pub(crate) changes: TreeChanges,
+    stamps: Stamps,
+    keep: Vec<(String, KeepReason)>,
+    possible_edits: Option<Vec<(String, PossibleEdit)>>,
 }
 
 impl FileActions {
@@ -287,6 +273,8 @@ impl FileActions {
 /// Compares the target with the present files.
 fn plan_files(top_level: &Path, target: &Target, untouchable: &Untouchable, now: &TreeFiles) -> FileActions {
     let mut actions = FileActions::default();
+    let changes = &mut actions.changes;
+    changes.unlocks_directories = true;
     let removed = now.keys().filter(|path| !target.files.contains_key(*path));
     for path in target.files.keys().chain(removed) {
         let (old, new) = (now.get(path), target.files.get(path));
@@ -295,14 +283,23 @@ fn plan_files(top_level: &Path, target: &Target, untouchable: &Untouchable, now:
             if let Some(mode) =
                 expected.filter(|mode| file_mode(top_level, path).is_some_and(|now| now != *mode))
             {
-                actions.modes.push((path.clone(), mode));
+                changes.file_modes.push((path.clone(), mode));
             }
             continue;
         }
-        match (untouchable.reason(path, [old, new]), new) {
-            (Some(reason), _) => actions.keep.push((display_path(path), reason)),
-            (None, None) => actions.remove.push(path.clone()),
-            (None, Some(_)) => actions.write.push(path.clone()),
+        if let Some(reason) = untouchable.reason(path, [old, new]) {
+            actions.keep.push((display_path(path), reason));
+            continue;
+        }
+        // What appears later where no file was is not to be replaced.
+        let stamp = old.and_then(|_| Stamp::at(&on_disk(top_level, path)));
+        actions.stamps.insert(path.clone(), stamp);
+        match new {
+            None => drop(changes.remove.insert(path.clone())),
+            Some(version) => {
+                let mode = target.survey.file_mode(path);
+                changes.write.insert(path.clone(), (version.clone(), mode));
+            }
         }
     }
     actions
@@ -319,10 +316,9 @@ fn check_objects_exist(
     scratch: &Scratch,
     point: &RestorePoint,
     target: &Target,
-    actions: &FileActions,
+    changes: &TreeChanges,
 ) -> Result<(), RestoreError> {
-    let files = actions.write.iter().filter_map(|path| target.files.get(path)).map(|(_, id)| id.clone());
-    let mut needed: BTreeSet<String> = files.collect();
+    let mut needed: BTreeSet<String> = changes.write.values().map(|((_, id), _)| id.clone()).collect();
     match &target.index {
         IndexTarget::Unchanged => {}
         IndexTarget::Saved(index) => needed.extend(index.own_objects()),
@@ -338,12 +334,12 @@ fn check_objects_exist(
 }
 
 /// Fails if something that must stay is in place of something to be written.
-fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result<(), RestoreError> {
-    let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
+fn check_blocked_paths(repository: &Repository, changes: &TreeChanges) -> Result<(), RestoreError> {
+    let removed: BTreeSet<&[u8]> = changes.remove.iter().map(Vec::as_slice).collect();
     let refuse = |path: &[u8], problem| Err(RestoreError::PathBlocked { path: display_path(path), problem });
     // Collected first, so that each directory is checked once.
     let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
-    for path in &actions.write {
+    for path in changes.write.keys() {
         let file = on_disk(&repository.top_level, path);
         if fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir())
             && !contains_only(&file, path, &removed)

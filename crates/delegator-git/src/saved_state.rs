@@ -11,10 +11,11 @@ use crate::directory_modes::Survey;
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
-use crate::restore_plan::{FileActions, contains_only};
+use crate::restore_plan::contains_only;
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::state::tree_files;
+use crate::tree_writer::TreeChanges;
 
 #[derive(Debug)]
 pub(crate) struct SavedState {
@@ -55,53 +56,40 @@ impl SavedState {
     }
 }
 
-/// What a restore does with directories.
-#[derive(Debug, Default)]
-pub(crate) struct DirectoryActions {
-    /// Missing now; outermost first.
-    pub(crate) make: Vec<RepoPath>,
-    /// Did not exist before and empty once the files are removed; innermost first.
-    pub(crate) remove: Vec<RepoPath>,
-    /// Their permissions differ.
-    pub(crate) modes: Vec<RepoPath>,
-    /// A file that must stay has the name of a directory to create.
-    pub(crate) blocked: Vec<RepoPath>,
-}
-
-impl DirectoryActions {
-    pub(crate) fn compare(
+impl TreeChanges {
+    /// Adds what a restore does with directories. Returns the paths of directories where a file must stay.
+    pub(crate) fn add_directories(
+        &mut self,
         top_level: &Path,
         saved: &Survey,
         present: &Survey,
-        actions: &FileActions,
-    ) -> DirectoryActions {
-        let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
-        let replaced: BTreeSet<&[u8]> = actions.write.iter().map(Vec::as_slice).collect();
-        let mut result = DirectoryActions::default();
+    ) -> Vec<RepoPath> {
+        let mut blocked: Vec<RepoPath> = Vec::new();
         for (path, directory) in &saved.directories {
-            let current = fs::symlink_metadata(on_disk(top_level, path));
-            match current {
+            match fs::symlink_metadata(on_disk(top_level, path)) {
                 Ok(current) if current.is_dir() => {
                     if current.permissions().mode() & 0o7777 != directory.mode {
-                        result.modes.push(path.clone());
+                        self.directory_modes.insert(path.clone(), directory.mode);
                     }
                 }
-                Ok(_) if !removed.contains(path.as_slice()) => result.blocked.push(path.clone()),
-                _ => result.make.push(path.clone()),
+                Ok(_) if !self.remove.contains(path) => blocked.push(path.clone()),
+                // Below a blocked path nothing can be created. Outer directories come first.
+                _ if blocked.iter().any(|above| is_below(path, above)) => {}
+                _ => {
+                    self.make_directories.push(path.clone());
+                    self.directory_modes.insert(path.clone(), directory.mode);
+                }
             }
         }
-        // Below a blocked path nothing can be created.
-        let is_blocked = |path: &[u8]| result.blocked.iter().any(|above| is_below(path, above));
-        let make = std::mem::take(&mut result.make);
-        let make = make.into_iter().filter(|path| !is_blocked(path)).collect();
-        let extra = present.directories.keys().rev().filter(|path| !saved.directories.contains_key(*path));
-        for path in extra {
-            let is_removable = replaced.contains(path.as_slice()) || !saved.is_unrecorded(path);
-            if is_removable && contains_only(&on_disk(top_level, path), path, &removed) {
-                result.remove.push(path.clone());
-            }
-        }
-        DirectoryActions { make, ..result }
+        let removed: BTreeSet<&[u8]> = self.remove.iter().map(Vec::as_slice).collect();
+        let is_removable = |path: &&RepoPath| {
+            let is_replaced = self.write.contains_key(*path);
+            !saved.directories.contains_key(*path)
+                && (is_replaced || !saved.is_unrecorded(path))
+                && contains_only(&on_disk(top_level, path), path, &removed)
+        };
+        self.remove_directories = present.directories.keys().rev().filter(is_removable).cloned().collect();
+        blocked
     }
 }
 

@@ -2,11 +2,17 @@
 //!
 //! A write changes the stamp, unless the writer deliberately restores size and modification time.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use crate::listing::RepoPath;
+
+/// What files were when they were read; `None` if there was none.
+pub(crate) type Stamps = BTreeMap<RepoPath, Option<Stamp>>;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {

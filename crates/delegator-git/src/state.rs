@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::capture::Capture;
 use crate::directory_modes::{KnownDirectories, Survey, ancestors};
-use crate::error::GitError;
+use crate::error::{GitError, WriteError};
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
 use crate::scratch::Scratch;
@@ -99,6 +99,14 @@ impl State {
         let survey = take_survey(scratch, known, time);
         let absent = absent(&scratch.repository.top_level, &index);
         State { captured, index, survey, absent, about_to_write: Vec::new() }
+    }
+
+    /// What was staged meanwhile is in no restore point.
+    pub(crate) fn refuse_if_index_changed(&self, scratch: &Scratch) -> Result<(), WriteError> {
+        match IndexFile::read(scratch)?.entries == self.index.entries {
+            true => Ok(()),
+            false => Err(WriteError::ConcurrentChange { what: "the index".to_owned() }),
+        }
     }
 }
 

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use crate::end_state::{Doubt, EndState};
 use crate::listing::{RepoPath, display_path, on_disk};
-use crate::restore_plan::FileActions;
 use crate::restore_target::KeepReason;
 use crate::stamp::Stamp;
 use crate::state::TreeFiles;
+use crate::tree_writer::TreeChanges;
 
 /// Why a file that a restore changes may hold edits of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +66,9 @@ impl LaterChanges<'_> {
     }
 }
 
-/// The files that these actions change and that may hold edits of the user.
+/// The files that these changes concern and that may hold edits of the user.
 pub(crate) fn possible_edits(
-    actions: &FileActions,
+    changes: &TreeChanges,
     end: &EndState,
     later: Option<LaterChanges<'_>>,
 ) -> Vec<(String, PossibleEdit)> {
@@ -81,6 +81,6 @@ pub(crate) fn possible_edits(
             end.agent.doubtful.get(path).copied().map(PossibleEdit::Doubtful)
         }
     };
-    let paths = actions.write.iter().chain(&actions.remove);
+    let paths = changes.write.keys().chain(&changes.remove);
     paths.filter_map(|path| Some((display_path(path), reason(path)?))).collect()
 }

@@ -21,7 +21,7 @@ use crate::repository::{Head, find_repository};
 use crate::restore_plan::capture_present;
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
+use crate::stamp::{Stamp, Stamps};
 use crate::state::{FileVersion, State, TreeFiles, is_regular};
 use crate::store::Store;
 use crate::three_way::ContentMerge;
@@ -50,7 +50,7 @@ pub struct PreparedDiff {
     /// The new version of each file, byte for byte; `None` if it is removed.
     pub(crate) changes: BTreeMap<RepoPath, Option<FileVersion>>,
     /// What the touched paths were when they were read.
-    pub(crate) stamps: BTreeMap<RepoPath, Option<Stamp>>,
+    pub(crate) stamps: Stamps,
     /// Set with the restore point.
     pub(crate) writer: Option<TreeWriter>,
 }

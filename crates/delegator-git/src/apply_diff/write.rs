@@ -8,20 +8,14 @@ use super::prepare::PreparedDiff;
 use super::report::ApplyError;
 use crate::diff::ChangeKind;
 use crate::directory_modes::ancestors;
-use crate::end_state::store_end_of;
 use crate::error::{GitError, WriteError};
-use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, display_path, on_disk};
-use crate::repository::Head;
 use crate::restore_plan::file_mode;
-use crate::restore_point::{RestorePoint, drop_point};
-use crate::restore_target::fill_index;
+use crate::restore_point::RestorePoint;
 use crate::stamp::Stamp;
 use crate::state::{FileVersion, is_regular};
 use crate::tree_writer::{Operation, TreeChanges, TreeWriter, WritePlan};
 use crate::write_restore_point::{CommittedTree, record};
-
-const STAGED_INDEX: &str = "staged";
 
 impl PreparedDiff {
     /// Stores the present state as a restore point named `reference`, or with a number appended if that exists. Until this
@@ -50,67 +44,41 @@ impl PreparedDiff {
         point: Option<&RestorePoint>,
         commit: Option<&PlannedCommit>,
     ) -> Result<(), ApplyError> {
-        let writer = self.writer.as_ref().filter(|_| point.is_some() || commit.is_some());
-        let written = writer.map_or(Ok(()), |writer| self.write(writer, point, commit));
-        if let (Err(error), Some(point)) = (&written, point)
-            && !matches!(error, ApplyError::Write(error) if error.has_changed_files())
-        {
-            let _ = drop_point(&self.scratch.git, point);
-        }
-        written
+        let Some(writer) = self.writer.as_ref().filter(|_| point.is_some() || commit.is_some()) else {
+            return Ok(());
+        };
+        let changes = self.tree_changes();
+        Ok(writer.write(&self.scratch, point, || self.write_plan(writer, &changes, commit))?)
     }
 
-    fn write(
-        &self,
+    fn write_plan<'a>(
+        &'a self,
         writer: &TreeWriter,
-        point: Option<&RestorePoint>,
+        changes: &'a TreeChanges,
         commit: Option<&PlannedCommit>,
-    ) -> Result<(), ApplyError> {
-        let index = match commit {
-            Some(commit) => {
-                writer.lock_index()?;
-                self.refuse_if_changed()?;
-                Some(self.committed_index(commit)?)
-            }
-            None => None,
-        };
-        fill_index(&self.scratch, STAGED_INDEX, self.written())?;
-        let refs = commit.map(|commit| self.branch_change(commit));
-        let head = match refs.clone() {
-            Some(change) => Head { commit: change.new, branch: self.head.branch.clone() },
-            None => self.head.clone(),
-        };
-        let store_end = || {
-            let changes = (self.present.captured.tree.as_str(), &self.changes);
-            // Without it only the whole tree can be restored, and an error then says so.
-            let _ = point.map(|point| store_end_of(&self.scratch, point, changes, (index.as_ref(), head)));
-        };
-        let plan = WritePlan {
-            operation: Operation::Apply,
-            changes: self.tree_changes(),
-            index_name: STAGED_INDEX,
-            stamps: &self.stamps,
-            point,
-            index: index.as_ref(),
-            refs: refs.into_iter().collect(),
-            attach: None,
-        };
-        Ok(writer.write(&self.scratch, plan, store_end)?)
+    ) -> Result<WritePlan<'a>, WriteError> {
+        let (mut index, mut refs, mut head) = (None, Vec::new(), self.head.clone());
+        if let Some(commit) = commit {
+            writer.lock_index()?;
+            self.refuse_if_changed()?;
+            index = Some(self.committed_index(commit)?);
+            refs.push(self.branch_change(commit));
+            head.commit = Some(commit.id.clone());
+        }
+        let operation = Operation::Apply;
+        Ok(WritePlan { operation, changes, stamps: &self.stamps, index, refs, attach: None, head })
     }
 
     /// Changes made after the files were read are in neither the merge nor the restore point.
-    fn refuse_if_changed(&self) -> Result<(), ApplyError> {
+    fn refuse_if_changed(&self) -> Result<(), WriteError> {
         let top = &self.scratch.repository.top_level;
         let is_changed =
             |(path, stamp): &(&RepoPath, &Option<Stamp>)| Stamp::at(&on_disk(top, path)) != **stamp;
         if let Some((path, _)) = self.stamps.iter().find(is_changed) {
             let what = format!("the file {}", display_path(path));
-            return Err(WriteError::ConcurrentChange { what }.into());
+            return Err(WriteError::ConcurrentChange { what });
         }
-        if IndexFile::read(&self.scratch)?.entries != self.present.index.entries {
-            return Err(WriteError::ConcurrentChange { what: "the index".to_owned() }.into());
-        }
-        Ok(())
+        self.present.refuse_if_index_changed(&self.scratch)
     }
 
     fn free_name(&self, reference: &str) -> Result<String, GitError> {
@@ -124,10 +92,6 @@ impl PreparedDiff {
             name = format!("{reference}.{number}");
         }
         Ok(name)
-    }
-
-    fn written(&self) -> impl Iterator<Item = (&RepoPath, &FileVersion)> {
-        self.changes.iter().filter_map(|(path, version)| Some((path, version.as_ref()?)))
     }
 
     fn tree_changes(&self) -> TreeChanges {
@@ -144,14 +108,20 @@ impl PreparedDiff {
             let uses_bits = self.scratch.uses_executable_bits;
             Some(if uses_bits { with_executable_bit(mode, version) } else { mode })
         };
-        let write = self.written().map(|(path, version)| (path.clone(), mode(path, version))).collect();
-        let removed = self.changes.iter().filter(|(_, version)| version.is_none());
-        let remove: BTreeSet<RepoPath> = removed.map(|(path, _)| path.clone()).collect();
+        let mut changes = TreeChanges::default();
+        for (path, version) in &self.changes {
+            match version {
+                Some(version) => {
+                    let mode = mode(path, version);
+                    changes.write.insert(path.clone(), (version.clone(), mode));
+                }
+                None => drop(changes.remove.insert(path.clone())),
+            }
+        }
         // As git does, directories that became empty are removed.
-        let emptied: BTreeSet<RepoPath> =
-            remove.iter().flat_map(|path| ancestors(path)).map(<[u8]>::to_vec).collect();
-        let remove_directories = emptied.into_iter().rev().collect();
-        TreeChanges { write, remove, remove_directories, ..TreeChanges::default() }
+        let emptied: BTreeSet<&[u8]> = changes.remove.iter().flat_map(|path| ancestors(path)).collect();
+        changes.remove_directories = emptied.into_iter().rev().map(<[u8]>::to_vec).collect();
+        changes
     }
 }
 

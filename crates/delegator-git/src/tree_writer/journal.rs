@@ -58,7 +58,7 @@ pub(crate) struct IndexChange {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Journal {
-    version: u32,
+    pub(super) version: u32,
     pub(crate) operation: Operation,
     pub(crate) steps: Vec<Step>,
     /// The state before.

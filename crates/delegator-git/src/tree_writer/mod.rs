@@ -12,7 +12,6 @@ mod journal;
 mod recover;
 mod steps;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -30,15 +29,18 @@ pub use recover::{Recovery, recover_interrupted};
 pub(crate) use steps::TreeChanges;
 use steps::{Places, StepError};
 
+use crate::end_state::store_end_of;
 use crate::error::{GitError, WriteError};
-use crate::listing::RepoPath;
-use crate::repository::Repository;
+use crate::repository::{Head, Repository};
 use crate::restore_point::{RestorePoint, drop_point};
+use crate::restore_target::fill_index;
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
+use crate::stamp::{Stamp, Stamps};
 
 const DIR_NAME: &str = "mcp-delegator-apply";
+/// Our index with the files to write.
+const STAGED_INDEX: &str = "staged";
 
 /// The right to change a work tree. One process at a time has it.
 #[derive(Debug)]
@@ -56,16 +58,15 @@ pub(crate) struct TreeWriter {
 /// What to write.
 pub(crate) struct WritePlan<'a> {
     pub(crate) operation: Operation,
-    pub(crate) changes: TreeChanges,
-    /// Our index with the files to write.
-    pub(crate) index_name: &'a str,
+    pub(crate) changes: &'a TreeChanges,
     /// What the files were when they were read.
-    pub(crate) stamps: &'a BTreeMap<RepoPath, Option<Stamp>>,
-    pub(crate) point: Option<&'a RestorePoint>,
-    pub(crate) index: Option<&'a NewIndex>,
+    pub(crate) stamps: &'a Stamps,
+    pub(crate) index: Option<NewIndex>,
     pub(crate) refs: Vec<RefChange>,
     /// The branch that HEAD names afterwards, if it changes.
     pub(crate) attach: Option<String>,
+    /// Where HEAD points afterwards.
+    pub(crate) head: Head,
 }
 
 /// The index file after an operation.
@@ -129,19 +130,38 @@ impl TreeWriter {
         }
     }
 
-    /// Makes all changes, or none. `store_end` stores the state after the changes of files.
-    pub(crate) fn write(
+    /// Makes all changes, or none. `point` is the restore point of the state before: the state after is stored beside it, and
+    /// it is deleted if nothing changes.
+    pub(crate) fn write<'a>(
         &self,
         scratch: &Scratch,
-        plan: WritePlan<'_>,
-        store_end: impl FnOnce(),
+        point: Option<&RestorePoint>,
+        plan: impl FnOnce() -> Result<WritePlan<'a>, WriteError>,
     ) -> Result<(), WriteError> {
-        self.stage(scratch, plan.index_name, &plan.changes)?;
-        let mut journal = Journal::new(plan.operation, plan.point.cloned());
+        let written = plan().and_then(|plan| self.perform(scratch, point, plan));
+        if let (Err(error), Some(point)) = (&written, point)
+            && !error.has_changed_files()
+        {
+            let _ = drop_point(&self.git, point);
+        }
+        written
+    }
+
+    fn perform(
+        &self,
+        scratch: &Scratch,
+        point: Option<&RestorePoint>,
+        plan: WritePlan<'_>,
+    ) -> Result<(), WriteError> {
+        self.stage(scratch, plan.changes)?;
         let steps = plan.changes.steps(&self.places(), plan.stamps);
-        journal.steps = steps.map_err(GitError::io("read", &self.staging))?;
-        journal.index = plan.index.map(|index| self.stage_index(index)).transpose()?;
-        (journal.refs, journal.attach) = (plan.refs, plan.attach);
+        let mut journal = Journal {
+            steps: steps.map_err(GitError::io("read", &self.staging))?,
+            index: plan.index.as_ref().map(|index| self.stage_index(index)).transpose()?,
+            refs: plan.refs,
+            attach: plan.attach,
+            ..Journal::new(plan.operation, point.cloned())
+        };
         journal.store(&self.dir)?;
         let written = self.places().perform_all(&journal.steps);
         let written = written.map_err(|(path, problem)| match problem {
@@ -149,7 +169,10 @@ impl TreeWriter {
             StepError::Io(source) => GitError::io("write", path)(source).into(),
         });
         let moved = written.and_then(|()| {
-            store_end();
+            if let Some(point) = point {
+                // Without it only the whole tree can be restored, and an error then says so.
+                let _ = store_end_of(scratch, point, plan.changes, (plan.index.as_ref(), plan.head));
+            }
             Ok(journal.update_refs(&self.git, &self.repository)?)
         });
         if let Err(error) = moved {
@@ -173,13 +196,14 @@ impl TreeWriter {
     }
 
     /// Writes the new files to the staging directory.
-    fn stage(&self, scratch: &Scratch, index: &str, changes: &TreeChanges) -> Result<(), GitError> {
+    fn stage(&self, scratch: &Scratch, changes: &TreeChanges) -> Result<(), GitError> {
         if changes.write.is_empty() {
             return Ok(());
         }
+        fill_index(scratch, STAGED_INDEX, changes.write.iter().map(|(path, (version, _))| (path, version)))?;
         let prefix = format!("--prefix={}/", self.staging.join("new").display());
-        scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
-        for (path, mode) in &changes.write {
+        scratch.run(STAGED_INDEX, ["checkout-index", "--all", "--force", &prefix], b"")?;
+        for (path, (_, mode)) in &changes.write {
             let staged = self.places().staged(path);
             let is_file = fs::symlink_metadata(&staged).is_ok_and(|found| found.is_file());
             if let Some(mode) = mode.filter(|_| is_file) {

@@ -17,13 +17,14 @@ use serde::{Deserialize, Serialize};
 use crate::directory_modes::ancestors;
 use crate::listing::{RepoPath, display_path, on_disk};
 use crate::restore_plan::file_mode;
-use crate::stamp::Stamp;
+use crate::stamp::{Stamp, Stamps};
+use crate::state::FileVersion;
 
 /// What to change in a work tree.
 #[derive(Debug, Default)]
 pub(crate) struct TreeChanges {
     /// The files to write, with their permission bits if they are known.
-    pub(crate) write: BTreeMap<RepoPath, Option<u32>>,
+    pub(crate) write: BTreeMap<RepoPath, (FileVersion, Option<u32>)>,
     pub(crate) remove: BTreeSet<RepoPath>,
     /// Outermost first.
     pub(crate) make_directories: Vec<RepoPath>,
@@ -36,64 +37,65 @@ pub(crate) struct TreeChanges {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) struct Step {
+    path: RepoPath,
+    action: Action,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Action {
     Write {
-        path: RepoPath,
         old: Option<Stamp>,
         new: Stamp,
     },
     Remove {
-        path: RepoPath,
         old: Option<Stamp>,
     },
-    MakeDirectory {
-        path: RepoPath,
-    },
+    MakeDirectory,
     RemoveDirectory {
-        path: RepoPath,
         mode: u32,
     },
     /// `from` is unknown if a step before creates the directory.
     SetMode {
-        path: RepoPath,
         from: Option<u32>,
         to: u32,
     },
 }
 
+impl Step {
+    fn new(path: &[u8], action: Action) -> Step {
+        Step { path: path.to_vec(), action }
+    }
+}
+
 impl TreeChanges {
     /// Writes before it removes, so that a renamed file exists at every moment. Only what is in the way of a new file is
     /// removed first. `stamps` are those of the files when they were read.
-    pub(crate) fn steps(
-        &self,
-        places: &Places<'_>,
-        stamps: &BTreeMap<RepoPath, Option<Stamp>>,
-    ) -> io::Result<Vec<Step>> {
+    pub(crate) fn steps(&self, places: &Places<'_>, stamps: &Stamps) -> io::Result<Vec<Step>> {
         let stamp = |path: &RepoPath| stamps.get(path).copied().flatten();
-        let remove = |path: &RepoPath| Step::Remove { path: path.clone(), old: stamp(path) };
+        let remove = |path: &RepoPath| Step::new(path, Action::Remove { old: stamp(path) });
         let (unlocked, mut steps) = self.unlock(places.top);
         let (first, last): (Vec<_>, Vec<_>) = self.remove.iter().partition(|path| self.is_in_the_way(path));
         steps.extend(first.into_iter().map(remove));
         for path in self.write.keys() {
-            steps.extend(places.directories_at(path).into_iter().map(|path| places.remove_directory(path)));
+            steps.extend(places.directories_at(path).iter().map(|path| places.remove_directory(path)));
         }
         let parents: BTreeSet<&[u8]> = self.write.keys().flat_map(|path| ancestors(path)).collect();
         let missing = parents.into_iter().filter(|path| directory_mode(places.top, path).is_none());
-        steps.extend(missing.map(|path| Step::MakeDirectory { path: path.to_vec() }));
+        steps.extend(missing.map(|path| Step::new(path, Action::MakeDirectory)));
         for path in self.write.keys() {
             let new = fs::symlink_metadata(places.staged(path)).map(|found| Stamp::of(&found))?;
             // What a path leads to through a link, or a directory there, is not the file to replace.
             let is_free = places.place(path).is_err() || directory_mode(places.top, path).is_some();
             let old = stamp(path).filter(|_| !is_free);
-            steps.push(Step::Write { path: path.clone(), old, new });
+            steps.push(Step::new(path, Action::Write { old, new }));
         }
         steps.extend(last.into_iter().map(remove));
-        let removed = self.remove_directories.iter().cloned();
-        steps.extend(removed.map(|path| places.remove_directory(path)));
-        steps.extend(self.make_directories.iter().map(|path| Step::MakeDirectory { path: path.clone() }));
+        steps.extend(self.remove_directories.iter().map(|path| places.remove_directory(path)));
+        steps.extend(self.make_directories.iter().map(|path| Step::new(path, Action::MakeDirectory)));
         for (path, to) in &self.file_modes {
             let from = file_mode(places.top, path);
-            steps.push(Step::SetMode { path: path.clone(), from, to: *to });
+            steps.push(Step::new(path, Action::SetMode { from, to: *to }));
         }
         // Innermost first: permission to enter the outer ones may be removed.
         let mut modes = unlocked.clone();
@@ -102,7 +104,7 @@ impl TreeChanges {
             let now = directory_mode(places.top, &path);
             let from = if unlocked.contains_key(&path) { now.map(|mode| mode | 0o700) } else { now };
             if from != Some(to) {
-                steps.push(Step::SetMode { path, from, to });
+                steps.push(Step { path, action: Action::SetMode { from, to } });
             }
         }
         Ok(steps)
@@ -116,9 +118,8 @@ impl TreeChanges {
         let modes = parents.into_iter().filter_map(|path| Some((path, directory_mode(top, path)?)));
         let locked = modes.filter(|(_, mode)| mode & 0o700 != 0o700);
         let locked: BTreeMap<RepoPath, u32> = locked.map(|(path, mode)| (path.to_vec(), mode)).collect();
-        let unlock = |(path, mode): (&RepoPath, &u32)| (path.clone(), Some(*mode), mode | 0o700);
-        let steps = locked.iter().map(unlock).map(|(path, from, to)| Step::SetMode { path, from, to });
-        let steps = steps.collect();
+        let unlock = |mode: u32| Action::SetMode { from: Some(mode), to: mode | 0o700 };
+        let steps = locked.iter().map(|(path, mode)| Step::new(path, unlock(*mode))).collect();
         (locked, steps)
     }
 
@@ -201,47 +202,45 @@ impl Places<'_> {
         found
     }
 
-    fn remove_directory(&self, path: RepoPath) -> Step {
-        let mode = directory_mode(self.top, &path).unwrap_or(0o777);
-        Step::RemoveDirectory { path, mode }
+    fn remove_directory(&self, path: &[u8]) -> Step {
+        let mode = directory_mode(self.top, path).unwrap_or(0o777);
+        Step::new(path, Action::RemoveDirectory { mode })
     }
 
     /// Does all steps. Fails with the path of the first one that cannot be done.
     pub(crate) fn perform_all(&self, steps: &[Step]) -> Result<(), (String, StepError)> {
         for (number, step) in steps.iter().enumerate() {
-            self.perform(number, step).map_err(|problem| (display_path(step.path()), problem))?;
+            self.perform(number, step).map_err(|problem| (display_path(&step.path), problem))?;
         }
         // A program that had a file open may have written to it after it was moved.
         for (number, step) in steps.iter().enumerate() {
-            if let Step::Write { path, old: old @ Some(_), .. } | Step::Remove { path, old } = step
+            if let Action::Write { old: old @ Some(_), .. } | Action::Remove { old } = &step.action
                 && Stamp::at(&self.aside(number)) != *old
             {
-                return Err((display_path(path), StepError::Changed));
+                return Err((display_path(&step.path), StepError::Changed));
             }
         }
         Ok(())
     }
 
     fn perform(&self, number: usize, step: &Step) -> Result<(), StepError> {
-        let (place, aside) = match (self.place(step.path()), step) {
+        let Step { path, action } = step;
+        let (place, aside) = match (self.place(path), action) {
             // It is gone with the directory that it was in.
-            (Err(_), Step::RemoveDirectory { .. } | Step::SetMode { .. }) => return Ok(()),
+            (Err(_), Action::RemoveDirectory { .. } | Action::SetMode { .. }) => return Ok(()),
             (place, _) => (place?, self.aside(number)),
         };
-        match step {
-            Step::Write { path, old: None, .. } => Ok(rename_to_free_name(&self.staged(path), &place)?),
-            Step::Write { path, old, .. } => exchange(&self.staged(path), &place, &aside, *old),
-            Step::Remove { old, .. } => move_away(&place, &aside, *old),
-            Step::MakeDirectory { .. } => match fs::create_dir(&place) {
+        match action {
+            Action::Write { old: None, .. } => Ok(rename_to_free_name(&self.staged(path), &place)?),
+            Action::Write { old, .. } => exchange(&self.staged(path), &place, &aside, *old),
+            Action::Remove { old } => move_away(&place, &aside, *old),
+            Action::MakeDirectory => match fs::create_dir(&place) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && place.is_dir() => Ok(()),
                 made => Ok(made?),
             },
-            Step::RemoveDirectory { .. } => match fs::remove_dir(&place) {
-                // What is in it, or replaced it, appeared since.
-                Err(error) if !is_gone_or_filled(&error) => Err(StepError::Io(error)),
-                _ => Ok(()),
-            },
-            Step::SetMode { path, to, .. } => match self.has_mode(path) {
+            // What is in it, or replaced it, appeared since.
+            Action::RemoveDirectory { .. } => remove_empty_directory(&place),
+            Action::SetMode { to, .. } => match self.has_mode(path) {
                 Some(now) if now != *to => Ok(fs::set_permissions(place, Permissions::from_mode(*to))?),
                 _ => Ok(()),
             },
@@ -258,9 +257,9 @@ impl Places<'_> {
         for (number, step) in steps.iter().enumerate().rev() {
             match self.take_back(number, step) {
                 Ok(()) => {}
-                Err(StepError::Changed) => result.edited.push(display_path(step.path())),
+                Err(StepError::Changed) => result.edited.push(display_path(&step.path)),
                 Err(StepError::Io(error)) => {
-                    let path = display_path(step.path());
+                    let path = display_path(&step.path);
                     result.problem.get_or_insert_with(|| format!("{path}: {error}"));
                 }
             }
@@ -303,18 +302,15 @@ impl Places<'_> {
     }
 
     fn take_back(&self, number: usize, step: &Step) -> Result<(), StepError> {
-        let aside = self.aside(number);
-        match step {
-            Step::Write { path, old, new } => self.take_back_write(number, path, (*old, *new)),
-            Step::Remove { path, .. } => match fs::symlink_metadata(&aside) {
+        let (aside, path) = (self.aside(number), &step.path);
+        match &step.action {
+            Action::Write { old, new } => self.take_back_write(number, path, (*old, *new)),
+            Action::Remove { .. } => match fs::symlink_metadata(&aside) {
                 Ok(_) => Ok(rename_to_free_name(&aside, &self.place(path)?)?),
                 Err(_) => Ok(()),
             },
-            Step::MakeDirectory { path } => match fs::remove_dir(on_disk(self.top, path)) {
-                Err(error) if !is_gone_or_filled(&error) => Err(StepError::Io(error)),
-                _ => Ok(()),
-            },
-            Step::RemoveDirectory { path, mode } => {
+            Action::MakeDirectory => remove_empty_directory(&on_disk(self.top, path)),
+            Action::RemoveDirectory { mode } => {
                 let Ok(place) = self.place(path) else { return Ok(()) };
                 match fs::create_dir(&place) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -323,31 +319,25 @@ impl Places<'_> {
                     }
                 }
             }
-            Step::SetMode { path, from, to } if self.has_mode(path) == Some(*to) => {
+            Action::SetMode { from, to } if self.has_mode(path) == Some(*to) => {
                 // A directory that a step created must permit to remove what is in it.
                 let mode = Permissions::from_mode(from.unwrap_or(*to | 0o700));
                 Ok(fs::set_permissions(self.place(path)?, mode)?)
             }
-            Step::SetMode { .. } => Ok(()),
+            Action::SetMode { .. } => Ok(()),
         }
     }
 }
 
-impl Step {
-    fn path(&self) -> &RepoPath {
-        match self {
-            Step::Write { path, .. }
-            | Step::Remove { path, .. }
-            | Step::MakeDirectory { path }
-            | Step::RemoveDirectory { path, .. }
-            | Step::SetMode { path, .. } => path,
-        }
-    }
-}
-
-fn is_gone_or_filled(error: &io::Error) -> bool {
+/// Removes a directory, unless it is gone or something is in it.
+fn remove_empty_directory(place: &Path) -> Result<(), StepError> {
     use io::ErrorKind::{DirectoryNotEmpty, NotADirectory, NotFound};
-    matches!(error.kind(), DirectoryNotEmpty | NotADirectory | NotFound)
+    match fs::remove_dir(place) {
+        Err(error) if !matches!(error.kind(), DirectoryNotEmpty | NotADirectory | NotFound) => {
+            Err(StepError::Io(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the file system lacks the kind of rename.
@@ -403,7 +393,7 @@ mod tests {
 
     struct Tree {
         root: tempfile::TempDir,
-        stamps: BTreeMap<RepoPath, Option<Stamp>>,
+        stamps: Stamps,
     }
 
     impl Tree {
@@ -437,8 +427,10 @@ mod tests {
         fn steps(&self) -> Vec<Step> {
             let paths =
                 |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
+            let version = (("100644".to_owned(), String::new()), None);
+            let written = paths(&["changed", "d", "x/y/created"]);
             let changes = TreeChanges {
-                write: paths(&["changed", "d", "x/y/created"]).into_iter().map(|path| (path, None)).collect(),
+                write: written.into_iter().map(|path| (path, version.clone())).collect(),
                 remove: paths(&["removed", "d/e/inner"]).into_iter().collect(),
                 ..TreeChanges::default()
             };
@@ -534,8 +526,8 @@ mod tests {
                 places.perform(number, step).unwrap();
             }
             open.write_all(b" by a program").unwrap();
-            let is_noticed = |number: usize, step: &Step| match step {
-                Step::Write { old: old @ Some(_), .. } => Stamp::at(&places.aside(number)) != *old,
+            let is_noticed = |number: usize, step: &Step| match &step.action {
+                Action::Write { old: old @ Some(_), .. } => Stamp::at(&places.aside(number)) != *old,
                 _ => false,
             };
             assert!(steps.iter().enumerate().any(|(number, step)| is_noticed(number, step)));
