@@ -23,7 +23,7 @@ use crate::examine::{Differences, examine};
 use crate::git_settings::GitSettings;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, single_line};
-use crate::opened::{Layout, Opened};
+use crate::opened::Opened;
 use crate::repository::{Head, find_repository};
 use crate::stamp::Stamp;
 use crate::tracked::{TrackedFiles, is_checked_out};
@@ -36,7 +36,7 @@ const MAX_SUBJECTS: usize = 20;
 const MAX_SUBJECT_CHARS: usize = 200;
 
 /// The differences between a baseline and the present work tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     pub files: Vec<FileChange>,
     /// Changed, or possibly changed, and not read.
@@ -68,16 +68,6 @@ pub struct Commits {
     pub made_at: Vec<i64>,
 }
 
-/// The part of a comparison that concerns files.
-#[derive(Debug, Default)]
-struct Compared {
-    files: Vec<FileChange>,
-    left_out: Vec<LeftOut>,
-    names_only: Option<String>,
-    new_versions: Option<Vec<NewVersion>>,
-    unread: Vec<(RepoPath, Option<Stamp>)>,
-}
-
 impl Baseline {
     /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since 1970:
     /// older commits were only fetched or checked out. May be called once, because changed files are added to the
@@ -87,27 +77,23 @@ impl Baseline {
             self.captured.snapshot.as_ref().is_some_and(|before| before.is_current(&self.scratch));
         let compared = match is_unchanged && !self.has_unread_changes() {
             _ if !self.scratch.repository.top_level.is_dir() => self.deleted_tree()?,
-            true => Compared { new_versions: Some(Vec::new()), ..Compared::default() },
+            true => Comparison { new_versions: Some(Vec::new()), ..Comparison::default() },
             false => self.compare_files(limits)?,
         };
         let head_after = self.current_head();
         Ok(Comparison {
-            files: compared.files,
-            left_out: compared.left_out,
             not_examined: self.captured.not_examined.clone(),
-            names_only: compared.names_only,
-            new_versions: compared.new_versions,
-            unread: compared.unread,
             settings: self.settings.changed(),
             index_changed: self.is_index_changed().unwrap_or(false),
             commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
             head_before: self.head.clone(),
             head_after,
+            ..compared
         })
     }
 
     /// The comparison with a work tree that was deleted as a whole, which git cannot examine.
-    fn deleted_tree(&self) -> Result<Compared, GitError> {
+    fn deleted_tree(&self) -> Result<Comparison, GitError> {
         let index = IndexFile::read_copy(&self.scratch, WORK_INDEX)?;
         let entries = index.entries.iter().filter(|entry| !entry.is_submodule() && !entry.skip_worktree);
         let version = |path: &RepoPath| NewVersion { path: path.clone(), version: None, existed: true };
@@ -115,15 +101,15 @@ impl Baseline {
         let unread = self.captured.unread.keys().filter(|path| !path.ends_with(b"/"));
         let unread: Vec<(RepoPath, Option<Stamp>)> = unread.map(|path| (path.clone(), None)).collect();
         let paths = versions.iter().map(|deleted| &deleted.path).chain(unread.iter().map(|(path, _)| path));
-        Ok(Compared {
+        Ok(Comparison {
             files: paths.map(|path| FileChange::unread(ChangeKind::Deleted, path)).collect(),
             new_versions: Some(versions),
             unread,
-            ..Compared::default()
+            ..Comparison::default()
         })
     }
 
-    fn compare_files(&self, limits: Limits) -> Result<Compared, GitError> {
+    fn compare_files(&self, limits: Limits) -> Result<Comparison, GitError> {
         let mut appeared = Vec::new();
         if self.captured.is_sparse {
             // Files outside the sparse checkout may have been written meanwhile.
@@ -136,7 +122,11 @@ impl Baseline {
         let differences = examine(&self.scratch, index.transpose()?.as_ref(), false)?.differences;
         let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
             let files = self.changes_by_name(&differences);
-            Compared { files, names_only: Some("too many files changed".to_owned()), ..Compared::default() }
+            Comparison {
+                files,
+                names_only: Some("too many files changed".to_owned()),
+                ..Comparison::default()
+            }
         } else {
             self.compare_content(&differences, limits)?
         };
@@ -158,7 +148,7 @@ impl Baseline {
         files.into_iter().any(|path| !self.is_stamp_unchanged(path))
     }
 
-    fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Compared, GitError> {
+    fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Comparison, GitError> {
         // Before the index changes, from which the tree is written.
         let before = (!differences.is_empty()).then(|| self.trees.tree(&self.scratch));
         let gathered = self.gather_changes(differences, limits)?;
@@ -167,11 +157,13 @@ impl Baseline {
             None => Ok((Vec::new(), Vec::new())),
         };
         let mut compared = match compared_trees {
-            Ok((files, versions)) => Compared { files, new_versions: Some(versions), ..Compared::default() },
-            Err(error) => Compared {
+            Ok((files, versions)) => {
+                Comparison { files, new_versions: Some(versions), ..Comparison::default() }
+            }
+            Err(error) => Comparison {
                 files: self.changes_by_name(differences),
                 names_only: Some(error.to_string()),
-                ..Compared::default()
+                ..Comparison::default()
             },
         };
         let unread = self.unread_changes(differences, &gathered);
@@ -180,7 +172,7 @@ impl Baseline {
         compared.unread = unread.iter().map(stamp).collect();
         let known: BTreeSet<RepoPath> = compared.files.iter().map(|file| file.path.clone()).collect();
         compared.files.extend(unread.into_iter().filter(|change| !known.contains(&change.path)));
-        Ok(Compared { left_out: gathered.left_out, ..compared })
+        Ok(Comparison { left_out: gathered.left_out, ..compared })
     }
 
     /// Whether the file was not read for the baseline and its stamp is still the same.
@@ -279,7 +271,7 @@ impl Baseline {
         let is_same = identity_of(&before.common_dir) == self.identity;
         if is_same && fs::symlink_metadata(before.top_level.join(".git")).is_err() {
             // Only the git directory of a submodule outlives its work tree; from there git does not find it.
-            return Layout::of(before).head(&before.object_format);
+            return before.head_on_disk();
         }
         let configuration = self.configuration.as_ref().filter(|_| is_same);
         if let Some(head) = configuration.and_then(|known| Opened::head_again(before, known)) {

@@ -50,15 +50,19 @@ pub struct AgentChanges {
 }
 
 /// Why a change that is attributed to the agent may be, or contain, another's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
     /// No event names the file; it changed while a command of the agent ran.
+    #[error("changed while a command of the agent ran, and no event of the agent names it")]
     DuringCommand,
     /// The agent could have made the change, but its events do not show whether it did.
+    #[error("the agent may have changed it, but its events do not show that")]
     PossiblyAgent,
     /// The agent's events name the file, but it last changed while none of its actions ran.
+    #[error("the agent changed it, and it changed again while no action of the agent ran")]
     OutsideActions,
     /// Another task wrote in the work tree at the same time.
+    #[error("another task wrote in the work tree at the same time")]
     OtherTask,
 }
 

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::GitError;
 use crate::listing::on_disk;
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
 pub(crate) struct ConfigurationStamps([Option<Stamp>; 2]);
 
 impl ConfigurationStamps {
-    fn read(layout: &Layout) -> ConfigurationStamps {
+    fn read(layout: &Repository) -> ConfigurationStamps {
         ConfigurationStamps([
             Stamp::at(&layout.common_dir.join("config")),
             Stamp::at(&layout.git_dir.join("config.worktree")),
@@ -56,13 +56,13 @@ pub(crate) fn open(git: &Git, dir: &Path) -> Result<Option<Opened>, GitError> {
 }
 
 /// `None` if git must decide.
-fn open_layout(git: &Git, layout: Layout) -> Option<Opened> {
+fn open_layout(git: &Git, layout: Repository) -> Option<Opened> {
     let configuration = ConfigurationStamps::read(&layout);
     let read = read_settings(git, &layout.top_level, &layout.git_dir).ok()?;
     let format = read.format.as_ref()?;
-    let repository = layout.repository(format.object_format);
+    let repository = Repository { object_format: format.object_format.to_owned(), ..layout };
     let head = match format.has_ref_files {
-        true => layout.head(format.object_format)?,
+        true => repository.head_on_disk()?,
         false => repository.head(git).ok()?,
     };
     Some(Opened { repository, head, settings: read.settings, configuration: Some(configuration) })
@@ -72,34 +72,14 @@ impl Opened {
     /// The present HEAD of a repository that was opened before, without a git process; `None` if git must decide.
     pub(crate) fn head_again(before: &Repository, configuration: &ConfigurationStamps) -> Option<Head> {
         let layout = find_layout(&before.top_level)?;
-        let is_same = layout.top_level == before.top_level
-            && layout.git_dir == before.git_dir
-            && layout.common_dir == before.common_dir
-            && ConfigurationStamps::read(&layout) == *configuration;
-        if is_same { layout.head(&before.object_format) } else { None }
+        let now = Repository { object_format: before.object_format.clone(), ..layout };
+        let is_same = now == *before && ConfigurationStamps::read(&now) == *configuration;
+        if is_same { now.head_on_disk() } else { None }
     }
 }
 
-/// The directories of a repository, as they are found on disk.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    pub(crate) top_level: PathBuf,
-    pub(crate) git_dir: PathBuf,
-    pub(crate) common_dir: PathBuf,
-}
-
-/// The HEAD of a git directory, read from files; `None` if that is damaged or unusual.
-pub(crate) fn read_head(
-    top_level: &Path,
-    (git_dir, common_dir): (&Path, &Path),
-    object_format: &str,
-) -> Option<Head> {
-    let (git_dir, common_dir) = (git_dir.to_owned(), common_dir.to_owned());
-    Layout { top_level: top_level.to_owned(), git_dir, common_dir }.head(object_format)
-}
-
-/// Searches `dir` and the directories above it like git. `None` if there is no repository or git must decide.
-pub(crate) fn find_layout(dir: &Path) -> Option<Layout> {
+/// Searches `dir` and the directories above it like git, without reading its configuration. `None` if there is no repository or git must decide.
+pub(crate) fn find_layout(dir: &Path) -> Option<Repository> {
     let dir = dir.canonicalize().ok()?;
     let device = fs::metadata(&dir).ok()?.dev();
     for top_level in dir.ancestors() {
@@ -111,11 +91,11 @@ pub(crate) fn find_layout(dir: &Path) -> Option<Layout> {
         match fs::symlink_metadata(&dot_git) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => return None,
-            Ok(found) if found.is_dir() => return Layout::with_git_dir(top_level, &dot_git),
+            Ok(found) if found.is_dir() => return with_git_dir(top_level, &dot_git),
             Ok(found) if found.is_file() => {
                 let target = read_regular(&dot_git, MAX_SMALL_FILE, false)?;
                 let target = target.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
-                return Layout::with_git_dir(top_level, &on_disk(top_level, target));
+                return with_git_dir(top_level, &on_disk(top_level, target));
             }
             Ok(_) => return None,
         }
@@ -128,42 +108,29 @@ fn is_bare(dir: &Path) -> bool {
     ["HEAD", "objects", "refs"].iter().all(|name| fs::symlink_metadata(dir.join(name)).is_ok())
 }
 
-impl Layout {
-    fn with_git_dir(top_level: &Path, git_dir: &Path) -> Option<Layout> {
-        let git_dir = git_dir.canonicalize().ok()?;
-        let common_dir = match fs::symlink_metadata(git_dir.join("commondir")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => git_dir.clone(),
-            Err(_) => return None,
-            Ok(_) => {
-                let target = read_regular(&git_dir.join("commondir"), MAX_SMALL_FILE, false)?;
-                on_disk(&git_dir, target.strip_suffix(b"\n")?).canonicalize().ok()?
-            }
-        };
-        let is_valid = common_dir.join("objects").is_dir() && common_dir.join("refs").is_dir();
-        // As with git's own answers: paths are stored as JSON text, and one path is one line.
-        let is_text = [top_level, &git_dir, &common_dir]
-            .iter()
-            .all(|path| path.to_str().is_some_and(|path| !path.contains('\n')));
-        (is_valid && is_text).then(|| Layout { top_level: top_level.to_owned(), git_dir, common_dir })
-    }
-
-    pub(crate) fn of(repository: &Repository) -> Layout {
-        let Repository { top_level, git_dir, common_dir, .. } = repository.clone();
-        Layout { top_level, git_dir, common_dir }
-    }
-
-    fn repository(&self, object_format: &str) -> Repository {
-        Repository {
-            top_level: self.top_level.clone(),
-            git_dir: self.git_dir.clone(),
-            common_dir: self.common_dir.clone(),
-            object_format: object_format.to_owned(),
+fn with_git_dir(top_level: &Path, git_dir: &Path) -> Option<Repository> {
+    let git_dir = git_dir.canonicalize().ok()?;
+    let common_dir = match fs::symlink_metadata(git_dir.join("commondir")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => git_dir.clone(),
+        Err(_) => return None,
+        Ok(_) => {
+            let target = read_regular(&git_dir.join("commondir"), MAX_SMALL_FILE, false)?;
+            on_disk(&git_dir, target.strip_suffix(b"\n")?).canonicalize().ok()?
         }
-    }
+    };
+    let is_valid = common_dir.join("objects").is_dir() && common_dir.join("refs").is_dir();
+    // As with git's own answers: paths are stored as JSON text, and one path is one line.
+    let is_text = [top_level, &git_dir, &common_dir]
+        .iter()
+        .all(|path| path.to_str().is_some_and(|path| !path.contains('\n')));
+    let (top_level, object_format) = (top_level.to_owned(), String::new());
+    (is_valid && is_text).then(|| Repository { top_level, git_dir, common_dir, object_format })
+}
 
+impl Repository {
     /// HEAD and the branch it points to, read from files; `None` if git must decide.
-    pub(crate) fn head(&self, object_format: &str) -> Option<Head> {
-        let digits = if object_format == "sha256" { 64 } else { 40 };
+    pub(crate) fn head_on_disk(&self) -> Option<Head> {
+        let digits = if self.object_format == "sha256" { 64 } else { 40 };
         let head = read_regular(&self.git_dir.join("HEAD"), MAX_SMALL_FILE, false)?;
         if let Some(commit) = parse_id(&head, digits) {
             return Some(Head { commit: Some(commit), branch: None });

@@ -14,18 +14,19 @@ use crate::run::{Call, Git};
 use crate::settings::{Settings, read_settings};
 
 /// A work tree and the repository behind it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repository {
     pub top_level: PathBuf,
     /// The git directory of this work tree: it holds HEAD and the index.
     pub git_dir: PathBuf,
     /// The git directory shared by all work trees: it holds objects and refs.
     pub common_dir: PathBuf,
+    /// The hash function of object ids, as git names it; empty if the configuration has not been read.
     pub(crate) object_format: String,
 }
 
 /// Where HEAD points. Without `commit`, `branch` has no commit yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub commit: Option<String>,
     /// The full name of the branch; `None` when detached.

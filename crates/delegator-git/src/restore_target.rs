@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -31,31 +30,24 @@ pub enum RestoreScope {
 }
 
 /// Why a path that differs is left unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeepReason {
+    #[error("a submodule")]
     Submodule,
+    #[error("it was left out of the restore point")]
     LeftOut,
+    #[error("its present content could not be stored")]
     NotStorable,
+    #[error("it was ignored in the state of the restore point")]
     IgnoredBefore,
+    #[error("a file in place of a directory")]
     FileInPlaceOfDirectory,
+    #[error("changed after the task")]
     ChangedLater,
+    #[error("changed after the restore")]
     ChangedAfterRestore,
+    #[error("changed during the task, but nothing attributes it to the agent")]
     NotByAgent,
-}
-
-impl fmt::Display for KeepReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            KeepReason::Submodule => "a submodule",
-            KeepReason::LeftOut => "it was left out of the restore point",
-            KeepReason::NotStorable => "its present content could not be stored",
-            KeepReason::IgnoredBefore => "it was ignored in the state of the restore point",
-            KeepReason::FileInPlaceOfDirectory => "a file in place of a directory",
-            KeepReason::ChangedLater => "changed after the task",
-            KeepReason::ChangedAfterRestore => "changed after the restore",
-            KeepReason::NotByAgent => "changed during the task, but nothing attributes it to the agent",
-        })
-    }
 }
 
 /// A change of the task, or of a restore, that was changed again: it cannot be reverted.

@@ -4,7 +4,6 @@
 //! certainly the agent's. An edit that the user made during the task, in a file that the agent changed afterwards, leaves
 //! no trace and is not found.
 
-use std::fmt;
 use std::path::Path;
 
 use crate::end_state::{Doubt, EndState};
@@ -15,35 +14,17 @@ use crate::state::TreeFiles;
 use crate::tree_writer::TreeChanges;
 
 /// Why a file that a restore changes may hold edits of the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PossibleEdit {
     /// It changed after the task, or after the restore that is undone.
+    #[error("changed later")]
     Later,
     /// It changed during the task, and nothing attributes that to the agent.
+    #[error("{}", KeepReason::NotByAgent)]
     NotByAgent,
     /// It changed during the task, and not certainly by the agent alone.
+    #[error("{0}")]
     Doubtful(Doubt),
-}
-
-impl fmt::Display for PossibleEdit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            PossibleEdit::Later => "changed later",
-            PossibleEdit::NotByAgent => return KeepReason::NotByAgent.fmt(formatter),
-            PossibleEdit::Doubtful(Doubt::DuringCommand) => {
-                "changed while a command of the agent ran, and no event of the agent names it"
-            }
-            PossibleEdit::Doubtful(Doubt::PossiblyAgent) => {
-                "the agent may have changed it, but its events do not show that"
-            }
-            PossibleEdit::Doubtful(Doubt::OutsideActions) => {
-                "the agent changed it, and it changed again while no action of the agent ran"
-            }
-            PossibleEdit::Doubtful(Doubt::OtherTask) => {
-                "another task wrote in the work tree at the same time"
-            }
-        })
-    }
 }
 
 /// What is needed to find later changes, if a restore reverts them.

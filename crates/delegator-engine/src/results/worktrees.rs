@@ -64,7 +64,7 @@ impl Engine {
             return Err(IsolationError::DiffTooLarge { task: owner.clone(), limit }.into());
         }
         let source = &plan.worktree.source;
-        let directory = directory.unwrap_or(&source.top_level);
+        let directory = directory.unwrap_or(&source.repository.top_level);
         let base = (Some(source.commit.as_str()), Some(plan.worktree.store.as_path()));
         let applied = match changes.diff.is_empty() {
             true => DiffApplication::default(),
@@ -107,7 +107,7 @@ impl Engine {
             None => {
                 let (applied, plan) = (registry.worktree(owner)?, plan_of(&registry, owner)?);
                 let was_applied = applied.is_some_and(|stored| stored.applied_at_ms.is_some());
-                let git = git(environment, &plan.worktree.source.top_level, BRANCH_TIMEOUT)?;
+                let git = git(environment, &plan.worktree.source.repository.top_level, BRANCH_TIMEOUT)?;
                 let commit = plan.worktree.branch_commit(&git, branch)?.filter(|_| was_applied);
                 let commit = commit.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
                 (commit, self.worktree_changes(owner, environment)?)

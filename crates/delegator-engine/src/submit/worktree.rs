@@ -101,7 +101,7 @@ impl WorktreePlan {
 
     /// The directory of the worktree that corresponds to a directory of the user's work tree.
     fn directory_for(&self, working_dir: &Path) -> PathBuf {
-        match working_dir.strip_prefix(&self.worktree.source.top_level) {
+        match working_dir.strip_prefix(&self.worktree.source.repository.top_level) {
             Ok(inside) if !inside.as_os_str().is_empty() => self.worktree.path.join(inside),
             _ => self.worktree.path.clone(),
         }

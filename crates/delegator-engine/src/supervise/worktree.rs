@@ -161,7 +161,7 @@ impl Step<'_> {
     }
 
     fn git(&self) -> Result<Git, EngineError> {
-        git(&self.launch.variables, &self.plan.worktree.source.top_level, GIT_LIMIT)
+        git(&self.launch.variables, &self.plan.worktree.source.repository.top_level, GIT_LIMIT)
     }
 
     /// Copies files and runs the setup script in a new worktree.
@@ -239,7 +239,7 @@ impl Step<'_> {
     /// The environment of the agent, and where the user's own work tree is.
     fn setup_variables(&self) -> Variables {
         let mut variables = self.launch.variables.clone();
-        variables.push(("SOURCE_TREE".into(), self.plan.worktree.source.top_level.clone().into()));
+        variables.push(("SOURCE_TREE".into(), self.plan.worktree.source.repository.top_level.clone().into()));
         variables
     }
 }
@@ -247,7 +247,7 @@ impl Step<'_> {
 /// Copies untracked files that match a pattern from the user's work tree. Existing files, links and what lies outside of the
 /// work tree are left out.
 fn copy_files(worktree: &TaskWorktree, patterns: &[String]) -> io::Result<Vec<String>> {
-    let top = &worktree.source.top_level;
+    let top = &worktree.source.repository.top_level;
     let mut copied = Vec::new();
     for pattern in patterns {
         let full = format!("{}/{pattern}", glob::Pattern::escape(&top.display().to_string()));

@@ -240,7 +240,7 @@ impl Engine {
         }
         self.remove_files(&worktree.path).map_err(EngineError::io("remove the worktree"))?;
         remove_directory(&worktree.own_dir()).map_err(EngineError::io("remove the worktree"))?;
-        let git = git(environment, &worktree.source.top_level, REMOVE_TIMEOUT)?;
+        let git = git(environment, &worktree.source.repository.top_level, REMOVE_TIMEOUT)?;
         worktree.remove(&git).map_err(delegator_git::WorktreeError::from)?;
         remove_directory(&worktree.store).map_err(EngineError::io("remove the worktree"))?;
         registry.record_worktree(owner, WorktreeEvent::Removed, self.now_ms())?;
@@ -301,7 +301,7 @@ impl PresentWorktree {
         let stored = stored.filter(StoredWorktree::is_present);
         let Some(stored) = stored else { return Ok(None) };
         let plan = WorktreePlan::of_stored(&stored)?;
-        let git = git(environment, &plan.worktree.source.top_level, DIFF_TIMEOUT)?;
+        let git = git(environment, &plan.worktree.source.repository.top_level, DIFF_TIMEOUT)?;
         Ok(Some(PresentWorktree { plan, git }))
     }
 

@@ -30,16 +30,10 @@ pub(crate) struct Change {
     pub(crate) needs_free_path: bool,
 }
 
-/// The version that a file gets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NewContent {
-    /// Nothing remains of the file, or it is not merged with a present version.
-    Theirs,
-    Known {
-        version: FileVersion,
-        merged: bool,
-    },
-    Merge(ContentMerge),
+/// A part of the diff whose outcome may depend on a merge.
+pub(crate) enum Pending<'a> {
+    Done(Outcome),
+    Merge(Situation<'a>, ContentMerge),
 }
 
 /// What is known about one part of a diff and the files it touches.
@@ -81,28 +75,27 @@ impl<'a> Situation<'a> {
         }
     }
 
-    /// Finds the new content of the file, or what to merge.
-    pub(crate) fn new_content(&self) -> Result<NewContent, Conflict> {
+    /// Decides, or finds what to merge first.
+    pub(crate) fn decide(self) -> Result<Pending<'a>, Conflict> {
         let path = &self.section.path;
         if [self.at_source(), self.at_path()].into_iter().flatten().any(|(mode, _)| mode == GITLINK) {
             return Self::conflict(path, ConflictReason::Submodule);
         }
         if matches!(self.section.kind, ChangeKind::Added | ChangeKind::Deleted) || self.is_linked() {
-            return Ok(NewContent::Theirs);
+            return self.outcome(None).map(Pending::Done);
         }
         let source = self.section.source().unwrap_or(path);
         let Some(ours) = self.ours.get(self.merged_path()) else {
             return Self::conflict(source, ConflictReason::Missing);
         };
-        Ok(match decide_file(self.applied.theirs.as_ref(), self.base(), Some(ours)) {
-            FileDecision::Same | FileDecision::Later => {
-                NewContent::Known { version: ours.clone(), merged: false }
-            }
-            FileDecision::Revert => NewContent::Theirs,
-            FileDecision::Combine(version) => NewContent::Known { version, merged: true },
-            FileDecision::Merge(merge) => NewContent::Merge(merge),
+        let content = match decide_file(self.applied.theirs.as_ref(), self.base(), Some(ours)) {
+            FileDecision::Same | FileDecision::Later => Some((ours.clone(), false)),
+            FileDecision::Revert => None,
+            FileDecision::Combine(version) => Some((version, true)),
+            FileDecision::Merge(merge) => return Ok(Pending::Merge(self, merge)),
             FileDecision::Overlap => return Self::conflict(source, ConflictReason::DoesNotMatch),
-        })
+        };
+        self.outcome(content).map(Pending::Done)
     }
 
     /// Decides, once the content is known; `None` stands for the version that the task produced.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use super::conflict_hunks::conflicting_hunks;
-use super::decide::{Change, NewContent, Outcome, Situation};
+use super::decide::{Change, Outcome, Pending, Situation};
 use super::line_endings::checked_out_with_crlf;
 use super::paths::TouchedPaths;
 use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
@@ -204,13 +204,10 @@ impl Merger<'_> {
         for (section, applied) in sections.iter().zip(&applied) {
             outcomes.push(match applied {
                 Some(applied) if self.is_ambiguous(section, applied, &ours)? => {
-                    Pending::Done(Err(conflict(&section.path, ConflictReason::Ambiguous)))
+                    Err(conflict(&section.path, ConflictReason::Ambiguous))
                 }
-                Some(applied) => {
-                    let situation = Situation { section, applied, ours: &ours, touched: self.touched };
-                    Pending::of(situation)
-                }
-                None => Pending::Done(self.not_applicable(section, &ours)?),
+                Some(applied) => Situation { section, applied, ours: &ours, touched: self.touched }.decide(),
+                None => self.not_applicable(section, &ours)?.map(Pending::Done),
             });
         }
         let mut outcomes = self.finish(outcomes)?;
@@ -276,15 +273,23 @@ impl Merger<'_> {
     }
 
     /// Merges the contents that have to be merged.
-    fn finish(&self, pending: Vec<Pending<'_>>) -> Result<Vec<Result<Outcome, Conflict>>, GitError> {
-        let merges: BTreeSet<ContentMerge> = pending.iter().filter_map(Pending::merge).cloned().collect();
+    fn finish(
+        &self,
+        pending: Vec<Result<Pending<'_>, Conflict>>,
+    ) -> Result<Vec<Result<Outcome, Conflict>>, GitError> {
+        let merge = |pending: &Result<Pending<'_>, Conflict>| match pending {
+            Ok(Pending::Merge(_, merge)) => Some(merge.clone()),
+            _ => None,
+        };
+        let merges: BTreeSet<ContentMerge> = pending.iter().filter_map(merge).collect();
         let merged = merge_contents(self.scratch, &merges)?;
         let contained = self.contained(&merges)?;
         let mut outcomes = Vec::new();
         for pending in pending {
             outcomes.push(match pending {
-                Pending::Done(outcome) => outcome,
-                Pending::Merge(situation, merge) => {
+                Err(conflict) => Err(conflict),
+                Ok(Pending::Done(outcome)) => Ok(outcome),
+                Ok(Pending::Merge(situation, merge)) => {
                     let found = (merged.get(&merge), contained.contains(&merge));
                     self.resolve(&situation, merge, found)?
                 }
@@ -415,32 +420,6 @@ impl Merged {
         }
         if let Some((path, version)) = change.write {
             self.changes.insert(path, Some(version));
-        }
-    }
-}
-
-/// A part of the diff whose outcome may depend on a merge.
-enum Pending<'a> {
-    Done(Result<Outcome, Conflict>),
-    Merge(Situation<'a>, ContentMerge),
-}
-
-impl<'a> Pending<'a> {
-    fn of(situation: Situation<'a>) -> Pending<'a> {
-        match situation.new_content() {
-            Err(conflict) => Pending::Done(Err(conflict)),
-            Ok(NewContent::Theirs) => Pending::Done(situation.outcome(None)),
-            Ok(NewContent::Known { version, merged }) => {
-                Pending::Done(situation.outcome(Some((version, merged))))
-            }
-            Ok(NewContent::Merge(merge)) => Pending::Merge(situation, merge),
-        }
-    }
-
-    fn merge(&self) -> Option<&ContentMerge> {
-        match self {
-            Pending::Done(_) => None,
-            Pending::Merge(_, merge) => Some(merge),
         }
     }
 }

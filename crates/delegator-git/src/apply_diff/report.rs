@@ -93,47 +93,40 @@ impl fmt::Display for Conflict {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum ConflictReason {
+    #[error("the lines that the diff changes are different here")]
     DoesNotMatch,
+    #[error("the diff deletes it, and it was changed here")]
     ChangedAndDeleted,
+    #[error("it does not exist here")]
     Missing,
+    #[error("the diff creates it, and it exists with other content")]
     AlreadyExists,
+    #[error("the diff would overwrite this untracked file")]
     Untracked,
+    #[error("the diff would overwrite this ignored file")]
     Ignored,
+    #[error("a binary file whose content is not in the diff")]
     BinaryWithoutContent,
+    #[error("its path leads out of the work tree")]
     OutsideWorkTree,
+    #[error("its path leads into a git directory")]
     GitDirectory,
+    #[error("its path leads through a symbolic link")]
     BehindSymlink,
+    #[error("it is a submodule, or in another repository")]
     Submodule,
+    #[error("a directory has this name")]
     DirectoryInTheWay,
+    #[error("a file has the name of its directory")]
     FileInTheWay,
+    #[error("the diff changes it twice")]
     ChangedTwice,
+    #[error("it cannot be determined whether it has the change already")]
     Ambiguous,
+    #[error("it cannot be read")]
     Unreadable,
-}
-
-impl fmt::Display for ConflictReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            ConflictReason::DoesNotMatch => "the lines that the diff changes are different here",
-            ConflictReason::ChangedAndDeleted => "the diff deletes it, and it was changed here",
-            ConflictReason::Missing => "it does not exist here",
-            ConflictReason::AlreadyExists => "the diff creates it, and it exists with other content",
-            ConflictReason::Untracked => "the diff would overwrite this untracked file",
-            ConflictReason::Ignored => "the diff would overwrite this ignored file",
-            ConflictReason::BinaryWithoutContent => "a binary file whose content is not in the diff",
-            ConflictReason::OutsideWorkTree => "its path leads out of the work tree",
-            ConflictReason::GitDirectory => "its path leads into a git directory",
-            ConflictReason::BehindSymlink => "its path leads through a symbolic link",
-            ConflictReason::Submodule => "it is a submodule, or in another repository",
-            ConflictReason::DirectoryInTheWay => "a directory has this name",
-            ConflictReason::FileInTheWay => "a file has the name of its directory",
-            ConflictReason::ChangedTwice => "the diff changes it twice",
-            ConflictReason::Ambiguous => "it cannot be determined whether it has the change already",
-            ConflictReason::Unreadable => "it cannot be read",
-        })
-    }
 }
 
 /// Why a diff was not applied. Unless the variant is [`ApplyError::Write`], nothing was changed.

@@ -19,10 +19,13 @@ use crate::stamp::Stamp;
 const FILE_NAME: &str = "journal";
 const VERSION: u32 = 1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Operation {
+    #[error("apply")]
     Apply,
+    #[error("restore")]
     Restore,
+    #[error("branch")]
     Branch,
 }
 
@@ -136,15 +139,5 @@ impl Journal {
                 };
         }
         Ok(is_done)
-    }
-}
-
-impl std::fmt::Display for Operation {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Operation::Apply => "apply",
-            Operation::Restore => "restore",
-            Operation::Branch => "branch",
-        })
     }
 }

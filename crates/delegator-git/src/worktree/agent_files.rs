@@ -12,9 +12,9 @@ use super::TaskWorktree;
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::RepoPath;
-use crate::opened::read_head;
 use crate::read_file::read_regular;
 use crate::remote::is_object_id;
+use crate::repository::Repository;
 use crate::scratch::Scratch;
 
 const MAX_INDEX: u64 = 256 << 20;
@@ -40,7 +40,13 @@ impl TaskWorktree {
 
     /// The commit that the agent ended with, if it is another than the one it started from.
     pub fn agent_head(&self) -> Option<String> {
-        let head = read_head(&self.path, (&self.git_dir(), &self.common_dir()), &self.source.object_format)?;
+        let own = Repository {
+            top_level: self.path.clone(),
+            git_dir: self.git_dir(),
+            common_dir: self.common_dir(),
+            ..self.source.repository.clone()
+        };
+        let head = own.head_on_disk()?;
         head.commit.filter(|commit| *commit != self.source.commit)
     }
 
@@ -57,7 +63,7 @@ impl TaskWorktree {
     /// Makes the objects that the agent wrote readable for a git directory of ours: as links, or as copies.
     pub(super) fn attach_agent_objects(&self, scratch: &Scratch) -> Result<(), GitError> {
         let to = scratch.path(AGENT_OBJECTS);
-        let shallow = self.source.common_dir.join("shallow");
+        let shallow = self.source.repository.common_dir.join("shallow");
         let attached = (|| {
             if shallow.is_file() {
                 fs::copy(shallow, scratch.path("shallow"))?;

@@ -35,7 +35,7 @@ impl TaskWorktree {
     /// Stores the uncommitted and untracked changes of the user's work tree, so that they are in the worktree when it is
     /// created. Returns what is not carried. `temp_dir` is a directory of ours.
     pub fn carry(&self, git: &Git, limits: Limits, temp_dir: &Path) -> Result<Vec<LeftOut>, GitError> {
-        let scratch = Scratch::create(git, &self.source.repository(), temp_dir)?;
+        let scratch = Scratch::create(git, &self.source.repository, temp_dir)?;
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Restore)?;
         self.start_store().save(&scratch, Start::Carried, &self.source.commit, &captured.tree)?;
         Ok(captured.files.left_out)

@@ -63,9 +63,9 @@ impl TaskWorktree {
         diff: &WorkTreeDiff,
         commit: NewCommit<'_>,
     ) -> Result<String, WorktreeError> {
-        let source = self.source.repository();
+        let source = &self.source.repository;
         let reference = format!("refs/heads/{}", commit.branch);
-        let writer = TreeWriter::open(git, &source, &reference)?.0;
+        let writer = TreeWriter::open(git, source, &reference)?.0;
         let (base, head) = (&self.source.commit, self.agent_head());
         let head = head.as_deref().filter(|_| self.attach_agent_objects(&diff.scratch).is_ok());
         if let Some(id) = source.resolve_ref(git, &reference)? {
@@ -77,12 +77,12 @@ impl TaskWorktree {
         }
         // A damaged history is left behind; the files are in one commit then.
         let with_history =
-            head.and_then(|head| diff.store_commit((git, &source), (base, Some(head)), &commit).ok());
+            head.and_then(|head| diff.store_commit((git, source), (base, Some(head)), &commit).ok());
         let id = match with_history {
             Some(id) => id,
             None => {
                 detach_agent_objects(&diff.scratch);
-                diff.store_commit((git, &source), (base, None), &commit)?
+                diff.store_commit((git, source), (base, None), &commit)?
             }
         };
         writer.change_ref(RefChange { name: reference, old: None, new: Some(id.clone()) })?;
@@ -91,7 +91,7 @@ impl TaskWorktree {
 
     /// The commit of a branch of the repository that the worktree belongs to.
     pub fn branch_commit(&self, git: &Git, branch: &str) -> Result<Option<String>, WorktreeError> {
-        Ok(self.source.repository().resolve_ref(git, &format!("refs/heads/{branch}"))?)
+        Ok(self.source.repository.resolve_ref(git, &format!("refs/heads/{branch}"))?)
     }
 
     /// Deletes the git directory of the worktree and its ref. The caller deletes the files and the store.
@@ -103,18 +103,18 @@ impl TaskWorktree {
             }
             _ => {}
         }
-        let (source, reference) = (self.source.repository(), self.reference());
+        let (source, reference) = (&self.source.repository, self.reference());
         // Only this worktree uses the ref, so a lock was left behind or planted.
-        let _ = fs::remove_file(self.source.common_dir.join(format!("{reference}.lock")));
+        let _ = fs::remove_file(source.common_dir.join(format!("{reference}.lock")));
         // The writer also removes the lock on all packed refs that a killed removal left.
         let delete = |writer: TreeWriter| match source.resolve_ref(git, &reference)? {
             Some(id) => writer.change_ref(RefChange { name: reference.clone(), old: Some(id), new: None }),
             None => Ok(()),
         };
-        let deleted = TreeWriter::open(git, &source, &reference).map(|(writer, _)| delete(writer));
+        let deleted = TreeWriter::open(git, source, &reference).map(|(writer, _)| delete(writer));
         // A ref that cannot be deleted, or not even read, is no reason to keep a worktree.
         if !matches!(deleted, Ok(Ok(()))) || self.private_dir.is_none() {
-            let _ = fs::remove_file(self.source.common_dir.join(&reference));
+            let _ = fs::remove_file(source.common_dir.join(&reference));
         }
         Ok(())
     }

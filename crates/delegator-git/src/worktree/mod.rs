@@ -51,7 +51,9 @@ pub struct TaskWorktree {
 impl TaskWorktree {
     /// The git directory that has objects, refs and configuration of the worktree.
     fn common_dir(&self) -> PathBuf {
-        self.private_dir.as_ref().map_or_else(|| self.source.common_dir.clone(), |dir| dir.join("git"))
+        self.private_dir
+            .as_ref()
+            .map_or_else(|| self.source.repository.common_dir.clone(), |dir| dir.join("git"))
     }
 
     /// The git directory of the worktree itself: it holds HEAD and the index.
@@ -95,15 +97,14 @@ impl TaskWorktree {
 
     /// A git directory of ours for the files of the worktree, with an index that the agent cannot change.
     fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch, GitError> {
-        let source = &self.source;
+        let source = &self.source.repository;
         let git_dir = if source.git_dir.is_dir() { &source.git_dir } else { &source.common_dir };
         let settings = read_settings(git, &self.path, git_dir)?.settings;
         let own_dir = self.private_dir.as_deref().filter(|dir| dir.is_dir());
         let repository = Repository {
             top_level: self.path.clone(),
             git_dir: own_dir.unwrap_or(temp_dir).to_owned(),
-            common_dir: source.common_dir.clone(),
-            object_format: source.object_format.clone(),
+            ..source.clone()
         };
         Scratch::with_settings(git, &repository, &settings, temp_dir)
     }

@@ -19,7 +19,7 @@ const SETTINGS: &str = "^(core\\.(filemode|symlinks|ignorecase|precomposeunicode
 impl TaskWorktree {
     /// Creates the git directory and a top directory without files. No filter and no hook is run.
     pub(super) fn add(&self, git: &Git) -> Result<(), GitError> {
-        let source = self.source.repository();
+        let source = &self.source.repository;
         let command = format!("update {}\0{}\0\0", self.reference(), self.source.commit);
         source.update_refs(git, command.as_bytes(), "mcp-delegator: worktree created")?;
         let args = ["config", "-z", "--get-regexp", SETTINGS];
@@ -27,12 +27,12 @@ impl TaskWorktree {
         let format = "--format=%(objectname) %(refname)";
         let args = ["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"];
         let refs = git.run(&source.top_level, &source.call(args))?;
-        let config = git_config(false, &self.source.object_format) + &config_text(&settings);
+        let config = git_config(false, &source.object_format) + &config_text(&settings);
         self.write_git_dir(&config, &refs).map_err(GitError::io("create", self.git_dir()))
     }
 
     fn write_git_dir(&self, config: &str, refs: &[u8]) -> io::Result<()> {
-        let (dir, common, source) = (self.git_dir(), self.common_dir(), &self.source);
+        let (dir, common, source) = (self.git_dir(), self.common_dir(), &self.source.repository);
         let others =
             [common.join("info"), common.join("objects/info"), common.join("objects/pack"), dir.join("info")];
         for folder in self.commit_dirs().iter().chain(&others).chain([&self.path]) {
@@ -48,10 +48,10 @@ impl TaskWorktree {
         let head = format!("ref: refs/heads/{}\n", self.branch);
         let files = [
             // Detached, because git refuses to check out a branch in two places.
-            (common.join("HEAD"), format!("{}\n", source.commit).into_bytes()),
+            (common.join("HEAD"), format!("{}\n", self.source.commit).into_bytes()),
             (common.join("config"), config.into()),
             (common.join("objects/info/alternates"), line("", &source.common_dir.join("objects"))),
-            (common.join("refs/heads").join(&self.branch), format!("{}\n", source.commit).into_bytes()),
+            (common.join("refs/heads").join(&self.branch), format!("{}\n", self.source.commit).into_bytes()),
             (common.join("packed-refs"), refs.clone()),
             (self.own_dir().join("refs"), refs),
             (dir.join("HEAD"), head.into_bytes()),

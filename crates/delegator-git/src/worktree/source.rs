@@ -12,10 +12,8 @@ use crate::run::Git;
 /// The work tree of the user from which a worktree is created, and the commit that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeSource {
-    pub top_level: PathBuf,
-    pub git_dir: PathBuf,
-    pub common_dir: PathBuf,
-    pub object_format: String,
+    #[serde(flatten)]
+    pub repository: Repository,
     pub commit: String,
 }
 
@@ -40,17 +38,6 @@ pub enum WorktreeError {
     Git(#[from] GitError),
     #[error(transparent)]
     Write(#[from] WriteError),
-}
-
-impl WorktreeSource {
-    pub(super) fn repository(&self) -> Repository {
-        Repository {
-            top_level: self.top_level.clone(),
-            git_dir: self.git_dir.clone(),
-            common_dir: self.common_dir.clone(),
-            object_format: self.object_format.clone(),
-        }
-    }
 }
 
 /// Finds the repository that contains `dir` and the commit that `base` names, by default HEAD. `branch_folder` is the first
@@ -81,13 +68,7 @@ pub fn find_source(
         return Err(WorktreeError::BranchInTheWay { top_level: top_level(), name: branch_folder.to_owned() });
     }
     match missing_objects(git, &repository, &commit)? {
-        0 => Ok(WorktreeSource {
-            top_level: repository.top_level,
-            git_dir: repository.git_dir,
-            common_dir: repository.common_dir,
-            object_format: repository.object_format,
-            commit,
-        }),
+        0 => Ok(WorktreeSource { repository, commit }),
         missing => Err(WorktreeError::MissingObjects { top_level: top_level(), missing }),
     }
 }
