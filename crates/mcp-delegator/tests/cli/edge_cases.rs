@@ -283,8 +283,8 @@ fn json_input_is_parsed_leniently() {
     assert_eq!(by_json(r#"{"limit": 5.0}"#).json()["data"]["commands"].as_array().unwrap().len(), 5);
     assert_eq!(by_json(r#"{"limit": null}"#).exit, Some(0));
     let cleanup = ["cleanup-registry", "--input-json", "-"];
-    assert_eq!(world().run_with_input(cleanup, br#"{"dryRun": true, "limit": null}"#).exit, Some(2));
-    assert_eq!(world().run_with_input(cleanup, br#"{"dryRun": true}"#).exit, Some(0));
+    let spelled_otherwise = br#"{"oldTaskMaxAgeHours": null, "dryRun": true}"#;
+    assert_eq!(world().run_with_input(cleanup, spelled_otherwise).exit, Some(0));
     assert!(by_json(r#"{"limit": 1, "format": "markdown"}"#).stdout.starts_with("# mcp-delegator"));
     for (text, code) in [
         ("", "INVALID_JSON"),
