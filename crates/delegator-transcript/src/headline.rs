@@ -1,7 +1,7 @@
 //! Describes an event in plain words, for people who follow a stream or read the log of a task.
 
 use crate::control::strip_control_sequences;
-use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
+use crate::event::{CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
 use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;
 
@@ -100,16 +100,14 @@ fn item_headline(phase: ItemPhase, item: &Item<'_>, workdir: Option<&str>) -> St
         }
         details if phase == ItemPhase::Completed => {
             let activity = describe_item(details, workdir);
-            let end = match (details, item.status) {
-                (ItemDetails::CommandExecution(command), status) => match (command.exit_code, status) {
-                    (Some(code), _) => format!("exit {code}"),
-                    (None, Some(status)) => status.name().to_owned(),
-                    (None, None) => "done".to_owned(),
-                },
-                (_, None | Some(ItemStatus::Completed | ItemStatus::Other)) => "done".to_owned(),
-                (_, Some(status)) => status.name().to_owned(),
-            };
-            format!("{activity}: {end}")
+            match (details, item.status) {
+                (ItemDetails::CommandExecution(CommandExecution { exit_code: Some(code), .. }), _) => {
+                    format!("{activity}: exit {code}")
+                }
+                (ItemDetails::CommandExecution(_), Some(status)) => format!("{activity}: {}", status.name()),
+                (_, None | Some(ItemStatus::Completed | ItemStatus::Other)) => format!("{activity}: done"),
+                (_, Some(status)) => format!("{activity}: {}", status.name()),
+            }
         }
         details => describe_item(details, workdir),
     }

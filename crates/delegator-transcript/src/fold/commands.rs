@@ -51,9 +51,8 @@ pub struct CommandReport {
 
 #[derive(Debug, Default)]
 pub(super) struct CommandLog {
-    finished: u64,
-    failed: u64,
-    declined: u64,
+    /// Without the list.
+    counts: Commands,
     records: VecDeque<Record>,
     /// Outputs of the last entries of `records`, in the same order.
     outputs: VecDeque<HeadAndTail>,
@@ -74,9 +73,9 @@ impl CommandLog {
         if !finished.is_declined() {
             self.tests.record(finished);
         }
-        self.finished += u64::from(!finished.is_declined());
-        self.failed += u64::from(finished.is_failure());
-        self.declined += u64::from(finished.is_declined());
+        self.counts.finished += u64::from(!finished.is_declined());
+        self.counts.failed += u64::from(finished.is_failure());
+        self.counts.declined += u64::from(finished.is_declined());
         let reused = if self.records.len() >= MAX_COMMANDS { self.records.pop_front() } else { None };
         let mut command_text = reused.map(|record| record.command).unwrap_or_default();
         command_text.set(&command.command, MAX_COMMAND_BYTES);
@@ -110,11 +109,6 @@ impl CommandLog {
                 output_tail,
             }
         });
-        Commands {
-            finished: self.finished,
-            failed: self.failed,
-            declined: self.declined,
-            list: list.collect(),
-        }
+        Commands { list: list.collect(), ..self.counts.clone() }
     }
 }

@@ -3,7 +3,7 @@
 //! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text printed by a
 //! test under `--nocapture` is not. libtest output that nextest captured precedes nextest's summary and is ignored.
 
-use super::figures::{leading_number, parse_counts};
+use super::figures::{find_count, leading_number, parse_counts, sum_counts};
 use super::{Output, TestCounts, TestNames, nextest};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -69,13 +69,12 @@ impl Binaries {
         let Some((_, figures)) = text.split_once(". ") else { return };
         let figures = figures.split("; finished in ").next().unwrap_or_default();
         let Some(figures) = parse_counts(figures, ';') else { return };
-        let get = |word: &str| figures.iter().find(|(_, known)| *known == word).map(|(count, _)| *count);
+        let get = |word: &str| find_count(&figures, &[word]);
         let (Some(passed), Some(failed), Some(ignored)) = (get("passed"), get("failed"), get("ignored"))
         else {
             return;
         };
-        let sum =
-            [passed, failed, ignored, get("measured").unwrap_or(0)].into_iter().fold(0, u64::saturating_add);
+        let sum = sum_counts(&figures, &["passed", "failed", "ignored", "measured"]);
         let is_own_summary = match self.announced.take_if(|announced| *announced == sum) {
             Some(_) => true,
             None => !self.was_announced,

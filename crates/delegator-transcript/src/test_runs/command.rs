@@ -30,7 +30,6 @@ const NON_SELECTING_OPTIONS: &str = "--color --colour --console --features --for
 /// Letters of short flags that select no tests, alone or combined (`-xvs`); `-j` and `-n` may be followed by a number.
 const NON_SELECTING_LETTERS: &str = "qvsxi";
 
-/// A parsed command line.
 #[derive(Debug)]
 pub(crate) struct ParsedCommand {
     pipelines: Vec<Pipeline>,

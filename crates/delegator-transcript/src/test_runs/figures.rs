@@ -20,6 +20,17 @@ pub(super) fn parse_counts<'t>(text: &'t str, separator: char) -> Option<Vec<(u6
     text.split(separator).map(piece).collect()
 }
 
+/// The first count of one of these words.
+pub(super) fn find_count(counts: &[(u64, &str)], words: &[&str]) -> Option<u64> {
+    counts.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count)
+}
+
+/// The sum of the counts of these words.
+pub(super) fn sum_counts(counts: &[(u64, &str)], words: &[&str]) -> u64 {
+    let counts = counts.iter().filter(|(_, word)| words.contains(word));
+    counts.fold(0, |sum, (count, _)| sum.saturating_add(*count))
+}
+
 /// Parses `name: N` (or `name=N`) parts between separators, names in lower case; other parts are skipped.
 pub(super) fn parse_named_counts(text: &str, separator: char, mark: char) -> Vec<(String, u64)> {
     let piece = |piece: &str| {

@@ -1,7 +1,7 @@
 //! Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without failures
 //! prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
 
-use super::figures::parse_counts;
+use super::figures::{find_count, parse_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -38,7 +38,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
     let figures = parse_counts(line, ',')?;
-    let get = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
+    let get = |words: &[&str]| find_count(&figures, words);
     Some((get(&["tests completed", "test completed"])?, get(&["failed"])?, get(&["skipped"]).unwrap_or(0)))
 }
 

@@ -1,6 +1,6 @@
 //! Parses `jest`: the line `Tests: … total` of each run; `● name` below the files that failed.
 
-use super::figures::parse_counts;
+use super::figures::{find_count, parse_counts, sum_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -37,16 +37,8 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 
 /// `Tests:       2 failed, 1 skipped, 1 todo, 3 passed, 7 total`
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0_u64);
     let figures = parse_counts(line.strip_prefix("Tests:")?, ',')?;
-    figures.iter().find(|(_, word)| *word == "total")?;
-    for (count, word) in figures {
-        match word {
-            "passed" => passed = count,
-            "failed" => failed = count,
-            "skipped" | "todo" | "pending" => skipped = skipped.saturating_add(count),
-            _ => {}
-        }
-    }
-    Some((passed, failed, skipped))
+    find_count(&figures, &["total"])?;
+    let sum = |words: &[&str]| sum_counts(&figures, words);
+    Some((sum(&["passed"]), sum(&["failed"]), sum(&["skipped", "todo", "pending"])))
 }

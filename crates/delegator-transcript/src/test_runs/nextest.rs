@@ -2,7 +2,7 @@
 //!
 //! Nextest counts ignored tests and tests excluded by a filter alike as skipped.
 
-use super::figures::{leading_number, parse_counts};
+use super::figures::{leading_number, parse_counts, sum_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn is_summary(line: &str) -> bool {
@@ -52,14 +52,9 @@ fn add_counts(counts: &mut TestCounts, figures: &str) {
             _ => {}
         }
     }
-    for (count, word) in parse_counts(&plain, ',').unwrap_or_default() {
-        match word {
-            "passed" => counts.add(count, 0, 0),
-            "failed" | "timed out" | "exec failed" => counts.add(0, count, 0),
-            "skipped" => counts.add(0, 0, count),
-            _ => {}
-        }
-    }
+    let figures = parse_counts(&plain, ',').unwrap_or_default();
+    let sum = |words: &[&str]| sum_counts(&figures, words);
+    counts.add(sum(&["passed"]), sum(&["failed", "timed out", "exec failed"]), sum(&["skipped"]));
 }
 
 /// `        FAIL [   0.166s] (4/9) alpha tests::deep::fails_too`

@@ -1,6 +1,6 @@
 //! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with its name.
 
-use super::figures::parse_counts;
+use super::figures::{find_count, parse_counts, sum_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -20,12 +20,8 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
     let figures = parse_counts(line, ',')?;
-    let get = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
-    let errors = get(&["error occurred outside of examples", "errors occurred outside of examples"]);
-    Some((
-        get(&["example", "examples"])?,
-        get(&["failure", "failures"])?,
-        get(&["pending"]).unwrap_or(0),
-        errors.unwrap_or(0),
-    ))
+    let (total, failed) =
+        (find_count(&figures, &["example", "examples"])?, find_count(&figures, &["failure", "failures"])?);
+    let errors = ["error occurred outside of examples", "errors occurred outside of examples"];
+    Some((total, failed, sum_counts(&figures, &["pending"]), sum_counts(&figures, &errors)))
 }
