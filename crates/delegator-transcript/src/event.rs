@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
-use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::app_server::{SentRequest, ServerMessage};
 use crate::wire::claude::ClaudeLine;
@@ -23,7 +23,7 @@ pub enum Event<'a> {
     /// A message of the Codex protocol, as `--json` printed it before 0.44.
     Protocol(ProtocolEvent<'a>),
     /// A line printed ahead of a Codex protocol stream.
-    Preamble(Preamble<'a>),
+    Preamble,
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
     /// A message of Codex's app server.
@@ -183,18 +183,13 @@ pub struct Item<'a> {
 #[derive(Clone, Debug)]
 pub enum ItemDetails<'a> {
     /// A message to the user.
-    AgentMessage {
-        text: Text<'a>,
-    },
+    AgentMessage { text: Text<'a> },
     /// A summary of the model's reasoning.
-    Reasoning {
-        text: Text<'a>,
-    },
+    Reasoning { text: Text<'a> },
+    /// A command that runs or ran.
     CommandExecution(CommandExecution<'a>),
     /// A patch to one or more files.
-    FileChange {
-        changes: Vec<FileChange<'a>>,
-    },
+    FileChange { changes: Vec<FileChange<'a>> },
     /// A call to a tool of an MCP server.
     McpToolCall(McpToolCall<'a>),
     /// A web search, or a page that was opened or searched.
@@ -205,19 +200,13 @@ pub enum ItemDetails<'a> {
         action: Option<&'a str>,
     },
     /// The agent's plan.
-    TodoList {
-        items: Vec<Todo<'a>>,
-    },
+    TodoList { items: Vec<Todo<'a>> },
     /// A warning; never a failure.
-    Error {
-        message: Text<'a>,
-    },
+    Error { message: Text<'a> },
     /// A call that manages sub-agents.
     CollabToolCall(CollabToolCall<'a>),
     /// An unknown item type.
-    Other {
-        kind: Text<'a>,
-    },
+    Other { kind: Text<'a> },
 }
 
 impl ItemDetails<'_> {
@@ -238,7 +227,6 @@ impl ItemDetails<'_> {
     }
 }
 
-/// A command the agent ran.
 #[derive(Clone, Debug, Default)]
 pub struct CommandExecution<'a> {
     /// The command line.
@@ -265,14 +253,12 @@ impl<'a> CommandExecution<'a> {
     }
 }
 
-/// A change to one file.
 #[derive(Clone, Debug)]
 pub struct FileChange<'a> {
     pub path: Text<'a>,
     pub kind: ChangeKind,
 }
 
-/// The kind of a file change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     Add,
@@ -334,7 +320,6 @@ pub struct CollabToolCall<'a> {
     pub agents_states: Option<Text<'a>>,
 }
 
-/// The status of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
@@ -348,6 +333,10 @@ pub enum ItemStatus {
 }
 
 impl ItemStatus {
+    pub(crate) fn of_result(success: bool) -> Self {
+        if success { Self::Completed } else { Self::Failed }
+    }
+
     /// The name in Codex exec events.
     pub fn name(self) -> &'static str {
         match self {
@@ -392,9 +381,7 @@ pub enum IdleEvent<'a> {
         content: Text<'a>,
     },
     /// A message to the agent, echoed (`agent_message` with the role `user`).
-    UserMessage {
-        content: Text<'a>,
-    },
+    UserMessage,
     ToolCall {
         name: Text<'a>,
         /// Joins call and result; empty if the agent gave none, in which case the result is not joined.

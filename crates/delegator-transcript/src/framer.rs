@@ -114,7 +114,6 @@ impl LongLine {
     }
 }
 
-/// Splits a byte stream into lines.
 #[derive(Debug)]
 pub struct Framer {
     limits: LineLimits,

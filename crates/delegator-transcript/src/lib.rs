@@ -49,7 +49,7 @@ pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
 pub use map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
 pub use normalize::{MARK, NormalizeOptions, NormalizeSummary, Normalizer};
-pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
+pub use protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload};
 pub use rollout::{RolloutHead, RolloutReader};
 pub use test_runs::Runner;
 pub use test_runs::command::looks_like_test_run;

@@ -64,7 +64,6 @@ impl NormalizeSummary {
 
 const MAX_WARNINGS: usize = 100;
 
-/// Normalises one stream.
 #[derive(Debug)]
 pub struct Normalizer {
     framer: Framer,
@@ -81,7 +80,6 @@ struct LineNormalizer {
 }
 
 impl Normalizer {
-    /// Creates a normaliser for a new stream.
     pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
         Self { framer: Framer::new(limits), lines: LineNormalizer::new(options) }
     }

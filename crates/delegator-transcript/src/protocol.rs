@@ -6,106 +6,55 @@
 
 use crate::event::{AgentError, FileChange, Item, McpToolCall, Todo, Usage};
 use crate::json::Text;
+use crate::rollout::RolloutHead;
 
 /// One `EventMsg`. A variant has the name of its `type`; `call_id` joins start and end.
 #[derive(Clone, Debug)]
 pub enum ProtocolEvent<'a> {
     /// Also the `session_meta` line of a session file.
-    SessionConfigured {
-        session_id: Text<'a>,
-    },
+    SessionConfigured { session_id: Text<'a> },
+    /// Also `turn_started`.
     TaskStarted,
-    /// In newer versions with the reason, if the turn failed.
-    TaskComplete {
-        error: Option<AgentError<'a>>,
-    },
+    /// Also `turn_complete`. In newer versions with the reason, if the turn failed.
+    TaskComplete { error: Option<AgentError<'a>> },
+    /// The turn has no other end.
     TurnAborted,
-    UserMessage {
-        message: Text<'a>,
-    },
-    AgentMessage {
-        message: Text<'a>,
-    },
-    AgentReasoning {
-        text: Text<'a>,
-    },
+    /// Also the item of a message of the user.
+    UserMessage { message: Text<'a> },
+    /// A whole message.
+    AgentMessage { message: Text<'a> },
+    /// A summary of the model's reasoning.
+    AgentReasoning { text: Text<'a> },
     /// The command line is quoted for a shell.
-    ExecCommandBegin {
-        call_id: Text<'a>,
-        command: Text<'a>,
-    },
+    ExecCommandBegin { call_id: Text<'a>, command: Text<'a> },
     /// The output is stdout and stderr, merged.
-    ExecCommandEnd {
-        call_id: Text<'a>,
-        output: Text<'a>,
-        exit_code: i32,
-    },
-    McpToolCallBegin {
-        call_id: Text<'a>,
-        call: McpToolCall<'a>,
-    },
-    McpToolCallEnd {
-        call_id: Text<'a>,
-        call: McpToolCall<'a>,
-        success: bool,
-    },
-    PatchApplyBegin {
-        call_id: Text<'a>,
-        changes: Vec<FileChange<'a>>,
-    },
+    ExecCommandEnd { call_id: Text<'a>, output: Text<'a>, exit_code: i32 },
+    /// The call has no result yet.
+    McpToolCallBegin { call_id: Text<'a>, call: McpToolCall<'a> },
+    /// Some versions repeat neither server nor tool.
+    McpToolCallEnd { call_id: Text<'a>, call: McpToolCall<'a>, success: bool },
+    /// Nothing is written yet.
+    PatchApplyBegin { call_id: Text<'a>, changes: Vec<FileChange<'a>> },
     /// The changes are present in newer versions.
-    PatchApplyEnd {
-        call_id: Text<'a>,
-        success: bool,
-        changes: Vec<FileChange<'a>>,
-    },
+    PatchApplyEnd { call_id: Text<'a>, success: bool, changes: Vec<FileChange<'a>> },
     /// The action is raw JSON.
-    WebSearchEnd {
-        call_id: Text<'a>,
-        query: Text<'a>,
-        action: Option<&'a str>,
-    },
+    WebSearchEnd { query: Text<'a>, action: Option<&'a str> },
     /// The whole plan.
-    PlanUpdate {
-        items: Vec<Todo<'a>>,
-    },
+    PlanUpdate { items: Vec<Todo<'a>> },
     /// The running total of the thread; in the oldest versions, the usage of the last request instead.
-    TokenCount {
-        usage: Option<Usage>,
-        request: Option<Usage>,
-    },
+    TokenCount { usage: Option<Usage>, request: Option<Usage> },
     /// The error that ended the turn.
-    Error {
-        error: AgentError<'a>,
-    },
+    Error { error: AgentError<'a> },
     /// An error that is retried.
-    StreamError {
-        message: Text<'a>,
-    },
+    StreamError { message: Text<'a> },
     /// Also `deprecation_notice`.
-    Warning {
-        message: Text<'a>,
-    },
+    Warning { message: Text<'a> },
     /// `item_started`, `item_completed`: used by newer versions for most of the above. The item id is the call id.
-    TurnItem {
-        completed: bool,
-        item: Item<'a>,
-    },
+    TurnItem { completed: bool, item: Item<'a> },
     /// A known type without a counterpart among Codex exec events.
-    Ignored {
-        kind: Text<'a>,
-    },
-    Unknown {
-        kind: Option<Text<'a>>,
-    },
-}
-
-/// A line printed ahead of a Codex protocol stream: the settings (model and directory), then the prompt.
-#[derive(Clone, Debug, Default)]
-pub struct Preamble<'a> {
-    pub model: Option<Text<'a>>,
-    pub workdir: Option<Text<'a>>,
-    pub prompt: Option<Text<'a>>,
+    Ignored,
+    /// Any other `type`, if there is one.
+    Unknown { kind: Option<Text<'a>> },
 }
 
 /// A line of a session file.
@@ -120,7 +69,7 @@ pub struct RolloutLine<'a> {
 #[derive(Clone, Debug)]
 pub enum RolloutPayload<'a> {
     /// `session_meta`: the thread and where it was started.
-    SessionMeta(Box<SessionMeta<'a>>),
+    SessionMeta(Box<RolloutHead>),
     /// `turn_context`: the settings of a turn.
     TurnContext { model: Option<Text<'a>>, cwd: Option<Text<'a>> },
     /// `event_msg`: a message of the Codex protocol.
@@ -128,23 +77,7 @@ pub enum RolloutPayload<'a> {
     /// `response_item`: input or output of the model.
     Response(ResponseItem<'a>),
     /// `compacted`, `world_state`, `token_usage_record` and other bookkeeping.
-    Other { kind: Text<'a> },
-}
-
-/// The first line of a session file. The git fields describe the start of the session.
-#[derive(Clone, Debug, Default)]
-pub struct SessionMeta<'a> {
-    /// The thread id.
-    pub id: Text<'a>,
-    pub timestamp: Option<Text<'a>>,
-    pub cwd: Option<Text<'a>>,
-    pub cli_version: Option<Text<'a>>,
-    pub model_provider: Option<Text<'a>>,
-    /// The thread that this one continues under a new id.
-    pub forked_from_id: Option<Text<'a>>,
-    pub git_commit: Option<Text<'a>>,
-    pub git_branch: Option<Text<'a>>,
-    pub git_repository: Option<Text<'a>>,
+    Other,
 }
 
 /// Input or output of the model. Only what no protocol message repeats is decoded.
@@ -153,15 +86,9 @@ pub enum ResponseItem<'a> {
     /// A `message` with the role `user`; it may also be context that the program added.
     UserText(Text<'a>),
     /// `function_call`, `custom_tool_call`, `local_shell_call`. The input is JSON, or plain text for a custom tool.
-    Call {
-        call_id: Text<'a>,
-        name: Text<'a>,
-        input: Text<'a>,
-    },
+    Call { call_id: Text<'a>, name: Text<'a>, input: Text<'a> },
     /// `function_call_output`, `custom_tool_call_output`
-    Output {
-        call_id: Text<'a>,
-        output: Text<'a>,
-    },
+    Output { call_id: Text<'a>, output: Text<'a> },
+    /// Nothing that is missing elsewhere.
     Other,
 }

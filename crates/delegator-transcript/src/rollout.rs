@@ -9,7 +9,7 @@ use crate::decode::decode;
 use crate::event::Event;
 use crate::framer::{Framer, Line};
 use crate::json::Text;
-use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
+use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload};
 
 /// Longest prompt that is stored; a task has at most 100,000 characters.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
@@ -36,7 +36,6 @@ pub struct RolloutHead {
     pub git_repository: Option<String>,
 }
 
-/// Reads the metadata of a session file.
 #[derive(Debug, Default)]
 pub struct RolloutReader {
     head: RolloutHead,
@@ -78,7 +77,7 @@ impl RolloutReader {
             self.head.last_at = Some(owned(timestamp));
         }
         match line.payload {
-            RolloutPayload::SessionMeta(meta) => self.session(*meta),
+            RolloutPayload::SessionMeta(head) => self.session(*head),
             RolloutPayload::TurnContext { model, cwd } => {
                 first(&mut self.head.model, model);
                 first(&mut self.head.cwd, cwd);
@@ -93,28 +92,17 @@ impl RolloutReader {
                     self.fallback_prompt = Some(text);
                 }
             }
-            RolloutPayload::Event(_) | RolloutPayload::Response(_) | RolloutPayload::Other { .. } => {}
+            RolloutPayload::Event(_) | RolloutPayload::Response(_) | RolloutPayload::Other => {}
         }
     }
 
-    fn session(&mut self, meta: SessionMeta<'_>) {
-        if self.has_thread_id || meta.id.is_empty() {
+    /// A fork repeats its parent's line, so only the first counts.
+    fn session(&mut self, session: RolloutHead) {
+        if self.has_thread_id || session.thread_id.is_empty() {
             return;
         }
         self.has_thread_id = true;
-        self.head.thread_id = owned(meta.id);
-        let head = &mut self.head;
-        for (slot, text) in [
-            (&mut head.cwd, meta.cwd),
-            (&mut head.started_at, meta.timestamp),
-            (&mut head.model_provider, meta.model_provider),
-            (&mut head.cli_version, meta.cli_version),
-            (&mut head.forked_from, meta.forked_from_id),
-            (&mut head.git_commit, meta.git_commit),
-            (&mut head.git_branch, meta.git_branch),
-            (&mut head.git_repository, meta.git_repository),
-        ] {
-            first(slot, text);
-        }
+        let RolloutHead { cwd, last_at, model, prompt, .. } = std::mem::take(&mut self.head);
+        self.head = RolloutHead { cwd: cwd.or(session.cwd), last_at, model, prompt, ..session };
     }
 }

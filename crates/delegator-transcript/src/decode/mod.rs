@@ -18,7 +18,7 @@ use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemPhase, Thread
 use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
 use crate::longline::LongLineFacts;
-use crate::protocol::{Preamble, ProtocolEvent};
+use crate::protocol::ProtocolEvent;
 use crate::wire::SENT;
 use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::app_server::{SentRequest, ServerMessage};
@@ -134,7 +134,7 @@ fn decode_idle_event<'a>(
         "agent_message" => {
             let content = any("content").or_else(|| line.text("message")).unwrap_or_default();
             match line.text("role") {
-                Some(role) if role == *"user" => IdleEvent::UserMessage { content },
+                Some(role) if role == *"user" => IdleEvent::UserMessage,
                 _ => IdleEvent::AgentMessage { content },
             }
         }
@@ -203,7 +203,7 @@ fn decode_enveloped<'a>(
             event => Event::Protocol(event),
         },
         (_, Some(kind)) if timestamp.is_some() || rollout::is_line_type(&kind) => {
-            Event::Rollout(rollout::decode_rollout(timestamp, kind, &nested, remains))
+            Event::Rollout(rollout::decode_rollout(timestamp, &kind, &nested, remains))
         }
         (_, kind) => Event::Unknown { kind },
     }
@@ -211,10 +211,10 @@ fn decode_enveloped<'a>(
 
 /// A line without a `type`: before 0.44, Codex printed its settings and the prompt ahead of the stream.
 fn decode_preamble<'a>(line: &Object<'a>) -> Event<'a> {
-    let (model, workdir, prompt) = (line.text("model"), line.text("workdir"), line.text("prompt"));
-    let is_settings = model.is_some() && workdir.is_some();
-    if !is_settings && prompt.is_none() {
-        return Event::Unknown { kind: None };
+    let has = |key: &str| line.text(key).is_some();
+    if has("prompt") || (has("model") && has("workdir")) {
+        Event::Preamble
+    } else {
+        Event::Unknown { kind: None }
     }
-    Event::Preamble(Preamble { model, workdir, prompt })
 }

@@ -29,9 +29,7 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
         "user_message" => ProtocolEvent::UserMessage { message: text() },
         "agent_message" => ProtocolEvent::AgentMessage { message: text() },
         "agent_reasoning" => ProtocolEvent::AgentReasoning { text: text() },
-        "web_search_end" => {
-            ProtocolEvent::WebSearchEnd { call_id, query: text(), action: fields.raw("action") }
-        }
+        "web_search_end" => ProtocolEvent::WebSearchEnd { query: text(), action: fields.raw("action") },
         "plan_update" => ProtocolEvent::PlanUpdate { items: decode_todos(fields, "plan", "step") },
         "token_count" => ProtocolEvent::TokenCount {
             usage: fields.first(&["info"], |info| info.object()?.first(&["total_token_usage"], decode_usage)),
@@ -48,7 +46,7 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
                 ProtocolEvent::TurnItem { completed: kind == *"item_completed", item }
             }
             Some(TurnItem::UserText(message)) => ProtocolEvent::UserMessage { message },
-            Some(TurnItem::Other) | None => ProtocolEvent::Ignored { kind },
+            Some(TurnItem::Other) | None => ProtocolEvent::Ignored,
         },
         "exec_command_end" => {
             let exit_code = fields.first(&["exit_code"], Value::integer);
@@ -59,7 +57,7 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
                 exit_code: exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1),
             }
         }
-        name if is_ignored(name) => ProtocolEvent::Ignored { kind },
+        name if is_ignored(name) => ProtocolEvent::Ignored,
         name => decode_call(name, call_id, fields).unwrap_or(ProtocolEvent::Unknown { kind: Some(kind) }),
     }
 }

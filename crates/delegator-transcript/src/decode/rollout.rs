@@ -4,7 +4,8 @@ use super::Remains;
 use super::protocol::decode_protocol;
 use super::turn_item::decode_text_part;
 use crate::json::{Object, Text, Value};
-use crate::protocol::{ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
+use crate::protocol::{ResponseItem, RolloutLine, RolloutPayload};
+use crate::rollout::RolloutHead;
 
 /// Whether `kind` is a known line type of session files. It identifies such a line when it has no timestamp.
 pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
@@ -14,36 +15,38 @@ pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
 
 pub(super) fn decode_rollout<'a>(
     timestamp: Option<Text<'a>>,
-    kind: Text<'a>,
+    kind: &Text<'a>,
     payload: &Object<'a>,
     remains: Option<Remains<'a>>,
 ) -> RolloutLine<'a> {
     let payload = match kind.simple().unwrap_or_default() {
-        "session_meta" => RolloutPayload::SessionMeta(Box::new(decode_meta(payload))),
+        "session_meta" => RolloutPayload::SessionMeta(Box::new(decode_head(payload))),
         "turn_context" => {
             RolloutPayload::TurnContext { model: payload.text("model"), cwd: payload.text("cwd") }
         }
         "event_msg" => RolloutPayload::Event(decode_protocol(payload, remains)),
         "response_item" => RolloutPayload::Response(decode_response(payload)),
-        _ => RolloutPayload::Other { kind },
+        _ => RolloutPayload::Other,
     };
     RolloutLine { timestamp, payload }
 }
 
-fn decode_meta<'a>(payload: &Object<'a>) -> SessionMeta<'a> {
+fn decode_head(payload: &Object<'_>) -> RolloutHead {
+    let text = |fields: &Object<'_>, key: &str| Some(fields.text(key)?.resolve().into_owned());
     let git = payload.object("git").unwrap_or_default();
     // The `session_id` of a sub-agent is its parent's; `id` is always its own.
-    let id = payload.text("id").or_else(|| payload.text("session_id"));
-    SessionMeta {
-        id: id.unwrap_or_default(),
-        timestamp: payload.text("timestamp"),
-        cwd: payload.text("cwd"),
-        cli_version: payload.text("cli_version"),
-        model_provider: payload.text("model_provider"),
-        forked_from_id: payload.text("forked_from_id"),
-        git_commit: git.text("commit_hash"),
-        git_branch: git.text("branch"),
-        git_repository: git.text("repository_url"),
+    let thread_id = text(payload, "id").or_else(|| text(payload, "session_id"));
+    RolloutHead {
+        thread_id: thread_id.unwrap_or_default(),
+        cwd: text(payload, "cwd"),
+        started_at: text(payload, "timestamp"),
+        model_provider: text(payload, "model_provider"),
+        cli_version: text(payload, "cli_version"),
+        forked_from: text(payload, "forked_from_id"),
+        git_commit: text(&git, "commit_hash"),
+        git_branch: text(&git, "branch"),
+        git_repository: text(&git, "repository_url"),
+        ..RolloutHead::default()
     }
 }
 

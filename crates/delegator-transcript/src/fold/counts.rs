@@ -138,7 +138,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
     match event {
         Event::Thread(event) => event.type_name(),
         Event::Idle(event) => match event {
-            IdleEvent::AgentMessage { .. } | IdleEvent::UserMessage { .. } => "agent_message",
+            IdleEvent::AgentMessage { .. } | IdleEvent::UserMessage => "agent_message",
             IdleEvent::ToolCall { .. } => "tool_call",
             IdleEvent::ToolResult { .. } => "tool_result",
             IdleEvent::FileChange { .. } => "file_change",
@@ -150,7 +150,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::TurnContext { .. } => "turn_context",
             RolloutPayload::Event(_) => "event_msg",
             RolloutPayload::Response(_) => "response_item",
-            RolloutPayload::Other { .. } => "bookkeeping",
+            RolloutPayload::Other => "bookkeeping",
         },
         Event::Claude(line) => match line {
             ClaudeLine::Init { .. } => "init",
@@ -181,7 +181,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             ServerMessage::Response { .. } => "result",
             ServerMessage::Error { .. } => "error",
         },
-        Event::Preamble(_) => "preamble",
+        Event::Preamble => "preamble",
         Event::Sent => "sent",
         Event::Plain { .. } => "text",
         _ => "msg",

@@ -28,13 +28,11 @@ pub struct LineInfo {
 }
 
 impl LineSummarizer {
-    /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions) -> Self {
         let translator = Translator::new(options.dialect).announcing(options.thread.clone());
         Self { translator, fold: Fold { options, ..Fold::default() } }
     }
 
-    /// Processes the next line.
     pub fn push_line(&mut self, line: &Line<'_>) -> LineInfo {
         self.push_line_with(line, |_| {})
     }
@@ -63,7 +61,6 @@ impl LineSummarizer {
         info
     }
 
-    /// Marks the end of the stream.
     pub fn finish(&mut self) {
         let Self { translator, fold } = self;
         translator.finish(&mut |effect| fold.on_effect(&effect));
@@ -99,12 +96,10 @@ pub struct Summarizer {
 }
 
 impl Summarizer {
-    /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions, limits: LineLimits) -> Self {
         Self { framer: Framer::new(limits), lines: LineSummarizer::new(options) }
     }
 
-    /// Processes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let Self { framer, lines } = self;
         framer.push(bytes, |line| {

@@ -93,7 +93,6 @@ pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Optio
 }
 
 impl TestLog {
-    /// Records a command that ended.
     pub(super) fn record(&mut self, command: &FinishedCommand<'_, '_>) {
         let &CommandExecution { ref output, ref output_tail, output_bytes, exit_code, .. } =
             command.execution;

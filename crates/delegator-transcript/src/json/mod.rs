@@ -10,6 +10,8 @@ pub(crate) mod text;
 pub(crate) mod unique;
 pub(crate) mod write;
 
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use smallvec::SmallVec;
 
 use scanner::Scanner;
@@ -178,6 +180,13 @@ impl<'a> Value<'a> {
 
     pub(crate) fn boolean(self) -> Option<bool> {
         self.raw()?.parse().ok()
+    }
+
+    /// A variant of a derived enum, by its name.
+    pub(crate) fn variant<T: DeserializeOwned>(self) -> Option<T> {
+        let name = self.text()?;
+        let name: StrDeserializer<'_, serde::de::value::Error> = name.simple()?.into_deserializer();
+        T::deserialize(name).ok()
     }
 
     /// An object; of a truncated one, what is available.

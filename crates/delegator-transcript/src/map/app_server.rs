@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use super::pending::Pending;
 use super::plan::Plan;
-use super::{Effect, ItemIds, UnmappedReason, item};
-use crate::event::{AgentError, AppServerEvent, ItemDetails, ItemPhase, ThreadEvent, Usage};
+use super::{Effect, Effects, ItemIds, UnmappedReason, completed_item, item, phase_and_id, unmapped};
+use crate::event::{AgentError, AppServerEvent, ItemDetails, ThreadEvent, Usage};
 use crate::json::Text;
 use crate::wire::app_server::{
     Notification, Response, SentRequest, ServerItem, ServerMessage, TurnEvent, TurnItem, TurnOutcome,
@@ -29,12 +29,6 @@ pub(super) struct AppServerMapper {
 
 /// We have at most a few open requests.
 const MAX_REQUESTS: usize = 64;
-
-type Effects<'a> = Vec<Effect<'a>>;
-
-fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
-    vec![Effect::Unmapped(reason)]
-}
 
 impl AppServerMapper {
     pub(super) fn apply<'a>(&mut self, event: AppServerEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
@@ -84,12 +78,12 @@ impl AppServerMapper {
                 }
             }
             Notification::Warning { message } => {
-                vec![item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message })]
+                vec![completed_item(ids, ItemDetails::Error { message })]
             }
             Notification::RateLimits { exceeded_until } => {
                 vec![Effect::LimitReset(exceeded_until), Effect::Unmapped(UnmappedReason::Context)]
             }
-            Notification::Other { .. } => unmapped(UnmappedReason::Context),
+            Notification::Other => unmapped(UnmappedReason::Context),
         }
     }
 
@@ -118,9 +112,9 @@ impl AppServerMapper {
             }
             TurnEvent::Error { message } => vec![Effect::Emit(ThreadEvent::Error { message })],
             TurnEvent::Warning { message } => {
-                vec![item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message })]
+                vec![completed_item(ids, ItemDetails::Error { message })]
             }
-            TurnEvent::RequestResolved { .. } | TurnEvent::Other { .. } => unmapped(UnmappedReason::Context),
+            TurnEvent::RequestResolved { .. } | TurnEvent::Other => unmapped(UnmappedReason::Context),
         }
     }
 
@@ -136,18 +130,12 @@ impl AppServerMapper {
         // Messages and reasoning have no start event among Codex exec events.
         if let ItemDetails::AgentMessage { text } | ItemDetails::Reasoning { text } = &details {
             return match is_completed && !text.resolve().trim().is_empty() {
-                true => vec![item(ItemPhase::Completed, ids.next(), None, details)],
+                true => vec![completed_item(ids, details)],
                 false => unmapped(UnmappedReason::Held),
             };
         }
         let server_id = server_item.id.resolve();
-        let (phase, id) = if is_completed {
-            (ItemPhase::Completed, self.open_items.remove(&server_id).unwrap_or_else(|| ids.next()))
-        } else {
-            let id = ids.next();
-            self.open_items.insert(&server_id, id.clone(), 0);
-            (ItemPhase::Started, id)
-        };
+        let (phase, id) = phase_and_id(&mut self.open_items, &server_id, is_completed, ids);
         vec![item(phase, id, status, details)]
     }
 

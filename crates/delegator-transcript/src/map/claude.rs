@@ -7,7 +7,7 @@
 
 use super::pending::Pending;
 use super::plan::Plan;
-use super::{Effect, ItemIds, MapWarning, UnmappedReason, item, tool_result};
+use super::{Effect, Effects, ItemIds, MapWarning, UnmappedReason, completed_item, item, tool_result};
 use crate::event::{
     AgentError, ChangeKind, CommandExecution, ErrorCode, FileChange, ItemDetails, ItemPhase, ItemStatus,
     McpToolCall, ThreadEvent, Todo, Usage,
@@ -51,8 +51,6 @@ enum OpenCall {
     Item { id: Text<'static>, details: ItemDetails<'static> },
     PlanStep(TaskChange<'static>),
 }
-
-type Effects<'a> = Vec<Effect<'a>>;
 
 impl ClaudeMapper {
     pub(super) fn apply<'a>(
@@ -128,11 +126,11 @@ impl ClaudeMapper {
             Block::Text(_) | Block::Thinking(_) => return,
             Block::ToolUse(call) => return effects.extend(self.begin_call(call, ids)),
         };
-        effects.push(item(ItemPhase::Completed, ids.next(), None, details));
+        effects.push(completed_item(ids, details));
     }
 
     fn begin_call<'a>(&mut self, call: ToolCall<'a>, ids: &mut ItemIds) -> Option<Effect<'a>> {
-        let details = match call.kind {
+        let (bytes, details) = match call.kind {
             ToolKind::Plan(todos) => return Some(self.plan.update(todos, ids)),
             ToolKind::PlanStep(change) => {
                 let change = change.into_owned();
@@ -141,22 +139,29 @@ impl ClaudeMapper {
                 return None;
             }
             ToolKind::Command { command } => {
-                ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() })
+                let execution = CommandExecution::started(command.into_owned());
+                (execution.command.len(), ItemDetails::CommandExecution(execution))
             }
             ToolKind::Edit { path } => {
-                ItemDetails::FileChange { changes: vec![FileChange { path, kind: ChangeKind::Update }] }
+                let change = FileChange { path: path.into_owned(), kind: ChangeKind::Update };
+                (change.path.len(), ItemDetails::FileChange { changes: vec![change] })
             }
-            ToolKind::WebSearch { query } => ItemDetails::WebSearch { query, action: None },
-            ToolKind::Other { server, tool, input } => ItemDetails::McpToolCall(McpToolCall {
-                server: server.unwrap_or(Text::plain("agent")),
-                tool,
-                arguments: input.map(Text::plain),
-                ..McpToolCall::default()
-            }),
+            ToolKind::WebSearch { query } => {
+                (query.len(), ItemDetails::WebSearch { query: query.into_owned(), action: None })
+            }
+            ToolKind::Other { server, tool, input } => {
+                let call = McpToolCall {
+                    server: server.map_or(Text::plain("agent"), Text::into_owned),
+                    tool: tool.into_owned(),
+                    arguments: input.map(Text::owned),
+                    ..McpToolCall::default()
+                };
+                (input.map_or(0, str::len), ItemDetails::McpToolCall(call))
+            }
         };
         let id = ids.next();
-        let (owned, bytes) = owned_details(&details);
-        self.open_calls.insert(&call.id.resolve(), OpenCall::Item { id: id.clone(), details: owned }, bytes);
+        let open_call = OpenCall::Item { id: id.clone(), details: details.clone() };
+        self.open_calls.insert(&call.id.resolve(), open_call, bytes);
         let has_status = !matches!(details, ItemDetails::WebSearch { .. });
         Some(item(ItemPhase::Started, id, has_status.then_some(ItemStatus::InProgress), details))
     }
@@ -231,9 +236,8 @@ impl ClaudeMapper {
         let end = match result.outcome {
             TurnOutcome::Completed => {
                 let structured = result.structured_output.map(Text::plain);
-                effects.extend(structured.map(|text| {
-                    item(ItemPhase::Completed, ids.next(), None, ItemDetails::AgentMessage { text })
-                }));
+                effects
+                    .extend(structured.map(|text| completed_item(ids, ItemDetails::AgentMessage { text })));
                 Effect::Emit(ThreadEvent::TurnCompleted { usage: Some(self.usage) })
             }
             TurnOutcome::Interrupted => Effect::Interrupted,
@@ -258,35 +262,8 @@ fn is_blank(text: &Text<'_>) -> bool {
     text.resolve().trim().is_empty()
 }
 
-/// What is stored of a call until its result arrives, and how many bytes it takes.
-fn owned_details(details: &ItemDetails<'_>) -> (ItemDetails<'static>, usize) {
-    match details.clone() {
-        ItemDetails::CommandExecution(command) => {
-            let (bytes, command) = (command.command.len(), command.command.into_owned());
-            (
-                ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() }),
-                bytes,
-            )
-        }
-        ItemDetails::FileChange { changes } => {
-            let bytes = changes.iter().map(|change| change.path.len()).sum();
-            let changes = changes.into_iter().map(FileChange::into_owned).collect();
-            (ItemDetails::FileChange { changes }, bytes)
-        }
-        ItemDetails::McpToolCall(call) => {
-            let bytes = call.arguments.as_ref().map_or(0, Text::len);
-            (ItemDetails::McpToolCall(call.into_owned()), bytes)
-        }
-        ItemDetails::WebSearch { query, .. } => {
-            let bytes = query.len();
-            (ItemDetails::WebSearch { query: query.into_owned(), action: None }, bytes)
-        }
-        _ => (ItemDetails::Other { kind: Text::default() }, 0),
-    }
-}
-
 fn finished_item<'a>(id: Text<'static>, details: ItemDetails<'static>, result: ToolResult<'a>) -> Effect<'a> {
-    let status = if result.is_error { ItemStatus::Failed } else { ItemStatus::Completed };
+    let status = ItemStatus::of_result(!result.is_error);
     let (status, details) = match details {
         ItemDetails::CommandExecution(command) => {
             let status = if result.is_declined { ItemStatus::Declined } else { status };
@@ -321,7 +298,7 @@ fn finished_command<'a>(command: CommandExecution<'static>, result: ToolResult<'
             }
         }
     };
-    CommandExecution { output_bytes: output.len() as u64, output, exit_code, ..command }
+    CommandExecution::ended(command.command, output, exit_code)
 }
 
 fn split_exit_code(text: &str) -> Option<(i32, &str)> {

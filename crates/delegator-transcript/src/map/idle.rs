@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::pending::Pending;
-use super::{Effect, ItemIds, MapWarning, UnmappedReason, item, tool_result};
+use super::{Effect, Effects, ItemIds, MapWarning, UnmappedReason, completed_item, item, tool_result};
 use crate::event::{
     ChangeKind, FileChange, IdleEvent, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
 };
@@ -39,13 +39,13 @@ impl IdleMapper {
         event: IdleEvent<'a>,
         turn_is_open: Option<bool>,
         ids: &mut ItemIds,
-    ) -> Vec<Effect<'a>> {
+    ) -> Effects<'a> {
         let mut effects = Vec::new();
         let is_activity = !matches!(
             event,
             IdleEvent::Idle
                 | IdleEvent::Done
-                | IdleEvent::UserMessage { .. }
+                | IdleEvent::UserMessage
                 | IdleEvent::ToolResult { call_id: None, .. }
         );
         if is_activity && turn_is_open == Some(false) {
@@ -53,8 +53,7 @@ impl IdleMapper {
         }
         match event {
             IdleEvent::AgentMessage { content } => {
-                let details = ItemDetails::AgentMessage { text: content };
-                effects.push(item(ItemPhase::Completed, ids.next(), None, details));
+                effects.push(completed_item(ids, ItemDetails::AgentMessage { text: content }));
             }
             IdleEvent::ToolCall { name, call_id, arguments } => {
                 effects.push(self.begin_call(name, &call_id, arguments, ids));
@@ -63,7 +62,7 @@ impl IdleMapper {
                 self.end_call(&call_id, &output, error, ids, &mut effects);
             }
             // A message to the agent, echoed: not an action of the agent.
-            IdleEvent::ToolResult { call_id: None, .. } | IdleEvent::UserMessage { .. } => {
+            IdleEvent::ToolResult { call_id: None, .. } | IdleEvent::UserMessage => {
                 effects.push(Effect::Unmapped(UnmappedReason::Ignored));
             }
             IdleEvent::FileChange { path, action } => {
@@ -107,7 +106,7 @@ impl IdleMapper {
         output: &Text<'a>,
         error: Option<Text<'a>>,
         ids: &mut ItemIds,
-        effects: &mut Vec<Effect<'a>>,
+        effects: &mut Effects<'a>,
     ) {
         let call_id = call_id.resolve();
         if self.ended_calls.contains(&call_id) && !self.open_calls.contains(&call_id) {
@@ -118,7 +117,7 @@ impl IdleMapper {
             effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
             OpenCall { item_id: ids.next(), tool: Text::plain("unknown"), arguments: None }
         });
-        let status = if error.is_some() { ItemStatus::Failed } else { ItemStatus::Completed };
+        let status = ItemStatus::of_result(error.is_none());
         let call = McpToolCall {
             server: Text::plain("agent"),
             tool: open_call.tool,
@@ -126,12 +125,8 @@ impl IdleMapper {
             result: Some(tool_result(output, None)),
             error,
         };
-        effects.push(item(
-            ItemPhase::Completed,
-            open_call.item_id,
-            Some(status),
-            ItemDetails::McpToolCall(call),
-        ));
+        let details = ItemDetails::McpToolCall(call);
+        effects.push(item(ItemPhase::Completed, open_call.item_id, Some(status), details));
     }
 
     fn change_kind(&mut self, path: &Text<'_>, action: &Text<'_>) -> ChangeKind {
@@ -148,7 +143,7 @@ impl IdleMapper {
     }
 }
 
-fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Vec<Effect<'a>>) {
+fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Effects<'a>) {
     effects.push(match turn_is_open {
         Some(true) => Effect::Emit(ThreadEvent::TurnCompleted { usage: None }),
         Some(false) | None => Effect::Unmapped(UnmappedReason::Redundant),

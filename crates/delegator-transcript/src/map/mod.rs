@@ -36,6 +36,7 @@ use app_server::AppServerMapper;
 use claude::ClaudeMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
+use pending::Pending;
 use protocol::ProtocolMapper;
 pub use thread_start::AssumedThread;
 use thread_start::ThreadStart;
@@ -148,7 +149,6 @@ impl UnmappedReason {
     }
 }
 
-/// Translates one stream.
 #[derive(Debug, Default)]
 pub struct Translator {
     dialect: Option<Dialect>,
@@ -179,7 +179,6 @@ impl Translator {
         Self { thread_start: ThreadStart::new(thread), ..self }
     }
 
-    /// Decodes a line of this stream.
     pub fn decode<'a>(&mut self, line: &Line<'_>, text: &'a LineText<'_>) -> Event<'a> {
         let full_bytes = line.is_truncated().then_some(line.length);
         let (LineText::Whole(stored) | LineText::Truncated { head: stored, .. }) = text;
@@ -226,7 +225,7 @@ impl Translator {
             Event::Protocol(ProtocolEvent::Unknown { .. }) | Event::Unknown { .. } => {
                 return sink(Effect::Unmapped(UnmappedReason::Unknown));
             }
-            Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
+            Event::Protocol(_) | Event::Preamble => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
             Event::Claude(_) => Dialect::ClaudeStream,
             Event::Acp(_) => Dialect::Acp,
@@ -238,7 +237,7 @@ impl Translator {
         };
         let is_guess = matches!(
             event,
-            Event::Preamble(_)
+            Event::Preamble
                 | Event::Idle(IdleEvent::Idle | IdleEvent::Done)
                 // Many programs print objects with an id and a result.
                 | Event::AppServer(AppServerEvent::Received(
@@ -266,7 +265,7 @@ impl Translator {
             Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
             Event::Acp(event) => self.acp.apply(event, &mut self.ids),
             Event::AppServer(message) => self.app_server.apply(message, &mut self.ids),
-            _ => vec![Effect::Unmapped(UnmappedReason::Context)],
+            _ => unmapped(UnmappedReason::Context),
         };
         for effect in effects {
             match &effect {
@@ -332,15 +331,13 @@ impl Translator {
         true
     }
 
-    fn rollout<'a>(&mut self, payload: RolloutPayload<'a>, is_own: bool) -> Vec<Effect<'a>> {
+    fn rollout<'a>(&mut self, payload: RolloutPayload<'a>, is_own: bool) -> Effects<'a> {
         match payload {
-            RolloutPayload::SessionMeta(meta) => self.protocol.on_session(meta.id),
+            RolloutPayload::SessionMeta(head) => self.protocol.on_session(Text::owned(head.thread_id)),
             RolloutPayload::Event(event) if is_own => self.protocol.apply_rollout(event, &mut self.ids),
             RolloutPayload::Event(event) => self.protocol.apply(event, &mut self.ids),
             RolloutPayload::Response(item) => self.protocol.on_response(item, &mut self.ids),
-            RolloutPayload::TurnContext { .. } | RolloutPayload::Other { .. } => {
-                vec![Effect::Unmapped(UnmappedReason::Context)]
-            }
+            RolloutPayload::TurnContext { .. } | RolloutPayload::Other => unmapped(UnmappedReason::Context),
         }
     }
 }
@@ -352,6 +349,32 @@ fn item<'a>(
     details: ItemDetails<'a>,
 ) -> Effect<'a> {
     Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
+}
+
+type Effects<'a> = Vec<Effect<'a>>;
+
+fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
+    vec![Effect::Unmapped(reason)]
+}
+
+/// An item without a status, which is emitted once it is complete.
+fn completed_item<'a>(ids: &mut ItemIds, details: ItemDetails<'a>) -> Effect<'a> {
+    item(ItemPhase::Completed, ids.next(), None, details)
+}
+
+/// The phase and the id of an item that the agent starts and completes under the same key.
+fn phase_and_id(
+    open_items: &mut Pending<Text<'static>>,
+    key: &str,
+    is_completed: bool,
+    ids: &mut ItemIds,
+) -> (ItemPhase, Text<'static>) {
+    if is_completed {
+        return (ItemPhase::Completed, open_items.remove(key).unwrap_or_else(|| ids.next()));
+    }
+    let id = ids.next();
+    open_items.insert(key, id.clone(), 0);
+    (ItemPhase::Started, id)
 }
 
 /// Whether the event explicitly starts or ends a turn.

@@ -12,7 +12,10 @@
 use super::pending::Pending;
 use super::plan::Plan;
 use super::response::OpenResponses;
-use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason, item};
+use super::{
+    Dialect, Effect, Effects, ItemIds, MapWarning, UnmappedReason, completed_item, item, phase_and_id,
+    unmapped,
+};
 use crate::event::{
     AgentError, CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
     ThreadEvent, Usage,
@@ -57,16 +60,6 @@ enum ItemKind {
 
 impl ItemKind {
     const COUNT: usize = 7;
-}
-
-type Effects<'a> = Vec<Effect<'a>>;
-
-fn completed_item<'a>(ids: &mut ItemIds, details: ItemDetails<'a>) -> Effects<'a> {
-    vec![item(ItemPhase::Completed, ids.next(), None, details)]
-}
-
-fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
-    vec![Effect::Unmapped(reason)]
 }
 
 impl ProtocolMapper {
@@ -131,9 +124,11 @@ impl ProtocolMapper {
                 self.plan.complete().into_iter().chain([Effect::Interrupted]).collect()
             }
             ProtocolEvent::AgentMessage { message } => {
-                completed_item(ids, ItemDetails::AgentMessage { text: message })
+                vec![completed_item(ids, ItemDetails::AgentMessage { text: message })]
             }
-            ProtocolEvent::AgentReasoning { text } => completed_item(ids, ItemDetails::Reasoning { text }),
+            ProtocolEvent::AgentReasoning { text } => {
+                vec![completed_item(ids, ItemDetails::Reasoning { text })]
+            }
             ProtocolEvent::ExecCommandBegin { call_id, command } => {
                 self.begin_command(&call_id, command, ids)
             }
@@ -148,8 +143,8 @@ impl ProtocolMapper {
             ProtocolEvent::PatchApplyEnd { call_id, success, changes } => {
                 self.end_patch(&call_id, success, changes, ids)
             }
-            ProtocolEvent::WebSearchEnd { query, action, .. } => {
-                completed_item(ids, ItemDetails::WebSearch { query, action })
+            ProtocolEvent::WebSearchEnd { query, action } => {
+                vec![completed_item(ids, ItemDetails::WebSearch { query, action })]
             }
             ProtocolEvent::PlanUpdate { items } => vec![self.plan.update(items, ids)],
             ProtocolEvent::TokenCount { usage, request } => {
@@ -163,11 +158,9 @@ impl ProtocolMapper {
                 vec![Effect::Emit(ThreadEvent::Error { message: error.message })]
             }
             ProtocolEvent::StreamError { message } => vec![Effect::Emit(ThreadEvent::Error { message })],
-            ProtocolEvent::Warning { message } => completed_item(ids, ItemDetails::Error { message }),
+            ProtocolEvent::Warning { message } => vec![completed_item(ids, ItemDetails::Error { message })],
             ProtocolEvent::TurnItem { completed, item } => self.turn_item(completed, item, ids),
-            ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored { .. } => {
-                unmapped(UnmappedReason::Ignored)
-            }
+            ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored => unmapped(UnmappedReason::Ignored),
             ProtocolEvent::Unknown { .. } => unmapped(UnmappedReason::Unknown),
         }
     }
@@ -199,8 +192,7 @@ impl ProtocolMapper {
         let id = ids.next();
         let open_command = (id.clone(), command.clone().into_owned());
         self.commands.insert(&call_id.resolve(), open_command, command.len());
-        let execution = CommandExecution { command, ..CommandExecution::default() };
-        let details = ItemDetails::CommandExecution(execution);
+        let details = ItemDetails::CommandExecution(CommandExecution::started(command));
         vec![item(ItemPhase::Started, id, Some(ItemStatus::InProgress), details)]
     }
 
@@ -210,10 +202,8 @@ impl ProtocolMapper {
             let warning = MapWarning::CommandEndWithoutBegin { call_id: call_id.into_owned() };
             return vec![Effect::Warn(warning), Effect::Unmapped(UnmappedReason::Redundant)];
         };
-        let status = if exit_code == 0 { ItemStatus::Completed } else { ItemStatus::Failed };
-        let output_bytes = output.len() as u64;
-        let execution =
-            CommandExecution { command, output, output_tail: None, output_bytes, exit_code: Some(exit_code) };
+        let execution = CommandExecution::ended(command, output, Some(exit_code));
+        let status = ItemStatus::of_result(exit_code == 0);
         vec![item(ItemPhase::Completed, id, Some(status), ItemDetails::CommandExecution(execution))]
     }
 
@@ -251,7 +241,7 @@ impl ProtocolMapper {
                 ids.next()
             }
         };
-        let status = if success { ItemStatus::Completed } else { ItemStatus::Failed };
+        let status = ItemStatus::of_result(success);
         effects.push(item(ItemPhase::Completed, id, Some(status), ItemDetails::McpToolCall(call)));
         effects
     }
@@ -287,13 +277,8 @@ impl ProtocolMapper {
                 changes
             }
         };
-        let status = if success { ItemStatus::Completed } else { ItemStatus::Failed };
-        effects.push(item(
-            ItemPhase::Completed,
-            ids.next(),
-            Some(status),
-            ItemDetails::FileChange { changes },
-        ));
+        let (status, details) = (ItemStatus::of_result(success), ItemDetails::FileChange { changes });
+        effects.push(item(ItemPhase::Completed, ids.next(), Some(status), details));
         effects
     }
 
@@ -317,14 +302,7 @@ impl ProtocolMapper {
         if is_text && !completed {
             return unmapped(UnmappedReason::Held);
         }
-        let call_id = turn_item.id.resolve().into_owned();
-        let (phase, id) = if completed {
-            (ItemPhase::Completed, self.items.remove(&call_id).unwrap_or_else(|| ids.next()))
-        } else {
-            let id = ids.next();
-            self.items.insert(&call_id, id.clone(), 0);
-            (ItemPhase::Started, id)
-        };
+        let (phase, id) = phase_and_id(&mut self.items, &turn_item.id.resolve(), completed, ids);
         turn_item.id = id;
         vec![Effect::Emit(ThreadEvent::Item { phase, item: turn_item })]
     }

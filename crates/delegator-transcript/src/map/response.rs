@@ -64,8 +64,7 @@ impl OpenResponses {
             ResponseItem::Output { call_id, output } => {
                 let call = self.calls.remove(&call_id.resolve()).ok_or(UnmappedReason::Redundant)?;
                 let (exit_code, output) = parse_output(&output.resolve()).ok_or(UnmappedReason::Ignored)?;
-                let status = if exit_code == 0 { ItemStatus::Completed } else { ItemStatus::Failed };
-                Ok((status, call.into_details(exit_code, output)))
+                Ok((ItemStatus::of_result(exit_code == 0), call.into_details(exit_code, output)))
             }
             ResponseItem::UserText(_) | ResponseItem::Other => Err(UnmappedReason::Context),
         }
@@ -76,13 +75,10 @@ impl ModelCall {
     fn into_details(self, exit_code: i32, output: String) -> ItemDetails<'static> {
         match self {
             Self::Patch(changes) => ItemDetails::FileChange { changes },
-            Self::Command(command) => ItemDetails::CommandExecution(CommandExecution {
-                command: Text::owned(command),
-                output_bytes: output.len() as u64,
-                output: Text::owned(output),
-                output_tail: None,
-                exit_code: Some(exit_code),
-            }),
+            Self::Command(command) => {
+                let (command, output) = (Text::owned(command), Text::owned(output));
+                ItemDetails::CommandExecution(CommandExecution::ended(command, output, Some(exit_code)))
+            }
         }
     }
 }

@@ -27,25 +27,14 @@ pub enum RequestId {
 /// One message. `params` and `result` are JSON: empty if absent, and of an over-long line the beginning.
 #[derive(Clone, Debug)]
 pub enum Message<'a> {
-    Request {
-        id: RequestId,
-        method: Text<'a>,
-        params: &'a str,
-    },
-    Notification {
-        method: Text<'a>,
-        params: &'a str,
-    },
+    /// The other side waits for an answer.
+    Request { id: RequestId, method: Text<'a>, params: &'a str },
+    /// It has no answer.
+    Notification { method: Text<'a>, params: &'a str },
     /// The answer to a request.
-    Result {
-        id: RequestId,
-        result: &'a str,
-    },
+    Result { id: RequestId, result: &'a str },
     /// The answer to a request that failed. Without an id, the request could not be read.
-    Error {
-        id: Option<RequestId>,
-        error: RpcError<'a>,
-    },
+    Error { id: Option<RequestId>, error: RpcError<'a> },
 }
 
 /// Why a request failed.

@@ -2,8 +2,8 @@
 
 use super::turn::KnownAgent;
 use super::{
-    AcpMapper, AgentError, CallState, Effect, Effects, ErrorCode, InitializeResult, ItemIds, MAX_ID_BYTES,
-    MAX_METHOD_BYTES, MAX_SIGN_IN_METHODS, PromptResult, RequestId, RpcError, SentRequest, SessionResult,
+    AcpMapper, AgentError, CallState, ClientRequest, Effect, Effects, ErrorCode, InitializeResult, ItemIds,
+    MAX_ID_BYTES, MAX_METHOD_BYTES, MAX_SIGN_IN_METHODS, PromptResult, RequestId, RpcError, SessionResult,
     StopReason, Text, ThreadEvent, TurnFacts, UnmappedReason, bounded, error_code, error_message, key,
     or_held, unmapped,
 };
@@ -16,14 +16,15 @@ impl AcpMapper {
         ids: &mut ItemIds,
     ) -> Effects<'a> {
         match self.requests.remove(&key(id)) {
-            Some(SentRequest::Initialize) => self.on_initialized(&InitializeResult::read(result)),
-            Some(SentRequest::NewSession) => self.on_session(SessionResult::read(result).session_id, None),
-            Some(SentRequest::OpenSession(requested)) => {
+            Some(ClientRequest::Initialize) => self.on_initialized(&InitializeResult::read(result)),
+            Some(ClientRequest::NewSession) => self.on_session(SessionResult::read(result).session_id, None),
+            Some(ClientRequest::OpenSession { session_id, .. }) => {
                 self.is_replaying = false;
+                let requested = bounded(&Text::owned(session_id), MAX_ID_BYTES);
                 self.on_session(SessionResult::read(result).session_id, Some(requested))
             }
-            Some(SentRequest::Prompt) => self.on_prompt_answer(id, &PromptResult::read(result), ids),
-            Some(SentRequest::Setting | SentRequest::Model | SentRequest::Other) => {
+            Some(ClientRequest::Prompt) => self.on_prompt_answer(id, &PromptResult::read(result), ids),
+            Some(ClientRequest::Setting | ClientRequest::Model | ClientRequest::Other) => {
                 unmapped(UnmappedReason::Ignored)
             }
             None if self.has_sent_lines => unmapped(UnmappedReason::Redundant),
@@ -73,26 +74,36 @@ impl AcpMapper {
             return or_held(effects);
         }
         let failure = self.turn.failure(result).map(|error| self.with_sign_in_methods(error));
-        let is_cancelled = failure.is_none() && matches!(result.stop_reason, StopReason::Cancelled);
-        if is_cancelled {
-            self.end_withdrawn_calls(&mut effects);
+        let end = match failure {
+            Some(error) => Effect::Emit(ThreadEvent::TurnFailed { error }),
+            None if matches!(result.stop_reason, StopReason::Cancelled) => Effect::Interrupted,
+            None => Effect::Emit(ThreadEvent::TurnCompleted { usage: None }),
+        };
+        self.end_turn(end, result, ids, &mut effects);
+        effects
+    }
+
+    fn end_turn<'a>(
+        &mut self,
+        mut end: Effect<'a>,
+        result: &PromptResult<'_>,
+        ids: &mut ItemIds,
+        effects: &mut Effects<'a>,
+    ) {
+        if matches!(end, Effect::Interrupted) {
+            self.end_withdrawn_calls(effects);
         } else {
-            self.end_open_calls(ids, &mut effects);
+            self.end_open_calls(ids, effects);
         }
         let has_usage = self.add_usage(result);
         effects.extend(self.plan.complete());
         self.turn = TurnFacts::default();
-        let end = match failure {
-            Some(error) => Effect::Emit(ThreadEvent::TurnFailed { error }),
-            None if is_cancelled => Effect::Interrupted,
-            None => Effect::Emit(ThreadEvent::TurnCompleted { usage: self.usage }),
-        };
         // Only a completed turn carries its usage.
-        if !matches!(end, Effect::Emit(ThreadEvent::TurnCompleted { .. })) {
-            effects.extend(self.usage.filter(|_| has_usage).map(Effect::Usage));
+        match &mut end {
+            Effect::Emit(ThreadEvent::TurnCompleted { usage }) => *usage = self.usage,
+            _ => effects.extend(self.usage.filter(|_| has_usage).map(Effect::Usage)),
         }
         effects.push(end);
-        effects
     }
 
     /// Ends a prompt. Returns whether its turn ended: prompts that are open at the same time are one turn.
@@ -125,7 +136,7 @@ impl AcpMapper {
                 }
                 effects.extend(call.end());
             }
-            self.calls.insert(&call_id, CallState::Done, 0);
+            self.store_call(&call_id, CallState::Done);
         }
     }
 
@@ -135,18 +146,15 @@ impl AcpMapper {
         let withdrawn = if self.has_sent_lines { self.permissions.take_all() } else { Vec::new() };
         for (call_id, state) in self.calls.take_all() {
             let is_withdrawn = withdrawn.iter().any(|(_, permission)| permission.call_id == call_id);
-            match state {
+            let state = match state {
                 CallState::Open(mut call) if call.is_rejected || is_withdrawn => {
                     call.is_rejected = true;
                     effects.extend(call.end());
-                    self.calls.insert(&call_id, CallState::Done, 0);
+                    CallState::Done
                 }
-                CallState::Open(call) => {
-                    let bytes = call.stored_bytes();
-                    self.calls.insert(&call_id, CallState::Open(call), bytes);
-                }
-                CallState::Done => self.calls.insert(&call_id, CallState::Done, 0),
-            }
+                state => state,
+            };
+            self.store_call(&call_id, state);
         }
     }
 
@@ -158,17 +166,17 @@ impl AcpMapper {
     ) -> Effects<'a> {
         let request = id.and_then(|id| self.requests.remove(&key(id)));
         match (request, id) {
-            (Some(SentRequest::Prompt), Some(id)) => self.on_failed_prompt(id, error, ids),
+            (Some(ClientRequest::Prompt), Some(id)) => self.on_failed_prompt(id, error, ids),
             (None, Some(id)) if !self.has_sent_lines && self.thread_id.is_some() => {
                 self.on_failed_prompt(id, error, ids)
             }
-            (Some(SentRequest::Other), _) => unmapped(UnmappedReason::Ignored),
+            (Some(ClientRequest::Other), _) => unmapped(UnmappedReason::Ignored),
             (None, _) if self.has_sent_lines => unmapped(UnmappedReason::Ignored),
             // Without a session, mode or model as requested, there is no turn.
             (request, _) => {
                 self.is_replaying = false;
                 let mut error = self.agent_error(error);
-                if matches!(request, Some(SentRequest::Model)) {
+                if matches!(request, Some(ClientRequest::Model)) {
                     error.code = Some(ErrorCode::ModelNotFound);
                 }
                 vec![Effect::Emit(ThreadEvent::TurnFailed { error })]
@@ -186,12 +194,8 @@ impl AcpMapper {
         if !self.end_prompt(id, ids, &mut effects) {
             return or_held(effects);
         }
-        self.end_open_calls(ids, &mut effects);
-        effects.extend(self.plan.complete());
-        let has_usage = self.add_usage(&PromptResult::default());
-        effects.extend(self.usage.filter(|_| has_usage).map(Effect::Usage));
-        self.turn = TurnFacts::default();
-        effects.push(Effect::Emit(ThreadEvent::TurnFailed { error: self.agent_error(error) }));
+        let end = Effect::Emit(ThreadEvent::TurnFailed { error: self.agent_error(error) });
+        self.end_turn(end, &PromptResult::default(), ids, &mut effects);
         effects
     }
 

@@ -142,7 +142,7 @@ impl Call {
     fn started(&self) -> (ItemStatus, ItemDetails<'static>) {
         let details = match self.details() {
             ItemDetails::CommandExecution(CommandExecution { command, .. }) => {
-                ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() })
+                ItemDetails::CommandExecution(CommandExecution::started(command))
             }
             details => details,
         };

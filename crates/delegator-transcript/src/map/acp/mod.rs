@@ -14,7 +14,7 @@ mod turn;
 
 use super::pending::Pending;
 use super::plan::Plan;
-use super::{Effect, ItemIds, UnmappedReason, item};
+use super::{Effect, Effects, ItemIds, UnmappedReason, completed_item, unmapped};
 use crate::event::{AcpEvent, AgentError, ErrorCode, Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
 use crate::json::Text;
 use crate::wire::acp::{
@@ -32,8 +32,6 @@ const MAX_PROMPTS: usize = 64;
 const MAX_SIGN_IN_METHODS: usize = 8;
 const MAX_METHOD_BYTES: usize = 200;
 
-type Effects<'a> = Vec<Effect<'a>>;
-
 #[derive(Debug, Default)]
 pub(super) struct AcpMapper {
     /// False in a stream of agent lines alone.
@@ -41,7 +39,8 @@ pub(super) struct AcpMapper {
     agent: KnownAgent,
     sign_in_methods: Vec<String>,
     thread_id: Option<String>,
-    requests: Pending<SentRequest>,
+    /// Our requests without an answer.
+    requests: Pending<ClientRequest>,
     permissions: Pending<OpenPermission>,
     /// The history of a loaded session is being replayed.
     is_replaying: bool,
@@ -54,19 +53,6 @@ pub(super) struct AcpMapper {
     plan: Plan,
     /// The total of the turns that ended.
     usage: Option<Usage>,
-}
-
-/// A request of ours that has no answer yet.
-#[derive(Debug)]
-enum SentRequest {
-    Initialize,
-    NewSession,
-    /// `session/load` or `session/resume`, with the session id.
-    OpenSession(String),
-    Setting,
-    Model,
-    Prompt,
-    Other,
 }
 
 #[derive(Debug)]
@@ -83,10 +69,6 @@ enum CallState {
     Open(Box<Call>),
     /// Later messages about it change nothing.
     Done,
-}
-
-fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
-    vec![Effect::Unmapped(reason)]
 }
 
 /// The effects, or that the line is part of a later event.
@@ -123,28 +105,21 @@ impl AcpMapper {
         match message {
             ClientMessage::Request { id, request } => {
                 let mut effects = Vec::new();
-                let sent = match request {
-                    ClientRequest::Initialize => SentRequest::Initialize,
-                    ClientRequest::NewSession => SentRequest::NewSession,
-                    ClientRequest::LoadSession { session_id } => {
-                        self.is_replaying = true;
-                        SentRequest::OpenSession(bounded(&session_id, MAX_ID_BYTES))
+                let mut bytes = 0;
+                match &request {
+                    ClientRequest::OpenSession { session_id, is_replayed } => {
+                        self.is_replaying |= is_replayed;
+                        bytes = session_id.len();
                     }
-                    ClientRequest::ResumeSession { session_id } => {
-                        SentRequest::OpenSession(bounded(&session_id, MAX_ID_BYTES))
-                    }
-                    ClientRequest::Setting => SentRequest::Setting,
-                    ClientRequest::Model => SentRequest::Model,
                     ClientRequest::Prompt => {
                         if self.prompts.len() < MAX_PROMPTS {
                             self.prompts.push(id.clone());
                         }
                         effects.extend(self.begin_turn());
-                        SentRequest::Prompt
                     }
-                    ClientRequest::Other => SentRequest::Other,
-                };
-                self.requests.insert(&key(&id), sent, MAX_ID_BYTES);
+                    _ => {}
+                }
+                self.requests.insert(&key(&id), request, bytes);
                 or_held(effects)
             }
             ClientMessage::PermissionAnswer { id, option } => {
@@ -164,7 +139,7 @@ impl AcpMapper {
             AgentMessage::PermissionRequest { id, request } => self.on_permission_request(&id, &request, ids),
             AgentMessage::Result { id, result } => self.on_result(&id, result, ids),
             AgentMessage::Error { id, error } => self.on_error(id.as_ref(), &error, ids),
-            AgentMessage::OtherRequest { .. } | AgentMessage::OtherNotification { .. } => {
+            AgentMessage::OtherRequest { .. } | AgentMessage::OtherNotification => {
                 unmapped(UnmappedReason::Ignored)
             }
         }
@@ -213,7 +188,7 @@ impl AcpMapper {
             }
             Update::Cost(cost) => effects.push(Effect::Cost(cost)),
             Update::Notice { message } => {
-                effects.push(item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message }));
+                effects.push(completed_item(ids, ItemDetails::Error { message }));
             }
             Update::SessionInfo(SessionInfo { is_codex, retried_error, has_failed }) => {
                 if is_codex {
@@ -225,7 +200,7 @@ impl AcpMapper {
                     return unmapped(UnmappedReason::Ignored);
                 }
             }
-            Update::Other { .. } => return unmapped(UnmappedReason::Ignored),
+            Update::Other => return unmapped(UnmappedReason::Ignored),
         }
         or_held(effects)
     }
@@ -248,7 +223,7 @@ impl AcpMapper {
         effects.extend(self.flush_text(ids));
         self.turn.set_remark(text.strip_prefix("Error: ").unwrap_or(&text));
         let message = Text::owned(text.trim());
-        effects.push(item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message }));
+        effects.push(completed_item(ids, ItemDetails::Error { message }));
     }
 
     fn on_chunk<'a>(
@@ -300,7 +275,7 @@ impl AcpMapper {
         let call_id = bounded(&message.id, MAX_ID_BYTES);
         let mut call = match self.calls.remove(&call_id) {
             Some(CallState::Open(call)) => call,
-            Some(CallState::Done) => return self.calls.insert(&call_id, CallState::Done, 0),
+            Some(CallState::Done) => return self.store_call(&call_id, CallState::Done),
             None => Box::default(),
         };
         call.merge(&message);
@@ -316,11 +291,18 @@ impl AcpMapper {
             }
             if call.has_ended() {
                 effects.extend(call.end());
-                return self.calls.insert(&call_id, CallState::Done, 0);
+                return self.store_call(&call_id, CallState::Done);
             }
         }
-        let bytes = call.stored_bytes();
-        self.calls.insert(&call_id, CallState::Open(call), bytes);
+        self.store_call(&call_id, CallState::Open(call));
+    }
+
+    fn store_call(&mut self, call_id: &str, state: CallState) {
+        let bytes = match &state {
+            CallState::Open(call) => call.stored_bytes(),
+            CallState::Done => 0,
+        };
+        self.calls.insert(call_id, state, bytes);
     }
 
     fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Option<Effect<'a>> {
@@ -360,19 +342,13 @@ impl AcpMapper {
         let request = self.permissions.remove(&key(id))?;
         let is_allowed = option.is_some_and(|option| request.allowing.iter().any(|id| *option == **id));
         self.turn.ends_with_refusal |= !is_allowed;
-        match self.calls.remove(&request.call_id) {
-            Some(CallState::Open(mut call)) => {
-                call.is_rejected |= !is_allowed;
-                let started = if is_allowed && request.announces_call { call.start(ids) } else { None };
-                let bytes = call.stored_bytes();
-                self.calls.insert(&request.call_id, CallState::Open(call), bytes);
-                started
-            }
-            Some(CallState::Done) => {
-                self.calls.insert(&request.call_id, CallState::Done, 0);
-                None
-            }
-            None => None,
+        let mut state = self.calls.remove(&request.call_id)?;
+        let mut started = None;
+        if let CallState::Open(call) = &mut state {
+            call.is_rejected |= !is_allowed;
+            started = if is_allowed && request.announces_call { call.start(ids) } else { None };
         }
+        self.store_call(&request.call_id, state);
+        started
     }
 }

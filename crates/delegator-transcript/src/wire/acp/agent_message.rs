@@ -1,5 +1,7 @@
 //! Messages of the agent.
 
+use serde::Deserialize;
+
 use crate::event::Todo;
 use crate::json::{Ending, Object, Text, Value};
 use crate::wire::json_rpc::{Message, RequestId, RpcError};
@@ -13,27 +15,15 @@ pub enum AgentMessage<'a> {
     /// `session/update`
     Update(Update<'a>),
     /// `session/request_permission`
-    PermissionRequest {
-        id: RequestId,
-        request: Box<PermissionRequest<'a>>,
-    },
+    PermissionRequest { id: RequestId, request: Box<PermissionRequest<'a>> },
     /// Any other request. It has to be answered, too.
-    OtherRequest {
-        id: RequestId,
-        method: Text<'a>,
-    },
-    OtherNotification {
-        method: Text<'a>,
-    },
+    OtherRequest { id: RequestId, method: Text<'a> },
+    /// Any other notification.
+    OtherNotification,
     /// The answer to a request of ours, JSON.
-    Result {
-        id: RequestId,
-        result: &'a str,
-    },
-    Error {
-        id: Option<RequestId>,
-        error: RpcError<'a>,
-    },
+    Result { id: RequestId, result: &'a str },
+    /// A request of ours failed.
+    Error { id: Option<RequestId>, error: RpcError<'a> },
 }
 
 /// What the agent reports about its session.
@@ -50,14 +40,11 @@ pub enum Update<'a> {
     /// `usage_update` with the cost of the session so far, in dollars.
     Cost(f64),
     /// `notice`: a warning.
-    Notice {
-        message: Text<'a>,
-    },
+    Notice { message: Text<'a> },
     /// `session_info_update`
     SessionInfo(SessionInfo<'a>),
-    Other {
-        kind: Text<'a>,
-    },
+    /// Any other update.
+    Other,
 }
 
 /// A part of a message or of the agent's reasoning.
@@ -99,28 +86,20 @@ pub struct PermissionOption<'a> {
 }
 
 /// What an option means. Ids and order differ between agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OptionKind {
     AllowOnce,
     AllowAlways,
     RejectOnce,
     RejectAlways,
+    #[serde(other)]
     Other,
 }
 
 impl OptionKind {
     pub fn is_allow(self) -> bool {
         matches!(self, Self::AllowOnce | Self::AllowAlways)
-    }
-
-    fn from_name(name: &str) -> Self {
-        match name {
-            "allow_once" => Self::AllowOnce,
-            "allow_always" => Self::AllowAlways,
-            "reject_once" => Self::RejectOnce,
-            "reject_always" => Self::RejectAlways,
-            _ => Self::Other,
-        }
     }
 }
 
@@ -143,7 +122,7 @@ impl<'a> AgentMessage<'a> {
             },
             Message::Notification { method, params } => match method.simple() {
                 Some("session/update") => Self::Update(Update::read(params)),
-                _ => Self::OtherNotification { method },
+                _ => Self::OtherNotification,
             },
             Message::Result { id, result } => Self::Result { id, result },
             Message::Error { id, error } => Self::Error { id, error },
@@ -156,11 +135,10 @@ impl<'a> PermissionRequest<'a> {
         let params = Object::read(params);
         let option = |option: Value<'a>| {
             let option = option.object()?;
-            let kind = option.text("kind");
             Some(PermissionOption {
                 id: option.text("optionId")?,
                 name: option.text("name").unwrap_or_default(),
-                kind: OptionKind::from_name(kind.as_ref().and_then(Text::simple).unwrap_or_default()),
+                kind: option.first(&["kind"], Value::variant).unwrap_or(OptionKind::Other),
             })
         };
         Self {
@@ -179,13 +157,10 @@ impl<'a> Update<'a> {
             "agent_thought_chunk" => Self::ThoughtChunk(Chunk::read(&update)),
             "tool_call" | "tool_call_update" => Self::ToolCall(Box::new(ToolCall::read(&update))),
             "plan" => Self::Plan(update.list(&["entries"], plan_entry)),
-            "usage_update" => match update.object("cost").as_ref().and_then(cost) {
-                Some(cost) => Self::Cost(cost),
-                None => Self::Other { kind },
-            },
+            "usage_update" => update.object("cost").as_ref().and_then(cost).map_or(Self::Other, Self::Cost),
             "notice" => Self::Notice { message: notice(&update) },
             "session_info_update" => Self::SessionInfo(SessionInfo::read(&update)),
-            _ => Self::Other { kind },
+            _ => Self::Other,
         }
     }
 }

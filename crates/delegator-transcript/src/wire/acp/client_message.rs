@@ -7,15 +7,10 @@ use crate::wire::json_rpc::{Message, RequestId};
 /// One message that we sent.
 #[derive(Clone, Debug)]
 pub enum ClientMessage<'a> {
-    Request {
-        id: RequestId,
-        request: ClientRequest<'a>,
-    },
+    /// A request of ours.
+    Request { id: RequestId, request: ClientRequest },
     /// The answer to a permission request: the id of the chosen option, or `None` if the request was cancelled.
-    PermissionAnswer {
-        id: RequestId,
-        option: Option<Text<'a>>,
-    },
+    PermissionAnswer { id: RequestId, option: Option<Text<'a>> },
     /// We ended the turn.
     Cancel,
     /// Another notification or answer.
@@ -24,22 +19,20 @@ pub enum ClientMessage<'a> {
 
 /// What we asked for.
 #[derive(Clone, Debug)]
-pub enum ClientRequest<'a> {
+pub enum ClientRequest {
+    /// `initialize`
     Initialize,
+    /// `session/new`
     NewSession,
-    /// The history of the session is replayed.
-    LoadSession {
-        session_id: Text<'a>,
-    },
-    ResumeSession {
-        session_id: Text<'a>,
-    },
-    /// A mode, a model or another setting of the session.
+    /// `session/load`, which replays the history of the session, or `session/resume`.
+    OpenSession { session_id: String, is_replayed: bool },
+    /// A mode or another setting of the session.
     Setting,
     /// The model of the session.
     Model,
     /// Begins a turn; its answer ends it.
     Prompt,
+    /// Any other request.
     Other,
 }
 
@@ -59,19 +52,22 @@ impl<'a> ClientMessage<'a> {
     }
 }
 
-impl<'a> ClientRequest<'a> {
-    fn read(method: &Text<'a>, params: &'a str) -> Self {
-        let session_id = || Object::read(params).text("sessionId").unwrap_or_default();
+impl ClientRequest {
+    fn read(method: &Text<'_>, params: &str) -> Self {
+        let params = Object::read(params);
+        let open_session = |is_replayed| {
+            let session_id = params.text("sessionId").unwrap_or_default().resolve().into_owned();
+            Self::OpenSession { session_id, is_replayed }
+        };
         match method.simple().unwrap_or_default() {
             "initialize" => Self::Initialize,
             "session/new" => Self::NewSession,
-            "session/load" => Self::LoadSession { session_id: session_id() },
-            "session/resume" => Self::ResumeSession { session_id: session_id() },
-            "session/set_mode" => Self::Setting,
-            "session/set_config_option" => {
-                let is_model = Object::read(params).text("configId").is_some_and(|id| id == *"model");
-                if is_model { Self::Model } else { Self::Setting }
+            "session/load" => open_session(true),
+            "session/resume" => open_session(false),
+            "session/set_config_option" if params.text("configId").is_some_and(|id| id == *"model") => {
+                Self::Model
             }
+            "session/set_mode" | "session/set_config_option" => Self::Setting,
             "session/set_model" => Self::Model,
             "session/prompt" => Self::Prompt,
             _ => Self::Other,

@@ -9,8 +9,6 @@ use super::usage::TokenCounts;
 pub struct InitializeResult<'a> {
     /// Absent in goose.
     pub agent_name: Option<Text<'a>>,
-    /// `session/load` is served.
-    pub can_load: bool,
     /// `session/resume` is served.
     pub can_resume: bool,
     /// A session may have more directories than one.
@@ -91,7 +89,6 @@ impl<'a> InitializeResult<'a> {
         };
         Self {
             agent_name: result.object("agentInfo").and_then(|info| info.text("name")),
-            can_load: capabilities.first(&["loadSession"], Value::boolean).unwrap_or(false),
             can_resume: session.object("resume").is_some(),
             can_add_directories: session.object("additionalDirectories").is_some(),
             can_steer: steering().unwrap_or(false),

@@ -3,6 +3,8 @@
 //! All three contain what has changed, in any order, so every member is optional and an empty value says nothing. Agents
 //! put the same fact in different places; the functions below read all of them (recorded with ten agents).
 
+use serde::Deserialize;
+
 use crate::event::{ChangeKind, FileChange, Todo};
 use crate::json::{Object, Text, Value};
 use crate::patch::patched_files;
@@ -44,7 +46,8 @@ pub struct ToolCall<'a> {
 }
 
 /// What a tool does, as far as it matters here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolKind {
     Execute,
     Edit,
@@ -54,10 +57,12 @@ pub enum ToolKind {
     Search,
     Fetch,
     /// Also thinking and switching the mode.
+    #[serde(other)]
     Other,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     Pending,
     InProgress,
@@ -82,8 +87,8 @@ impl<'a> ToolCall<'a> {
         Self {
             id: call.text("toolCallId").unwrap_or_default(),
             title: call.text("title"),
-            kind: call.text("kind").map(|kind| ToolKind::from_name(kind.simple().unwrap_or_default())),
-            status: call.text("status").and_then(|status| CallStatus::from_name(status.simple()?)),
+            kind: call.first(&["kind"], Value::variant),
+            status: call.first(&["status"], Value::variant),
             tool: tool_name(call, &meta),
             input: input.and_then(Value::raw),
             command: arguments.first(&["command", "cmd", "commands"], command),
@@ -100,33 +105,6 @@ impl<'a> ToolCall<'a> {
             exit_code: exit.or_else(|| output.and_then(output_exit_code)),
             has_failed: output.is_some_and(reports_failure),
         }
-    }
-}
-
-impl ToolKind {
-    fn from_name(name: &str) -> Self {
-        match name {
-            "execute" => Self::Execute,
-            "edit" => Self::Edit,
-            "delete" => Self::Delete,
-            "move" => Self::Move,
-            "read" => Self::Read,
-            "search" => Self::Search,
-            "fetch" => Self::Fetch,
-            _ => Self::Other,
-        }
-    }
-}
-
-impl CallStatus {
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "pending" => Self::Pending,
-            "in_progress" => Self::InProgress,
-            "completed" => Self::Completed,
-            "failed" => Self::Failed,
-            _ => return None,
-        })
     }
 }
 

@@ -43,33 +43,24 @@ impl SentRequest {
 /// A message of the app server.
 #[derive(Clone, Debug)]
 pub enum ServerMessage<'a> {
+    /// It has no answer.
     Notification(Notification<'a>),
-    Request {
-        id: RequestId,
-        request: ServerRequest<'a>,
-    },
-    Response {
-        id: RequestId,
-        response: Response<'a>,
-    },
+    /// The app server waits for our response.
+    Request { id: RequestId, request: ServerRequest<'a> },
+    /// A request of ours succeeded.
+    Response { id: RequestId, response: Response<'a> },
     /// A request of ours failed.
-    Error {
-        id: Option<RequestId>,
-        message: Text<'a>,
-    },
+    Error { id: Option<RequestId>, message: Text<'a> },
 }
 
 /// A response to a request of ours; which one, says its id.
 #[derive(Clone, Debug)]
 pub enum Response<'a> {
     /// To a request that begins or resumes a thread.
-    Thread {
-        thread_id: Text<'a>,
-    },
+    Thread { thread_id: Text<'a> },
     /// To a request that begins a turn.
-    Turn {
-        turn_id: Text<'a>,
-    },
+    Turn { turn_id: Text<'a> },
+    /// To any other request.
     Other,
 }
 
@@ -84,40 +75,30 @@ pub enum Notification<'a> {
     /// `account/rateLimits/updated`: when the limit that is exceeded is reset, in seconds since 1970.
     RateLimits { exceeded_until: Option<i64> },
     /// One that says nothing about the work.
-    Other { method: Text<'a> },
+    Other,
 }
 
 /// What happens in a thread.
 #[derive(Clone, Debug)]
 pub enum TurnEvent<'a> {
-    Started {
-        turn_id: Text<'a>,
-    },
-    Completed {
-        turn_id: Text<'a>,
-        outcome: TurnOutcome<'a>,
-    },
-    Item {
-        is_completed: bool,
-        item: ServerItem<'a>,
-    },
+    /// `turn/started`
+    Started { turn_id: Text<'a> },
+    /// `turn/completed`
+    Completed { turn_id: Text<'a>, outcome: TurnOutcome<'a> },
+    /// `item/started`, `item/completed`
+    Item { is_completed: bool, item: ServerItem<'a> },
+    /// The whole plan.
     Plan(Vec<Todo<'a>>),
     /// The running total of the thread.
     Usage(Usage),
     /// An error that is retried, or the one that ends the turn.
-    Error {
-        message: Text<'a>,
-    },
-    Warning {
-        message: Text<'a>,
-    },
+    Error { message: Text<'a> },
+    /// Never a failure.
+    Warning { message: Text<'a> },
     /// `serverRequest/resolved`: a request of the app server was answered or is no longer needed.
-    RequestResolved {
-        request_id: RequestId,
-    },
-    Other {
-        method: Text<'a>,
-    },
+    RequestResolved { request_id: RequestId },
+    /// One that says nothing about the work.
+    Other,
 }
 
 /// How a turn ended.
@@ -137,7 +118,7 @@ impl<'a> ServerMessage<'a> {
     pub(crate) fn from_message(message: Message<'a>) -> Self {
         match message {
             Message::Notification { method, params } => {
-                Self::Notification(notification(method, &Object::read(params)))
+                Self::Notification(notification(&method, &Object::read(params)))
             }
             Message::Request { id, method, params } => {
                 Self::Request { id, request: request::read(method, params) }
@@ -158,11 +139,11 @@ fn response(result: &str) -> Response<'_> {
     }
 }
 
-fn notification<'a>(method: Text<'a>, params: &Object<'a>) -> Notification<'a> {
+fn notification<'a>(method: &Text<'a>, params: &Object<'a>) -> Notification<'a> {
     match method.simple().unwrap_or_default() {
         "thread/started" => match params.object("thread").and_then(|thread| thread.text("id")) {
             Some(thread_id) => Notification::ThreadStarted { thread_id },
-            None => Notification::Other { method },
+            None => Notification::Other,
         },
         "account/rateLimits/updated" => Notification::RateLimits {
             exceeded_until: params.object("rateLimits").and_then(|limits| exceeded_until(&limits)),
@@ -172,11 +153,11 @@ fn notification<'a>(method: Text<'a>, params: &Object<'a>) -> Notification<'a> {
         }
         name => match params.text("threadId") {
             Some(thread_id) => {
-                let event = turn_event(name, params).unwrap_or(TurnEvent::Other { method });
+                let event = turn_event(name, params).unwrap_or(TurnEvent::Other);
                 Notification::OfThread { thread_id, event }
             }
             None if name == "warning" => Notification::Warning { message: warning(params) },
-            None => Notification::Other { method },
+            None => Notification::Other,
         },
     }
 }

@@ -11,9 +11,8 @@ pub enum ServerRequest<'a> {
     Permissions,
     /// `item/tool/requestUserInput`
     UserInput(Vec<UserInputQuestion<'a>>),
-    Unknown {
-        method: Text<'a>,
-    },
+    /// Any other request.
+    Unknown { method: Text<'a> },
 }
 
 #[derive(Clone, Debug)]
@@ -27,7 +26,6 @@ pub struct ApprovalRequest<'a> {
     pub reason: Option<Text<'a>>,
 }
 
-/// A question of the agent.
 #[derive(Clone, Debug)]
 pub struct UserInputQuestion<'a> {
     pub id: Text<'a>,

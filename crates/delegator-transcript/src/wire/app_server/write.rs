@@ -85,7 +85,6 @@ pub struct TurnOptions {
     pub output_schema: Option<Value>,
 }
 
-/// Input of a turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub text: &'a str,

@@ -71,9 +71,8 @@ pub struct RateLimit {
 pub enum ControlRequest<'a> {
     /// `can_use_tool`
     Permission(PermissionRequest<'a>),
-    Unknown {
-        subtype: Text<'a>,
-    },
+    /// Any other request.
+    Unknown { subtype: Text<'a> },
 }
 
 impl<'a> ClaudeLine<'a> {

@@ -20,12 +20,10 @@ pub struct PermissionRequest<'a> {
 /// What the agent wants to do.
 #[derive(Clone, Debug)]
 pub enum ToolAction<'a> {
-    Command {
-        command: Text<'a>,
-    },
-    Edit {
-        path: Text<'a>,
-    },
+    /// `Bash`
+    Command { command: Text<'a> },
+    /// `Edit`, `Write`, …
+    Edit { path: Text<'a> },
     /// A tool of an MCP server: what it does is unknown.
     McpTool,
     /// The agent has questions.
@@ -34,7 +32,6 @@ pub enum ToolAction<'a> {
     Other,
 }
 
-/// A question of the agent.
 #[derive(Clone, Debug)]
 pub struct AgentQuestion<'a> {
     pub question: Text<'a>,

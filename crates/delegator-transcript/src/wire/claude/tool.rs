@@ -4,7 +4,6 @@ use crate::decode::decode_todos;
 use crate::event::Todo;
 use crate::json::{Object, Text, Value};
 
-/// A call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolCall<'a> {
     pub id: Text<'a>,
@@ -51,7 +50,6 @@ impl TaskChange<'_> {
     }
 }
 
-/// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolResult<'a> {
     pub call_id: Text<'a>,
