@@ -26,6 +26,7 @@
 //! - The end of a task, of its messages and questions and of followers that never start, its notifications and the claim of
 //!   its successors are one transaction.
 
+mod columns;
 mod database;
 mod error;
 mod files;

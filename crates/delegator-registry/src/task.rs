@@ -13,8 +13,10 @@ use delegator_domain::task::{
 };
 use serde_json::Value;
 
+use crate::columns::record;
 use crate::ops::usage::Tokens;
 use crate::ops::worktrees::WorktreeUse;
+use crate::row;
 
 /// A task to submit. The prompt for the agent is not here but in `launch`, until the agent has read it.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,27 +132,29 @@ impl Idempotency {
     }
 }
 
-/// A live task in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskSummary {
-    /// The order of submission.
-    pub seq: i64,
-    pub id: TaskId,
-    pub state: State,
-    pub created_at_ms: i64,
-    pub started_at_ms: Option<i64>,
-    pub working_dir: String,
-    pub containment: Option<String>,
-    pub title: String,
-    pub labels: BTreeMap<String, String>,
-    /// The id of its environment, if a provider runs it.
-    pub environment: Option<String>,
-    /// What enforces the mode; `None` if the task runs elsewhere.
-    pub sandbox: Option<SandboxKind>,
-    /// Set if it is one of several attempts.
-    pub group: Option<GroupMember>,
-    /// The task that it follows in a chain.
-    pub follows: Option<Follows>,
+record! {
+    /// A live task in a list.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TaskSummary {
+        /// The order of submission.
+        pub seq: i64,
+        pub id: TaskId,
+        pub state: State,
+        pub created_at_ms: i64,
+        pub started_at_ms: Option<i64>,
+        pub working_dir: String,
+        pub containment: Option<String>,
+        pub title: String,
+        pub labels: BTreeMap<String, String>,
+        /// The id of its environment, if a provider runs it.
+        pub environment: Option<String>,
+        /// What enforces the mode; `None` if the task runs elsewhere.
+        pub sandbox: Option<SandboxKind>,
+        /// Set if it is one of several attempts.
+        pub group: Option<GroupMember> = row::group_from,
+        /// The task that it follows in a chain.
+        pub follows: Option<Follows> = row::follows_from,
+    }
 }
 
 impl From<&Task> for TaskSummary {
@@ -191,52 +195,54 @@ impl From<&Task> for EndedMember {
     }
 }
 
-/// A stored task.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Task {
-    /// The order of submission.
-    pub seq: i64,
-    pub id: TaskId,
-    pub state: State,
-    pub created_at_ms: i64,
-    pub claimed_at_ms: Option<i64>,
-    pub started_at_ms: Option<i64>,
-    pub updated_at_ms: i64,
-    pub working_dir: String,
-    pub work_trees: Vec<WorkTree>,
-    pub allow_parallel_writes: bool,
-    pub mode: Mode,
-    /// What enforces the mode; `None` if the task ran elsewhere.
-    pub sandbox: Option<SandboxKind>,
-    pub agent: String,
-    pub model: Option<String>,
-    pub title: String,
-    pub labels: BTreeMap<String, String>,
-    pub input: Value,
-    pub resumed_thread: Option<String>,
-    /// The thread that the agent announced.
-    pub thread_id: Option<String>,
-    pub idempotency: Option<Idempotency>,
-    /// Number of attempts to start a supervisor.
-    pub starts: u32,
-    /// The current attempt, or the last one.
-    pub nonce: Option<Nonce>,
-    pub supervisor: Option<Identity>,
-    pub containment: Option<String>,
-    pub cancel: Option<CancelRequest>,
-    pub ended: Option<EndRecord>,
-    /// When the session was imported; `None` for a task that ran here.
-    pub imported_at_ms: Option<i64>,
-    /// `None` for a task that runs on this machine.
-    pub remote: Option<RemoteTask>,
-    /// The task for which the worktree was created that it works in; `None` if it works in the directory of the user.
-    pub worktree: Option<TaskId>,
-    /// The task that it follows in a chain. That task may have been pruned.
-    pub follows: Option<Follows>,
-    /// Whether the task that it follows has not ended yet.
-    pub awaits_predecessor: bool,
-    /// Set if it is one of several attempts.
-    pub group: Option<GroupMember>,
+record! {
+    /// A stored task.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Task {
+        /// The order of submission.
+        pub seq: i64,
+        pub id: TaskId,
+        pub state: State,
+        pub created_at_ms: i64,
+        pub claimed_at_ms: Option<i64>,
+        pub started_at_ms: Option<i64>,
+        pub updated_at_ms: i64,
+        pub working_dir: String,
+        pub work_trees: Vec<WorkTree> = row::work_trees_from,
+        pub allow_parallel_writes: bool,
+        pub mode: Mode,
+        /// What enforces the mode; `None` if the task ran elsewhere.
+        pub sandbox: Option<SandboxKind>,
+        pub agent: String,
+        pub model: Option<String>,
+        pub title: String,
+        pub labels: BTreeMap<String, String>,
+        pub input: Value,
+        pub resumed_thread: Option<String>,
+        /// The thread that the agent announced.
+        pub thread_id: Option<String>,
+        pub idempotency: Option<Idempotency> = row::idempotency_from,
+        /// Number of attempts to start a supervisor.
+        pub starts: u32,
+        /// The current attempt, or the last one.
+        pub nonce: Option<Nonce>,
+        pub supervisor: Option<Identity> = row::identity_from,
+        pub containment: Option<String>,
+        pub cancel: Option<CancelRequest> = row::cancel_from,
+        pub ended: Option<EndRecord> = row::ended_from,
+        /// When the session was imported; `None` for a task that ran here.
+        pub imported_at_ms: Option<i64>,
+        /// `None` for a task that runs on this machine.
+        pub remote: Option<RemoteTask> = row::remote_from,
+        /// The task for which the worktree was created that it works in; `None` if it works in the directory of the user.
+        pub worktree: Option<TaskId>,
+        /// The task that it follows in a chain. That task may have been pruned.
+        pub follows: Option<Follows> = row::follows_from,
+        /// Whether the task that it follows has not ended yet.
+        pub awaits_predecessor: bool = row::awaits_from,
+        /// Set if it is one of several attempts.
+        pub group: Option<GroupMember> = row::group_from,
+    }
 }
 
 impl Task {

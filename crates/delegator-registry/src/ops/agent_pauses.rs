@@ -5,26 +5,28 @@
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{FailureKind, TaskEnd, TaskId};
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::queries::query_all;
+use crate::columns::record;
 use crate::error::RegistryError;
 use crate::registry::Registry;
-use crate::row;
 
 /// How long a usage limit pauses the agent if it did not report when the limit resets.
 const DEFAULT_PAUSE_MS: i64 = 15 * 60 * 1000;
 
-/// An agent whose queued tasks do not start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentPause {
-    pub agent: String,
-    /// `None`: until it is resumed.
-    pub until_ms: Option<i64>,
-    pub reason: String,
-    /// The task whose end caused it.
-    pub task: Option<TaskId>,
-    pub since_ms: i64,
+record! {
+    /// An agent whose queued tasks do not start.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct AgentPause {
+        pub agent: String,
+        /// `None`: until it is resumed.
+        pub until_ms: Option<i64>,
+        pub reason: String,
+        /// The task whose end caused it.
+        pub task: Option<TaskId>,
+        pub since_ms: i64,
+    }
 }
 
 const PAUSES: &str = "SELECT * FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY agent";
@@ -66,7 +68,7 @@ impl Registry {
 }
 
 pub(crate) fn pauses(db: &Connection, now_ms: i64) -> rusqlite::Result<Vec<AgentPause>> {
-    query_all(db, PAUSES, [now_ms], pause_from)
+    query_all(db, PAUSES, [now_ms], AgentPause::from_row)
 }
 
 /// Pauses the agent of a task that ended because of a usage limit.
@@ -77,15 +79,4 @@ pub(crate) fn pause_after(db: &Connection, seq: i64, end: &TaskEnd, now_ms: i64)
         return Ok(());
     }
     db.execute(EXTEND, (seq, until_ms, message, now_ms)).map(drop)
-}
-
-fn pause_from(row: &Row<'_>) -> rusqlite::Result<AgentPause> {
-    let task: Option<String> = row.get("task")?;
-    Ok(AgentPause {
-        agent: row.get("agent")?,
-        until_ms: row.get("until_ms")?,
-        reason: row.get("reason")?,
-        task: task.map(|_| row::parse_column(row, "task", |text| text.parse().ok())).transpose()?,
-        since_ms: row.get("since_ms")?,
-    })
 }

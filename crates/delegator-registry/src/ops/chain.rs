@@ -36,16 +36,16 @@ impl Registry {
 
     /// The tasks that directly follow this one, in order of submission.
     pub fn followers(&self, id: &TaskId) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| query_all(db, FOLLOWERS, [id.as_str()], row::task_from))
+        self.read(|db| query_all(db, FOLLOWERS, [id.as_str()], Task::from_row))
     }
 
     /// All tasks that follow this one, directly or not, each after its predecessor.
     pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>, RegistryError> {
         self.read(|db| {
-            let mut found: Vec<Task> = query_all(db, FOLLOWERS, [id.as_str()], row::task_from)?;
+            let mut found: Vec<Task> = query_all(db, FOLLOWERS, [id.as_str()], Task::from_row)?;
             let mut next = 0;
             while let Some(task) = found.get(next) {
-                let followers = query_all(db, FOLLOWERS, [task.id.as_str()], row::task_from)?;
+                let followers = query_all(db, FOLLOWERS, [task.id.as_str()], Task::from_row)?;
                 found.extend(followers);
                 next += 1;
             }

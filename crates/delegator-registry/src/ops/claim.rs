@@ -7,11 +7,12 @@
 use std::fmt;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{Claimant, Obstacle, State, TaskId};
+use delegator_domain::task::{Claimant, Mode, Obstacle, State, TaskId};
 use rusqlite::{Connection, Row};
 
 use super::agent_pauses::{self, AgentPause};
 use super::queries::query_all;
+use crate::columns::Column;
 use crate::database::schema::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
@@ -267,7 +268,7 @@ fn claimant_from(row: &Row<'_>) -> rusqlite::Result<Claimant> {
     let announced: Option<String> = row.get("thread_id")?;
     Ok(Claimant {
         id: row::id_from(row)?,
-        may_write: row::mode_from(row)?.may_write(row.get("mode_enforced")?),
+        may_write: Mode::read(row, "mode")?.may_write(row.get("mode_enforced")?),
         work_trees: row::work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         threads: resumed.into_iter().chain(announced).collect(),

@@ -3,9 +3,9 @@
 use delegator_domain::task::GroupId;
 
 use super::queries::query_all;
+use crate::columns::Column;
 use crate::error::RegistryError;
 use crate::registry::Registry;
-use crate::row;
 use crate::task::Task;
 
 pub(crate) const MEMBERS: &str = "SELECT * FROM tasks WHERE group_id = ?1 ORDER BY attempt";
@@ -16,14 +16,14 @@ pub(crate) const BY_BEGINNING: &str = "SELECT DISTINCT group_id FROM tasks INDEX
 impl Registry {
     /// The attempts of a group that have not been pruned, in order.
     pub fn group(&self, id: &GroupId) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| query_all(db, MEMBERS, [id.as_str()], row::task_from))
+        self.read(|db| query_all(db, MEMBERS, [id.as_str()], Task::from_row))
     }
 
     /// The groups whose ids begin with this text: at most ten.
     pub fn groups_beginning_with(&self, beginning: &str) -> Result<Vec<GroupId>, RegistryError> {
         // Greater than every id with this beginning: the characters of an id end at `z`.
         let end = format!("{beginning}~");
-        let group = |row: &rusqlite::Row<'_>| row::parse_column(row, "group_id", |text| text.parse().ok());
+        let group = |row: &rusqlite::Row<'_>| Column::read(row, "group_id");
         self.read(|db| query_all(db, BY_BEGINNING, (beginning, &end), group))
     }
 }

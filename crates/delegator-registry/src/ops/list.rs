@@ -103,14 +103,14 @@ impl Registry {
             let total = count_after(FIRST)?;
             let remaining = if after == FIRST { total } else { count_after(after)? };
             let (sql, values) = oldest(filter, after, limit);
-            let tasks = query_all(db, &sql, params_from_iter(values), row::summary_from)?;
+            let tasks = query_all(db, &sql, params_from_iter(values), TaskSummary::from_row)?;
             Ok(OldestPage { tasks, total, remaining })
         })
     }
 
     pub fn list(&self, filter: &Filter, limit: u32, from: Option<Cursor>) -> Result<Page, RegistryError> {
         let (sql, values) = select(filter, limit.saturating_add(1), from);
-        let tasks = self.read(|db| query_all(db, &sql, params_from_iter(values), row::task_from))?;
+        let tasks = self.read(|db| query_all(db, &sql, params_from_iter(values), Task::from_row))?;
         let (tasks, has_more) = truncate_page(tasks, limit);
         let next = tasks.last().filter(|_| has_more).map(|last| Cursor { before: last.seq });
         Ok(Page { tasks, next })

@@ -38,7 +38,7 @@ impl Registry {
                 let (sql, values) = count(filter, since_ms);
                 let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
                 let (sql, values) = select(filter, since_ms, limit.saturating_add(1), before);
-                Ok((query_all(db, &sql, params_from_iter(values), row::task_from)?, total))
+                Ok((query_all(db, &sql, params_from_iter(values), Task::from_row)?, total))
             }
             false => labelled_page(db, filter, since_ms, limit.saturating_add(1), before),
         })?;

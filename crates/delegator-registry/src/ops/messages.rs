@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::attempt::load_attempt;
 use super::queries::query_all;
+use crate::columns::{Column, record};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -25,21 +26,23 @@ const NOT_DELIVERED: &str = "the task ended before it was delivered";
 const NOT_CONFIRMED: &str = "the task ended before the agent confirmed it";
 const TEXT_LOST: &str = "its text could not be read";
 
-/// A stored message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    pub number: MessageNumber,
-    pub delivery: Delivery,
-    pub state: MessageState,
-    /// Why it failed, or why its delivery is unknown.
-    pub reason: Option<String>,
-    /// The beginning of the text, redacted.
-    pub excerpt: String,
-    /// The length of the text.
-    pub bytes: u64,
-    pub sent_at_ms: i64,
-    pub delivered_at_ms: Option<i64>,
-    pub settled_at_ms: Option<i64>,
+record! {
+    /// A stored message.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Message {
+        pub number: MessageNumber,
+        pub delivery: Delivery,
+        pub state: MessageState,
+        /// Why it failed, or why its delivery is unknown.
+        pub reason: Option<String>,
+        /// The beginning of the text, redacted.
+        pub excerpt: String,
+        /// The length of the text.
+        pub bytes: u64,
+        pub sent_at_ms: i64,
+        pub delivered_at_ms: Option<i64>,
+        pub settled_at_ms: Option<i64>,
+    }
 }
 
 /// The result of [`Registry::enqueue`].
@@ -222,7 +225,7 @@ impl Registry {
 
     /// The last messages of a task, oldest first.
     pub fn last_messages(&self, id: &TaskId, limit: u32) -> Result<Vec<Message>, RegistryError> {
-        let mut messages = self.read(|db| query_all(db, LAST, (id.as_str(), limit), message_from))?;
+        let mut messages = self.read(|db| query_all(db, LAST, (id.as_str(), limit), Message::from_row))?;
         messages.reverse();
         Ok(messages)
     }
@@ -267,7 +270,7 @@ fn insert(
         ":file": file.as_str(), ":delivery": delivery.name(), ":excerpt": excerpt,
         ":bytes": bytes as u64, ":now": now_ms, ":id": id.as_str(),
     };
-    db.prepare_cached(sql)?.query_row(values, message_from).map(EnqueueOutcome::Queued)
+    db.prepare_cached(sql)?.query_row(values, Message::from_row).map(EnqueueOutcome::Queued)
 }
 
 fn first_queued(
@@ -287,23 +290,9 @@ fn first_queued(
 }
 
 fn file_from(row: &Row<'_>) -> rusqlite::Result<Nonce> {
-    row::parse_column(row, "file", Nonce::from_text)
+    Column::read(row, "file")
 }
 
 fn count_from(row: &Row<'_>) -> rusqlite::Result<(MessageState, u64)> {
-    Ok((row::parse_column(row, "state", MessageState::from_name)?, row.get("count")?))
-}
-
-fn message_from(row: &Row<'_>) -> rusqlite::Result<Message> {
-    Ok(Message {
-        number: MessageNumber(row.get("number")?),
-        delivery: row::parse_column(row, "delivery", Delivery::from_name)?,
-        state: row::parse_column(row, "state", MessageState::from_name)?,
-        reason: row.get("reason")?,
-        excerpt: row.get("excerpt")?,
-        bytes: row.get("bytes")?,
-        sent_at_ms: row.get("sent_at_ms")?,
-        delivered_at_ms: row.get("delivered_at_ms")?,
-        settled_at_ms: row.get("settled_at_ms")?,
-    })
+    Ok((Column::read(row, "state")?, row.get("count")?))
 }

@@ -15,26 +15,29 @@ use delegator_domain::task::{EndedMember, State, TaskId, combined_end};
 use rusqlite::{Connection, Row, named_params};
 
 use super::queries::query_all;
+use crate::columns::{Column, record, unreadable};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
 use crate::row::{self, StoredState};
 use crate::task::Task;
 
-/// A notification through one channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredNotification {
-    pub subject: Subject,
-    /// The task whose end this is; of a group or a chain, the one that ended last.
-    pub task: TaskId,
-    pub channel: Channel,
-    pub state: DeliveryState,
-    /// Attempts that were begun.
-    pub attempts: u32,
-    pub created_at_ms: i64,
-    pub due_at_ms: i64,
-    /// Why the last attempt failed.
-    pub last_error: Option<String>,
+record! {
+    /// A notification through one channel.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct StoredNotification {
+        pub subject: Subject = subject_from,
+        /// The task whose end this is; of a group or a chain, the one that ended last.
+        pub task: TaskId = row::id_from,
+        pub channel: Channel,
+        pub state: DeliveryState,
+        /// Attempts that were begun.
+        pub attempts: u32,
+        pub created_at_ms: i64,
+        pub due_at_ms: i64,
+        /// Why the last attempt failed.
+        pub last_error: Option<String>,
+    }
 }
 
 /// The outcome of an attempt.
@@ -75,7 +78,7 @@ impl Registry {
         latest_ms: i64,
         limit: u32,
     ) -> Result<Vec<StoredNotification>, RegistryError> {
-        self.read(|db| query_all(db, DUE, (now_ms, latest_ms, limit), notification_from))
+        self.read(|db| query_all(db, DUE, (now_ms, latest_ms, limit), StoredNotification::from_row))
     }
 
     /// When the next attempt is due; `None` if no notification is pending.
@@ -90,8 +93,8 @@ impl Registry {
     ) -> Result<(Vec<StoredNotification>, Vec<StoredNotification>), RegistryError> {
         self.read(|db| {
             Ok((
-                query_all(db, PENDING, [limit], notification_from)?,
-                query_all(db, FAILED, [limit], notification_from)?,
+                query_all(db, PENDING, [limit], StoredNotification::from_row)?,
+                query_all(db, FAILED, [limit], StoredNotification::from_row)?,
             ))
         })
     }
@@ -200,7 +203,7 @@ impl Registry {
 }
 
 fn submitted_together(db: &Connection, subject: &Subject) -> rusqlite::Result<Vec<Task>> {
-    query_all(db, SUBMITTED_TOGETHER, [subject.id()], row::task_from)
+    query_all(db, SUBMITTED_TOGETHER, [subject.id()], Task::from_row)
 }
 
 /// Puts the notifications about the end of a task into the outbox, and about the end of its group or chain if no other task of
@@ -234,16 +237,7 @@ pub(crate) fn enqueue(
     Ok(())
 }
 
-fn notification_from(row: &Row<'_>) -> rusqlite::Result<StoredNotification> {
-    let kind = row::parse_column(row, "subject", SubjectKind::from_name)?;
-    Ok(StoredNotification {
-        subject: row::parse_column(row, "subject_id", |id| Subject::from_parts(kind, id))?,
-        task: row::id_from(row)?,
-        channel: row::parse_column(row, "channel", Channel::from_name)?,
-        state: row::parse_column(row, "state", DeliveryState::from_name)?,
-        attempts: row.get("attempts")?,
-        created_at_ms: row.get("created_at_ms")?,
-        due_at_ms: row.get("due_at_ms")?,
-        last_error: row.get("last_error")?,
-    })
+fn subject_from(row: &Row<'_>) -> rusqlite::Result<Subject> {
+    let (kind, id): (SubjectKind, String) = (Column::read(row, "subject")?, row.get("subject_id")?);
+    Subject::from_parts(kind, &id).ok_or_else(|| unreadable("subject_id", id))
 }

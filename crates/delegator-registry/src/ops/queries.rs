@@ -6,6 +6,7 @@ use delegator_domain::task::{State, TaskId, TaskIdPrefix, TaskLocation};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::list::DirectoryRange;
+use crate::columns::{Column, record};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -28,29 +29,33 @@ impl StateCounts {
     }
 }
 
-/// A starting or working task of this machine, with what a rescuer needs to examine it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActiveTask {
-    pub seq: i64,
-    pub id: TaskId,
-    pub state: State,
-    pub nonce: Nonce,
-    pub starts: u32,
-    pub claimed_at_ms: i64,
-    pub started_at_ms: Option<i64>,
-    pub supervisor: Option<Identity>,
-    pub cancel: Option<CancelRequest>,
+record! {
+    /// A starting or working task of this machine, with what a rescuer needs to examine it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ActiveTask {
+        pub seq: i64,
+        pub id: TaskId,
+        pub state: State,
+        pub nonce: Nonce,
+        pub starts: u32,
+        pub claimed_at_ms: i64,
+        pub started_at_ms: Option<i64>,
+        pub supervisor: Option<Identity> = row::identity_from,
+        pub cancel: Option<CancelRequest> = row::cancel_from,
+    }
 }
 
-/// One recorded transition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryEntry {
-    /// Increases with every transition of any task, regardless of the clock.
-    pub order: i64,
-    pub from: Option<State>,
-    pub to: State,
-    pub at_ms: i64,
-    pub cause: String,
+record! {
+    /// One recorded transition.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct HistoryEntry {
+        /// Increases with every transition of any task, regardless of the clock.
+        pub order: i64,
+        pub from: Option<State>,
+        pub to: State,
+        pub at_ms: i64,
+        pub cause: String,
+    }
 }
 
 /// Ended tasks whose result has not been read.
@@ -92,7 +97,7 @@ impl Registry {
     pub fn get(&self, id: &TaskId) -> Result<Option<Task>, RegistryError> {
         self.read(|db| {
             db.prepare_cached("SELECT * FROM tasks WHERE id = ?1")?
-                .query_row([id.as_str()], row::task_from)
+                .query_row([id.as_str()], Task::from_row)
                 .optional()
         })
     }
@@ -122,7 +127,7 @@ impl Registry {
 
     /// Tasks that worked on a thread, newest first.
     pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), row::task_from))
+        self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), Task::from_row))
     }
 
     /// Whether the agent of some task announced this thread, or a task that has not ended will resume it.
@@ -141,12 +146,12 @@ impl Registry {
 
     /// Every starting or working task of this machine.
     pub fn active(&self) -> Result<Vec<ActiveTask>, RegistryError> {
-        self.read(|db| query_all(db, ACTIVE, (), active_from))
+        self.read(|db| query_all(db, ACTIVE, (), ActiveTask::from_row))
     }
 
     /// The queue of this machine, next first.
     pub fn queue(&self, limit: u32) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| query_all(db, QUEUE, [limit], row::task_from))
+        self.read(|db| query_all(db, QUEUE, [limit], Task::from_row))
     }
 
     /// Number of tasks queued before this one, without those that await a predecessor; `None` if it is not queued.
@@ -161,9 +166,9 @@ impl Registry {
 
     /// All transitions of a task, in order.
     pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>, RegistryError> {
-        let sql = "SELECT n, from_state, to_state, at_ms, cause FROM transitions \
+        let sql = "SELECT n AS \"order\", from_state AS \"from\", to_state AS \"to\", at_ms, cause FROM transitions \
                    WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";
-        self.read(|db| query_all(db, sql, [id.as_str()], history_from))
+        self.read(|db| query_all(db, sql, [id.as_str()], HistoryEntry::from_row))
     }
 
     /// Unread ended tasks in or below a directory: their number and the newest ids. `location` `None` means both.
@@ -205,30 +210,5 @@ pub(crate) fn query_all<T>(
 }
 
 fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
-    Ok((row::state_from(row, "state")?, row.get("number")?))
-}
-
-fn history_from(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
-    let from: Option<String> = row.get("from_state")?;
-    Ok(HistoryEntry {
-        order: row.get("n")?,
-        from: from.as_deref().and_then(State::from_name),
-        to: row::state_from(row, "to_state")?,
-        at_ms: row.get("at_ms")?,
-        cause: row.get("cause")?,
-    })
-}
-
-fn active_from(row: &Row<'_>) -> rusqlite::Result<ActiveTask> {
-    Ok(ActiveTask {
-        seq: row.get("seq")?,
-        id: row::id_from(row)?,
-        state: row::state_from(row, "state")?,
-        nonce: row::parse_column(row, "nonce", Nonce::from_text)?,
-        starts: row.get("starts")?,
-        claimed_at_ms: row.get("claimed_at_ms")?,
-        started_at_ms: row.get("started_at_ms")?,
-        supervisor: row::identity_from(row)?,
-        cancel: row::cancel_from(row)?,
-    })
+    Ok((Column::read(row, "state")?, row.get("number")?))
 }

@@ -7,12 +7,13 @@
 //! is in a file until the supervisor has read it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::question::{AnswerOption, Question, QuestionKind, QuestionNumber, QuestionState};
+use delegator_domain::question::{AnswerOption, Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::attempt::load_attempt;
 use super::queries::query_all;
+use crate::columns::Column;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -229,13 +230,13 @@ fn find_with_file(
 }
 
 fn question_from(row: &Row<'_>) -> rusqlite::Result<StoredQuestion> {
-    let options: Vec<AnswerOption> = row::json("options", row.get("options")?)?;
-    let state = row::parse_column(row, "state", QuestionState::from_name)?;
+    let options: Vec<AnswerOption> = Column::read(row, "options")?;
+    let state = Column::read(row, "state")?;
     let answer = StoredAnswer { option: row.get("answer_option")?, text: row.get("answer_text")? };
     Ok(StoredQuestion {
         question: Question {
             number: QuestionNumber(row.get("number")?),
-            kind: row::parse_column(row, "kind", QuestionKind::from_name)?,
+            kind: Column::read(row, "kind")?,
             title: row.get("title")?,
             detail: row.get("detail")?,
             options,

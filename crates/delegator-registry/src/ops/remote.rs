@@ -27,7 +27,7 @@ pub(crate) const UNFINISHED_REMOTE: &str = "SELECT * FROM tasks WHERE provider I
 impl Registry {
     /// Every task of a provider that has not ended, oldest first.
     pub fn unfinished_remote(&self) -> Result<Vec<Task>, RegistryError> {
-        self.read(|db| query_all(db, UNFINISHED_REMOTE, (), row::task_from))
+        self.read(|db| query_all(db, UNFINISHED_REMOTE, (), Task::from_row))
     }
 
     /// Records the provider's id of the task.

@@ -5,13 +5,13 @@
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::queries::query_all;
+use crate::columns::record;
 use crate::database::schema::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
-use crate::row;
 
 /// A restore point to record when its task's row is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,16 +21,18 @@ pub struct PointToRecord {
     pub point: String,
 }
 
-/// A restore point whose task's row is gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedPoint {
-    pub task: TaskId,
-    pub repository: String,
-    pub reference: String,
-    pub point: String,
-    pub task_ended_at_ms: i64,
-    /// Why it is retained; `None` until it has been examined.
-    pub reason: Option<String>,
+record! {
+    /// A restore point whose task's row is gone.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct RecordedPoint {
+        pub task: TaskId,
+        pub repository: String,
+        pub reference: String,
+        pub point: String,
+        pub task_ended_at_ms: i64,
+        /// Why it is retained; `None` until it has been examined.
+        pub reason: Option<String>,
+    }
 }
 
 /// A restore point with this reason is not examined again until it expires.
@@ -46,19 +48,19 @@ impl Registry {
         ended_before_ms: i64,
         limit: u32,
     ) -> Result<Vec<RecordedPoint>, RegistryError> {
-        self.read(|db| query_all(db, DUE, (ended_before_ms, limit), point_from))
+        self.read(|db| query_all(db, DUE, (ended_before_ms, limit), RecordedPoint::from_row))
     }
 
     /// All recorded restore points, the longest unexamined first.
     pub fn restore_points(&self, limit: u32) -> Result<Vec<RecordedPoint>, RegistryError> {
         let sql = "SELECT * FROM restore_points ORDER BY tried_at_ms LIMIT ?1";
-        self.read(|db| query_all(db, sql, [limit], point_from))
+        self.read(|db| query_all(db, sql, [limit], RecordedPoint::from_row))
     }
 
     /// The restore points of one task.
     pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>, RegistryError> {
         let sql = "SELECT * FROM restore_points WHERE task = ?1 ORDER BY repository, reference";
-        self.read(|db| query_all(db, sql, [task.as_str()], point_from))
+        self.read(|db| query_all(db, sql, [task.as_str()], RecordedPoint::from_row))
     }
 
     pub fn count_restore_points(&self) -> Result<u64, RegistryError> {
@@ -114,15 +116,4 @@ pub(crate) fn record(
         insert.execute((task.as_str(), &point.repository, &point.reference, &point.point, seq))?;
     }
     Ok(())
-}
-
-fn point_from(row: &Row<'_>) -> rusqlite::Result<RecordedPoint> {
-    Ok(RecordedPoint {
-        task: row::parse_column(row, "task", |text| text.parse().ok())?,
-        repository: row.get("repository")?,
-        reference: row.get("reference")?,
-        point: row.get("point")?,
-        task_ended_at_ms: row.get("task_ended_at_ms")?,
-        reason: row.get("reason")?,
-    })
 }

@@ -251,7 +251,7 @@ fn submission(tasks: &[&NewTask]) -> Option<Subject> {
 
 fn first_with_key(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Task>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
-    db.prepare_cached(sql)?.query_row([key.stored_key()], row::task_from).optional()
+    db.prepare_cached(sql)?.query_row([key.stored_key()], Task::from_row).optional()
 }
 
 fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {

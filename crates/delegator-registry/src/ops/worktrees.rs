@@ -2,9 +2,10 @@
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::queries::query_all;
+use crate::columns::record;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -25,16 +26,18 @@ pub enum WorktreeUse {
     Of(TaskId),
 }
 
-/// A stored worktree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredWorktree {
-    pub owner: TaskId,
-    pub path: String,
-    pub facts: String,
-    pub created_at_ms: Option<i64>,
-    pub applied_at_ms: Option<i64>,
-    pub removed_at_ms: Option<i64>,
-    pub bytes: Option<u64>,
+record! {
+    /// A stored worktree.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct StoredWorktree {
+        pub owner: TaskId,
+        pub path: String,
+        pub facts: String,
+        pub created_at_ms: Option<i64>,
+        pub applied_at_ms: Option<i64>,
+        pub removed_at_ms: Option<i64>,
+        pub bytes: Option<u64>,
+    }
 }
 
 impl StoredWorktree {
@@ -55,14 +58,14 @@ impl Registry {
     /// The worktree that was created for a task.
     pub fn worktree(&self, owner: &TaskId) -> Result<Option<StoredWorktree>, RegistryError> {
         let sql = "SELECT * FROM worktrees WHERE owner = ?1";
-        self.read(|db| db.query_row(sql, [owner.as_str()], worktree_from).optional())
+        self.read(|db| db.query_row(sql, [owner.as_str()], StoredWorktree::from_row).optional())
     }
 
     /// All worktrees that have not been removed, the oldest first.
     pub fn present_worktrees(&self) -> Result<Vec<StoredWorktree>, RegistryError> {
         let sql =
             "SELECT * FROM worktrees INDEXED BY worktrees_present WHERE removed_at_ms IS NULL ORDER BY task";
-        self.read(|db| query_all(db, sql, (), worktree_from))
+        self.read(|db| query_all(db, sql, (), StoredWorktree::from_row))
     }
 
     /// The tasks that work in a worktree or will, and have not ended.
@@ -110,16 +113,4 @@ pub(crate) fn has_present(db: &Connection, seq: i64) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM worktrees \
                WHERE task = ?1 AND created_at_ms IS NOT NULL AND removed_at_ms IS NULL)";
     db.query_row(sql, [seq], |row| row.get(0))
-}
-
-fn worktree_from(row: &Row<'_>) -> rusqlite::Result<StoredWorktree> {
-    Ok(StoredWorktree {
-        owner: row::parse_column(row, "owner", |text| text.parse().ok())?,
-        path: row.get("path")?,
-        facts: row.get("facts")?,
-        created_at_ms: row.get("created_at_ms")?,
-        applied_at_ms: row.get("applied_at_ms")?,
-        removed_at_ms: row.get("removed_at_ms")?,
-        bytes: row.get("bytes")?,
-    })
 }
