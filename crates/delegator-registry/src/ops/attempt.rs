@@ -66,19 +66,11 @@ impl Registry {
             }
             let change = (State::Starting, State::Working);
             row::apply_transition(db, stored.seq, change, "supervisor began", now_ms)?;
-            let sql = "UPDATE tasks SET started_at_ms = :now, boot_id = :boot_id, pid = :pid, \
-                       start_time = :start_time, pid_ns = :pid_ns, containment = :containment WHERE seq = :seq";
-            db.prepare_cached(sql)?.execute(
-                named_params! {
-                    ":now": now_ms,
-                    ":boot_id": supervisor.boot_id,
-                    ":pid": supervisor.pid,
-                    ":start_time": supervisor.start_time,
-                    ":pid_ns": supervisor.pid_ns,
-                    ":containment": containment,
-                    ":seq": stored.seq,
-                },
-            )?;
+            let Identity { boot_id, pid, start_time, pid_ns } = supervisor;
+            let sql = "UPDATE tasks SET started_at_ms = ?1, boot_id = ?2, pid = ?3, start_time = ?4, pid_ns = ?5, \
+                       containment = ?6 WHERE seq = ?7";
+            let values = (now_ms, boot_id, pid, start_time, pid_ns, containment, stored.seq);
+            db.prepare_cached(sql)?.execute(values)?;
             Ok(BeginOutcome::Working)
         })?;
         crash_point(CrashPoint::WorkBegun);
@@ -93,7 +85,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<GiveBackOutcome, RegistryError> {
         let expected = Attempt::starting(nonce.clone());
-        let (outcome, ended_followers) = self.write_with_reserve(|db| {
+        let (outcome, ended) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, &expected)? {
                 Ok(stored) => stored,
                 Err(lost) => return Ok((GiveBackOutcome::Lost(lost), Vec::new())),
@@ -117,10 +109,7 @@ impl Registry {
             Ok((GiveBackOutcome::Queued { starts: stored.starts }, Vec::new()))
         })?;
         crash_point(CrashPoint::AttemptGivenBack);
-        if matches!(outcome, GiveBackOutcome::Cancelled | GiveBackOutcome::Failed { .. }) {
-            self.remove_inputs_best_effort(id);
-        }
-        self.remove_inputs_of(&ended_followers);
+        self.remove_inputs_of(&ended);
         Ok(outcome)
     }
 
@@ -136,7 +125,7 @@ impl Registry {
     ) -> Result<Cas<Vec<Claim>>, RegistryError> {
         transition(attempt.state, finish.end.state())?;
         let finish = &self.sink.finish(finish);
-        let (outcome, ended_followers) = self.write_with_reserve(|db| {
+        let (outcome, ended) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, attempt)? {
                 Ok(stored) => stored,
                 Err(lost) => return Ok((Cas::Lost(lost), Vec::new())),
@@ -148,11 +137,24 @@ impl Registry {
         })?;
         crash_point(CrashPoint::EndCommitted);
         if matches!(outcome, Cas::Applied(_)) {
-            self.remove_inputs_best_effort(id);
-            self.remove_inputs_of(&ended_followers);
+            self.remove_inputs_of(&ended);
             crash_point(CrashPoint::LaunchDropped);
         }
         Ok(outcome)
+    }
+
+    /// Changes a task in one transaction if it is working and this is its current attempt.
+    pub(crate) fn write_working<T>(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        change: impl FnOnce(&Connection, &StoredState) -> rusqlite::Result<Cas<T>>,
+    ) -> Result<Cas<T>, RegistryError> {
+        let attempt = Attempt::working(nonce.clone());
+        self.write(|db| match load_attempt(db, id, &attempt)? {
+            Ok(stored) => change(db, &stored),
+            Err(lost) => Ok(Cas::Lost(lost)),
+        })
     }
 
     /// Removes the inputs after the end was recorded. If this fails, `leftovers` finds them.
@@ -191,7 +193,7 @@ pub(crate) fn cause(end: &TaskEnd) -> String {
 }
 
 /// Writes the end of a task whose state was read in the same transaction, with its notifications and those of the group or
-/// chain that ends with it. Returns the followers that never start; the caller removes their inputs.
+/// chain that ends with it. Returns the task and the followers that never start; the caller removes their inputs.
 pub(crate) fn end_task(
     db: &Connection,
     stored: &StoredState,
@@ -199,14 +201,14 @@ pub(crate) fn end_task(
     cause: &str,
     now_ms: i64,
 ) -> rusqlite::Result<Vec<TaskId>> {
-    let ended_followers = record_end(db, stored, finish, cause, now_ms)?;
+    let ended = record_end(db, stored, finish, cause, now_ms)?;
     // After all followers are settled: only then is it known whether the chain has ended.
     notifications::enqueue(db, stored, finish.end.state(), now_ms)?;
-    Ok(ended_followers)
+    Ok(ended)
 }
 
-/// Writes the end of a task without notifications, and settles its messages, questions and followers. Returns the
-/// followers that never start.
+/// Writes the end of a task without notifications, and settles its messages, questions and followers. Returns the task
+/// and the followers that never start.
 pub(crate) fn record_end(
     db: &Connection,
     stored: &StoredState,
@@ -254,5 +256,7 @@ pub(crate) fn record_end(
     messages::settle_all(db, stored.seq, now_ms)?;
     questions::withdraw_all(db, stored.seq, now_ms)?;
     finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))?;
-    chain::settle(db, stored.seq, &finish.end, finish.verification, now_ms)
+    let mut ended = vec![stored.id.clone()];
+    ended.extend(chain::settle(db, stored.seq, &finish.end, finish.verification, now_ms)?);
+    Ok(ended)
 }

@@ -39,7 +39,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<CancelOutcome, RegistryError> {
         let reason = self.sink.optional(reason);
-        let (outcome, ended_followers) = self.write_with_reserve(|db| {
+        let (outcome, ended) = self.write_with_reserve(|db| {
             let unchanged = |outcome| Ok((outcome, Vec::new()));
             let Some(stored) = row::load_state(db, id)? else { return unchanged(CancelOutcome::Unknown) };
             if stored.state.is_terminal() {
@@ -63,10 +63,7 @@ impl Registry {
             Ok((CancelOutcome::Requested { state: stored.state, request, first: true }, ended))
         })?;
         crash_point(CrashPoint::CancelCommitted);
-        if outcome == CancelOutcome::Cancelled {
-            self.remove_inputs_best_effort(id);
-        }
-        self.remove_inputs_of(&ended_followers);
+        self.remove_inputs_of(&ended);
         Ok(outcome)
     }
 }

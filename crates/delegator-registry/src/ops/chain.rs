@@ -93,9 +93,7 @@ pub(crate) fn settle(
         let stored = row::load_state(db, &id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         let finish = Finish::bare(TaskEnd::Cancelled { reason: Some(reason) });
         // The branch that a chain does not take is no news, so it sends no notification.
-        let further = attempt::record_end(db, &stored, &finish, "its predecessor ended differently", now_ms)?;
-        ended.push(id);
-        ended.extend(further);
+        ended.extend(attempt::record_end(db, &stored, &finish, "its predecessor ended differently", now_ms)?);
     }
     Ok(ended)
 }

@@ -10,13 +10,12 @@ use delegator_domain::message::{Delivery, MessageNumber, MessageState, QueuedMes
 use delegator_domain::task::{State, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
-use super::attempt::load_attempt;
 use super::queries::query_all;
 use crate::columns::{Column, record};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
-use crate::task::{Attempt, Cas, Lost, Nonce};
+use crate::task::{Cas, Lost, Nonce};
 
 /// Limit for the messages of one task that are not delivered yet.
 pub const MAX_QUEUED_MESSAGES: u32 = 1000;
@@ -191,17 +190,12 @@ impl Registry {
         Change { message, from, to, reason }: &Change,
         now_ms: i64,
     ) -> Result<Cas<Nonce>, RegistryError> {
-        let attempt = Attempt::working(nonce.clone());
         let column = if *to == MessageState::Delivered { "delivered_at_ms" } else { "settled_at_ms" };
         let sql = format!(
             "UPDATE messages SET state = :to, reason = :reason, {column} = :now \
              WHERE task = :task AND number = :number AND state = :from RETURNING file"
         );
-        self.write(|db| {
-            let stored = match load_attempt(db, id, &attempt)? {
-                Ok(stored) => stored,
-                Err(lost) => return Ok(Cas::Lost(lost)),
-            };
+        self.write_working(id, nonce, |db, stored| {
             let values = named_params! {
                 ":to": to.name(), ":reason": reason, ":now": now_ms,
                 ":task": stored.seq, ":number": message.0, ":from": from.name(),

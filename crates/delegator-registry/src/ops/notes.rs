@@ -43,17 +43,13 @@ impl Registry {
         end: Option<&TaskEnd>,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
-        let attempt = Attempt::working(nonce.clone());
-        self.write(|db| match load_attempt(db, id, &attempt)? {
-            Err(lost) => Ok(Cas::Lost(lost)),
-            Ok(stored) => {
-                if let Some(end) = end {
-                    agent_pauses::pause_after(db, stored.seq, end, now_ms)?;
-                }
-                let sql = "UPDATE tasks SET agent = ?1, sandbox = ?2, updated_at_ms = ?3 WHERE seq = ?4";
-                db.prepare_cached(sql)?.execute((agent, sandbox.name(), now_ms, stored.seq))?;
-                Ok(Cas::Applied(()))
+        self.write_working(id, nonce, |db, stored| {
+            if let Some(end) = end {
+                agent_pauses::pause_after(db, stored.seq, end, now_ms)?;
             }
+            let sql = "UPDATE tasks SET agent = ?1, sandbox = ?2, updated_at_ms = ?3 WHERE seq = ?4";
+            db.prepare_cached(sql)?.execute((agent, sandbox.name(), now_ms, stored.seq))?;
+            Ok(Cas::Applied(()))
         })
     }
 

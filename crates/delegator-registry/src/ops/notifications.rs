@@ -12,7 +12,7 @@
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::notification::{Channel, DeliveryState, Subject, SubjectKind};
 use delegator_domain::task::{EndedMember, State, TaskId, combined_end};
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, Row};
 
 use super::queries::query_all;
 use crate::columns::{Column, record, unreadable};
@@ -37,6 +37,13 @@ record! {
         pub due_at_ms: i64,
         /// Why the last attempt failed.
         pub last_error: Option<String>,
+    }
+}
+
+impl StoredNotification {
+    /// The primary key of its row.
+    fn key(&self) -> (&str, &str, &str) {
+        (self.subject.kind().name(), self.subject.id(), self.channel.name())
     }
 }
 
@@ -67,8 +74,8 @@ pub(crate) const FAILED: &str = "SELECT notifications.*, tasks.id FROM notificat
 pub(crate) const HAS_PENDING: &str = "SELECT EXISTS (SELECT 1 FROM notifications \
      WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND state = 'pending')";
 pub(crate) const SUBMITTED_TOGETHER: &str = "SELECT * FROM tasks WHERE submission = ?1 ORDER BY seq";
-pub(crate) const RETRY: &str = "UPDATE notifications SET state = 'pending', attempts = 0, due_at_ms = :now, settled_at_ms = NULL \
-     WHERE subject = :subject AND subject_id = :subject_id AND channel = :channel AND state != 'delivered'";
+pub(crate) const RETRY: &str = "UPDATE notifications SET state = 'pending', attempts = 0, due_at_ms = ?4, settled_at_ms = NULL \
+     WHERE subject = ?1 AND subject_id = ?2 AND channel = ?3 AND state != 'delivered'";
 
 impl Registry {
     /// Up to `limit` notifications of which an attempt is due. A time after `latest_ms` counts as due, too.
@@ -106,16 +113,10 @@ impl Registry {
         notification: &StoredNotification,
         retry_at_ms: i64,
     ) -> Result<Option<u32>, RegistryError> {
-        let sql = "UPDATE notifications SET attempts = attempts + 1, due_at_ms = :due \
-                   WHERE subject = :subject AND subject_id = :subject_id AND channel = :channel AND state = 'pending' \
-                   AND attempts = :attempts";
-        let values = named_params! {
-            ":due": retry_at_ms,
-            ":subject": notification.subject.kind().name(),
-            ":subject_id": notification.subject.id(),
-            ":channel": notification.channel.name(),
-            ":attempts": notification.attempts,
-        };
+        let sql = "UPDATE notifications SET attempts = attempts + 1, due_at_ms = ?5 \
+                   WHERE subject = ?1 AND subject_id = ?2 AND channel = ?3 AND state = 'pending' AND attempts = ?4";
+        let (subject, id, channel) = notification.key();
+        let values = (subject, id, channel, notification.attempts, retry_at_ms);
         let changed = self.write(|db| db.execute(sql, values))?;
         crash_point(CrashPoint::NotificationBegun);
         Ok((changed == 1).then_some(notification.attempts + 1))
@@ -135,20 +136,12 @@ impl Registry {
             DeliveryOutcome::Failed { error } => (DeliveryState::Failed, None, Some(error)),
         };
         let error = self.sink.optional(error.map(String::as_str));
-        let sql = "UPDATE notifications SET state = :state, due_at_ms = coalesce(:due, due_at_ms), \
-                   last_error = coalesce(:error, last_error), settled_at_ms = :settled \
-                   WHERE subject = :subject AND subject_id = :subject_id AND channel = :channel AND state = 'pending' \
-                   AND attempts = :attempt";
-        let values = named_params! {
-            ":state": state.name(),
-            ":due": due_at_ms,
-            ":error": error,
-            ":settled": (state != DeliveryState::Pending).then_some(now_ms),
-            ":subject": notification.subject.kind().name(),
-            ":subject_id": notification.subject.id(),
-            ":channel": notification.channel.name(),
-            ":attempt": attempt,
-        };
+        let settled_at_ms = (state != DeliveryState::Pending).then_some(now_ms);
+        let sql = "UPDATE notifications SET state = ?5, due_at_ms = coalesce(?6, due_at_ms), \
+                   last_error = coalesce(?7, last_error), settled_at_ms = ?8 \
+                   WHERE subject = ?1 AND subject_id = ?2 AND channel = ?3 AND state = 'pending' AND attempts = ?4";
+        let (subject, id, channel) = notification.key();
+        let values = (subject, id, channel, attempt, state.name(), due_at_ms, error, settled_at_ms);
         self.write(|db| db.execute(sql, values))?;
         crash_point(CrashPoint::NotificationSettled);
         self.remove_notify_settings_best_effort(&notification.task);
@@ -170,15 +163,8 @@ impl Registry {
         self.write(|db| {
             let mut changed = 0;
             for notification in notifications {
-                changed += db.execute(
-                    RETRY,
-                    named_params! {
-                        ":now": now_ms,
-                        ":subject": notification.subject.kind().name(),
-                        ":subject_id": notification.subject.id(),
-                        ":channel": notification.channel.name(),
-                    },
-                )?;
+                let (subject, id, channel) = notification.key();
+                changed += db.execute(RETRY, (subject, id, channel, now_ms))?;
             }
             Ok(changed)
         })

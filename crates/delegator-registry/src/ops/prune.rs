@@ -90,15 +90,13 @@ impl Registry {
                 LockAttempt::Held => Ok(false),
             });
             match is_removed {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(error) => {
-                    failed.push((id.clone(), error));
-                    continue;
+                Ok(true) => {
+                    crash_point(CrashPoint::DirectoryRemoved);
+                    removed.push(id);
                 }
+                Ok(false) => {}
+                Err(error) => failed.push((id.clone(), error)),
             }
-            crash_point(CrashPoint::DirectoryRemoved);
-            removed.push(id);
         }
         if !removed.is_empty() {
             self.write(|db| {

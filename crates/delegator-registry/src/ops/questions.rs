@@ -11,13 +11,12 @@ use delegator_domain::question::{AnswerOption, Question, QuestionNumber, Questio
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
-use super::attempt::load_attempt;
 use super::queries::query_all;
 use crate::columns::Column;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
-use crate::task::{Attempt, Cas, Lost, Nonce};
+use crate::task::{Cas, Lost, Nonce};
 
 /// A question as it is stored, with redacted texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,17 +67,12 @@ impl Registry {
         expires_at_ms: i64,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
-        let attempt = Attempt::working(nonce.clone());
         let question = &self.sink.question(question);
         let options = serde_json::json!(question.options).to_string();
         let sql = "INSERT INTO questions (task, number, kind, title, detail, options, free_text, asked_at_ms, \
                    expires_at_ms, state) VALUES (:task, :number, :kind, :title, :detail, :options, :free_text, :now, \
                    :expires, 'open')";
-        let outcome = self.write(|db| {
-            let stored = match load_attempt(db, id, &attempt)? {
-                Ok(stored) => stored,
-                Err(lost) => return Ok(Cas::Lost(lost)),
-            };
+        let outcome = self.write_working(id, nonce, |db, stored| {
             let values = named_params! {
                 ":task": stored.seq,
                 ":number": question.number.0,
@@ -154,13 +148,8 @@ impl Registry {
         state: QuestionState,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
-        let attempt = Attempt::working(nonce.clone());
         let sql = "UPDATE questions SET state = ?3, closed_at_ms = ?4 WHERE task = ?1 AND number = ?2 AND state = 'open'";
-        let outcome = self.write(|db| {
-            let stored = match load_attempt(db, id, &attempt)? {
-                Ok(stored) => stored,
-                Err(lost) => return Ok(Cas::Lost(lost)),
-            };
+        let outcome = self.write_working(id, nonce, |db, stored| {
             Ok(match db.execute(sql, (stored.seq, number.0, state.name(), now_ms))? {
                 0 => Cas::Lost(Lost { actual: Some(stored.state) }),
                 _ => Cas::Applied(()),
@@ -179,7 +168,9 @@ impl Registry {
         let dir = self.dir.task(id);
         let mut taken = Vec::new();
         for number in asked {
-            let found = self.read(|db| find_with_file(db, id, *number))?;
+            let found = self.read(|db| {
+                db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), question_and_file_from).optional()
+            })?;
             let Some((StoredQuestion { answer: Some(answer), .. }, file)) = found else { continue };
             let written = file.as_ref().map(|file| dir.read_message(file)).transpose()?.flatten();
             taken.push((*number, StoredAnswer { text: written.or(answer.text), ..answer }));
@@ -217,16 +208,9 @@ fn find(db: &Connection, id: &TaskId, number: QuestionNumber) -> rusqlite::Resul
     db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), question_from).optional()
 }
 
-fn find_with_file(
-    db: &Connection,
-    id: &TaskId,
-    number: QuestionNumber,
-) -> rusqlite::Result<Option<(StoredQuestion, Option<Nonce>)>> {
-    let read = |row: &Row<'_>| {
-        let file: Option<String> = row.get("answer_file")?;
-        Ok((question_from(row)?, file.as_deref().and_then(Nonce::from_text)))
-    };
-    db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), read).optional()
+fn question_and_file_from(row: &Row<'_>) -> rusqlite::Result<(StoredQuestion, Option<Nonce>)> {
+    let file: Option<String> = row.get("answer_file")?;
+    Ok((question_from(row)?, file.as_deref().and_then(Nonce::from_text)))
 }
 
 fn question_from(row: &Row<'_>) -> rusqlite::Result<StoredQuestion> {

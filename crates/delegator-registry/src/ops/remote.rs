@@ -72,14 +72,10 @@ impl Registry {
         report: &RemoteReport,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
-        let report = match report {
-            RemoteReport::Ended { finish, started_at_ms, at_ms } => RemoteReport::Ended {
-                finish: self.sink.finish(finish),
-                started_at_ms: *started_at_ms,
-                at_ms: *at_ms,
-            },
-            other => other.clone(),
-        };
+        let mut report = report.clone();
+        if let RemoteReport::Ended { finish, .. } = &mut report {
+            *finish = self.sink.finish(finish);
+        }
         let outcome = self.write_with_reserve(|db| {
             with_unfinished(db, id, |stored| {
                 let sql = "UPDATE tasks SET checked_at_ms = ?1, checks = checks + 1 WHERE seq = ?2";
