@@ -88,9 +88,15 @@ impl<'a> Checker<'a> {
             ) => self.text(kind, path, node.at, text).map(Value::from),
             (ValueKind::Command, Shape::List(items)) if items.is_empty() => self.mismatch(kind, path, node),
             (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, items),
-            (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
-            (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
-            (ValueKind::Repositories, Shape::Table(entries)) => self.repositories(path, entries),
+            (ValueKind::Labels, Shape::Table(entries)) => {
+                self.table(entries, |checker, entry| checker.label(path, entry))
+            }
+            (ValueKind::Agents, Shape::Table(entries)) => {
+                self.table(entries, |checker, entry| checker.agent(path, entry))
+            }
+            (ValueKind::Repositories, Shape::Table(entries)) => {
+                self.table(entries, |checker, entry| checker.repository(path, entry))
+            }
             _ => self.mismatch(kind, path, node),
         }
     }
@@ -163,96 +169,81 @@ impl<'a> Checker<'a> {
         None
     }
 
-    fn labels(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
-        let mut labels = BTreeMap::new();
-        let problems_before = self.problems.len();
-        for Entry { name, at, node } in entries {
-            if self.is_full() {
-                return None;
-            }
-            if !TextFormat::LabelName.accepts(name) {
-                let problem = format!("expected {}, found {}", TextFormat::LabelName, quoted(name));
-                self.add_problem(path, *at, problem, None);
-            }
-            let problem = match &node.shape {
-                Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => {
-                    labels.insert(name.clone(), Value::from(text.as_str()));
-                    continue;
-                }
-                Shape::Text(_) => "expected at most 256 bytes of text without control characters".to_owned(),
-                other => format!("expected text, found {}", other.describe()),
-            };
-            self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
-        }
-        (self.problems.len() == problems_before).then(|| labels.into_iter().collect())
-    }
-
-    fn agents(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
-        let mut agents = BTreeMap::new();
+    /// All checked entries of a table, or `None` if one has a problem; `check` reports the problems of an entry.
+    fn table(
+        &mut self,
+        entries: &[Entry],
+        check: impl Fn(&mut Self, &Entry) -> Option<(String, Value)>,
+    ) -> Option<Value> {
+        let mut checked = BTreeMap::new();
         let problems_before = self.problems.len();
         for entry in entries {
             if self.is_full() {
                 return None;
             }
-            let is_name = (1..=64).contains(&entry.name.len())
-                && entry.name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'));
-            if !is_name {
-                let problem = "expected an agent name of 1 to 64 lower-case letters, digits, `-` or `_`";
-                self.add_problem(path, entry.at, format!("{problem}, found {}", quoted(&entry.name)), None);
-                continue;
-            }
-            let agent_path = format!("{path}.{}", entry.name);
-            match &entry.node.shape {
-                Shape::Table(fields) => {
-                    let agent = self.agent(&agent_path, entry, fields);
-                    agents.extend(agent.map(|agent| (entry.name.clone(), agent)));
-                }
-                other => {
-                    let problem =
-                        format!("expected a table with `protocol` and `command`, found {}", other.describe());
-                    self.add_problem(&agent_path, entry.node.at, problem, None);
-                }
-            }
+            checked.extend(check(self, entry));
         }
-        (self.problems.len() == problems_before).then(|| agents.into_iter().collect())
+        (self.problems.len() == problems_before).then(|| checked.into_iter().collect())
     }
 
-    fn repositories(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
-        let mut repositories: BTreeMap<String, Value> = BTreeMap::new();
-        let problems_before = self.problems.len();
-        for entry in entries {
-            if self.is_full() {
+    fn label(&mut self, path: &str, Entry { name, at, node }: &Entry) -> Option<(String, Value)> {
+        if !TextFormat::LabelName.accepts(name) {
+            let problem = format!("expected {}, found {}", TextFormat::LabelName, quoted(name));
+            self.add_problem(path, *at, problem, None);
+        }
+        let problem = match &node.shape {
+            Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => {
+                return Some((name.clone(), Value::from(text.as_str())));
+            }
+            Shape::Text(_) => "expected at most 256 bytes of text without control characters".to_owned(),
+            other => format!("expected text, found {}", other.describe()),
+        };
+        self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
+        None
+    }
+
+    /// The fields of an entry that must be a table; `expected` describes it.
+    fn fields_of<'e>(&mut self, path: &str, entry: &'e Entry, expected: &str) -> Option<&'e [Entry]> {
+        if let Shape::Table(fields) = &entry.node.shape {
+            return Some(fields);
+        }
+        let problem = format!("expected {expected}, found {}", entry.node.shape.describe());
+        self.add_problem(path, entry.node.at, problem, None);
+        None
+    }
+
+    fn repository(&mut self, path: &str, entry: &Entry) -> Option<(String, Value)> {
+        let name = match paths::absolute_text(&entry.name, self.home) {
+            Ok(name) => name,
+            Err(error) => {
+                self.add_problem(path, entry.at, format!("{}: {error}", quoted(&entry.name)), None);
                 return None;
             }
-            let name = match paths::absolute_text(&entry.name, self.home) {
-                Ok(name) => name,
-                Err(error) => {
-                    self.add_problem(path, entry.at, format!("{}: {error}", quoted(&entry.name)), None);
-                    continue;
-                }
-            };
-            let repository_path = format!("{path}.{}", quoted(&entry.name));
-            let Shape::Table(fields) = &entry.node.shape else {
-                let problem = format!("expected a table, found {}", entry.node.shape.describe());
-                self.add_problem(&repository_path, entry.node.at, problem, None);
-                continue;
-            };
-            let known = keys::repository_fields().map(|(field, key)| (field, &key.kind, &key.default));
-            let (repository, unknown) = self.fields(&repository_path, entry.at, fields, known);
-            for given in unknown {
-                let nearest =
-                    keys::nearest_among(&given.name, keys::repository_fields().map(|(field, _)| field));
-                let suggestion = nearest.map(|field| format!("{repository_path}.{field}"));
-                let field = format!("{repository_path}.{}", given.name);
-                self.add_problem(&field, given.at, "a repository has no such field".to_owned(), suggestion);
-            }
-            repositories.insert(name, repository.into_iter().collect());
+        };
+        let path = format!("{path}.{}", quoted(&entry.name));
+        let fields = self.fields_of(&path, entry, "a table")?;
+        let known = keys::repository_fields().map(|(field, key)| (field, &key.kind, &key.default));
+        let (repository, unknown) = self.fields(&path, entry.at, fields, known);
+        for given in unknown {
+            let nearest = keys::nearest_among(&given.name, keys::repository_fields().map(|(field, _)| field));
+            let suggestion = nearest.map(|field| format!("{path}.{field}"));
+            let field = format!("{path}.{}", given.name);
+            self.add_problem(&field, given.at, "a repository has no such field".to_owned(), suggestion);
         }
-        (self.problems.len() == problems_before).then(|| repositories.into_iter().collect())
+        Some((name, repository.into_iter().collect()))
     }
 
-    /// `None` if a required field is absent, which is no problem in the readable part of a broken file.
-    fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Option<Value> {
+    /// `None` without a problem if a required field is absent in the readable part of a broken file.
+    fn agent(&mut self, path: &str, entry: &Entry) -> Option<(String, Value)> {
+        let is_name = (1..=64).contains(&entry.name.len())
+            && entry.name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'));
+        if !is_name {
+            let problem = "expected an agent name of 1 to 64 lower-case letters, digits, `-` or `_`";
+            self.add_problem(path, entry.at, format!("{problem}, found {}", quoted(&entry.name)), None);
+            return None;
+        }
+        let path = &format!("{path}.{}", entry.name);
+        let fields = self.fields_of(path, entry, "a table with `protocol` and `command`")?;
         let is_default = entry.name == DEFAULT_AGENT;
         let built_in = built_in_agent(&entry.name);
         let is_allowed = move |field: &str| !is_default || field == "env";
@@ -282,7 +273,7 @@ impl<'a> Checker<'a> {
             };
             self.add_problem(&format!("{path}.{}", given.name), given.at, problem.to_owned(), suggestion);
         }
-        is_complete.then(|| agent.into_iter().collect())
+        is_complete.then(|| (entry.name.clone(), agent.into_iter().collect()))
     }
 
     /// Checks the fields of a table that begins at `at`: the valid ones and the defaults of those that are absent, and

@@ -54,9 +54,7 @@ impl Shape {
             Shape::Other(name) => (*name).to_owned(),
         }
     }
-}
 
-impl Shape {
     /// The value for a report, if it is a single one.
     pub(crate) fn to_value(&self) -> Option<Value> {
         match self {

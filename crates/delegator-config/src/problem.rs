@@ -45,7 +45,7 @@ impl ConfigError {
 }
 
 /// One problem and its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problem {
     pub source: ProblemSource,
     /// The invalid file, or the explicitly named file that cannot be used.
@@ -67,8 +67,9 @@ pub struct Problem {
 }
 
 /// Which input a problem is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProblemSource {
+    #[default]
     UserConfig,
     Project,
     /// The list of environments.
@@ -120,22 +121,12 @@ impl Problem {
         file: Option<&Path>,
         problem: impl Into<String>,
     ) -> Problem {
-        Problem {
-            source,
-            file: file.map(Path::to_owned),
-            line: None,
-            column: None,
-            key: String::new(),
-            problem: problem.into(),
-            value: None,
-            expected: None,
-            suggestion: None,
-        }
+        Problem { source, file: file.map(Path::to_owned), problem: problem.into(), ..Problem::default() }
     }
 }
 
 /// A problem of a value, before the source of the value is known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ValueProblem {
     pub(crate) key: String,
     /// Byte offset in the text of the file, if the value is from one.
@@ -149,14 +140,7 @@ pub(crate) struct ValueProblem {
 impl ValueProblem {
     /// `key` may be untrusted input; it is escaped.
     pub(crate) fn new(key: &str, at: Option<usize>, problem: impl Into<String>) -> ValueProblem {
-        ValueProblem {
-            key: escaped(key),
-            at,
-            problem: problem.into(),
-            value: None,
-            expected: None,
-            suggestion: None,
-        }
+        ValueProblem { key: escaped(key), at, problem: problem.into(), ..ValueProblem::default() }
     }
 
     /// A key that does not exist. Its name is the invalid value, as for an unknown flag.

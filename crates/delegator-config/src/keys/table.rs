@@ -13,7 +13,14 @@ const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
 /// Above any real limit, and still exact as a JSON number.
 const MAX_BYTES: i64 = 1 << 50;
-const MAX_TOKENS: i64 = 1_000_000_000_000;
+
+const GRACE: ValueKind = ValueKind::Integer { min: 0, max: 300, unit: SECONDS };
+const HOURS: ValueKind = ValueKind::Integer { min: 1, max: 87_600, unit: "hours" };
+const TURNS: ValueKind = ValueKind::Integer { min: 1, max: 1_000_000, unit: "turns" };
+const CENTS: ValueKind = ValueKind::Integer { min: 1, max: 100_000_000, unit: "US cents" };
+const TOKENS: ValueKind = ValueKind::Integer { min: 1, max: 1_000_000_000_000, unit: "tokens" };
+/// Of several tasks together.
+const TOTAL_SECONDS: ValueKind = ValueKind::Integer { min: 1, max: 1_000_000_000, unit: SECONDS };
 
 /// Every configuration key, in display order.
 pub static KEYS: &[Key] = &[
@@ -25,9 +32,9 @@ pub static KEYS: &[Key] = &[
     limit("idle_timeout_sec", seconds(1), Integer(300))
         .about("A task without activity for this long is stopped."),
     limit("hard_timeout_sec", seconds(1), Integer(1200)).about("Hard time limit of a task."),
-    key("interrupt_grace_sec", grace(), Integer(5))
+    key("interrupt_grace_sec", GRACE, Integer(5))
         .about("Time between SIGINT and SIGTERM when a task is stopped."),
-    key("terminate_grace_sec", grace(), Integer(5))
+    key("terminate_grace_sec", GRACE, Integer(5))
         .about("Time between SIGTERM and SIGKILL when a task is stopped."),
     key("idle_counts", ValueKind::Choice(&["activity", "output"]), Text("activity"))
         .about("What resets the idle timeout: any activity of the processes of a task, or only output."),
@@ -72,8 +79,8 @@ pub static KEYS: &[Key] = &[
         .about("How long an agent that takes messages (`idle-jsonl`) waits for another one after its last turn before its task ends."),
     key("agents.<name>.tool_command", ValueKind::Command, Unset("the user answers"))
         .about("Command that answers the tool calls of an agent (`idle-jsonl`), without a shell and outside the agent's sandbox: it gets the call as JSON on standard input, its standard output is the output of the tool, and its standard error is the error unless it exits with 0. At most 1 MiB, and `answer_timeout_sec`."),
-    key("retention_hours", hours(), Integer(720)).about("Finished tasks older than this are deleted."),
-    key("restore_point_retention_hours", hours(), Integer(720))
+    key("retention_hours", HOURS, Integer(720)).about("Finished tasks older than this are deleted."),
+    key("restore_point_retention_hours", HOURS, Integer(720))
         .about("How long after the end of its task a restore point is retained if it contains content that is on no branch."),
     key("worktree_quota_bytes", bytes(MIB), Integer(10 * GIB))
         .about("Maximum total size of the worktrees of isolated tasks. When it is exceeded, worktrees without changes of ended tasks are removed, the oldest first; if that is not enough, new isolated tasks are refused."),
@@ -89,27 +96,27 @@ pub static KEYS: &[Key] = &[
         .about("Patterns of untracked files to copy from your work tree to a new worktree, such as `.env` or `config/*.local`."),
     key("verify_unsandboxed", ValueKind::Bool, DefaultValue::Bool(false))
         .about("Run the `verify` command of a task without a sandbox if none is available."),
-    key("budget.task_tokens", tokens(), Unset("no limit"))
+    key("budget.task_tokens", TOKENS, Unset("no limit"))
         .about("Maximum tokens of a task, input and output together."),
-    key("budget.task_turns", turns(), Unset("no limit"))
+    key("budget.task_turns", TURNS, Unset("no limit"))
         .about("Maximum turns of a task, for agents that take messages."),
-    key("budget.task_cost_cents", cents(), Unset("no limit"))
+    key("budget.task_cost_cents", CENTS, Unset("no limit"))
         .about("Maximum cost of a task in US cents, for agents that report it."),
-    key("budget.day_tokens", tokens(), Unset("no limit")).about("Maximum tokens of all tasks per day (UTC)."),
-    key("budget.day_turns", turns(), Unset("no limit")).about("Maximum turns of all tasks per day (UTC)."),
-    key("budget.day_cost_cents", cents(), Unset("no limit"))
+    key("budget.day_tokens", TOKENS, Unset("no limit")).about("Maximum tokens of all tasks per day (UTC)."),
+    key("budget.day_turns", TURNS, Unset("no limit")).about("Maximum turns of all tasks per day (UTC)."),
+    key("budget.day_cost_cents", CENTS, Unset("no limit"))
         .about("Maximum cost of all tasks per day (UTC), in US cents."),
-    key("budget.day_running_sec", total_seconds(), Unset("no limit"))
+    key("budget.day_running_sec", TOTAL_SECONDS, Unset("no limit"))
         .about("Maximum running time of all tasks per day (UTC), added up."),
     key("budget.label", ValueKind::Text(TextFormat::LabelName), Unset("no limit by label"))
         .about("The label whose values have budgets of their own: the tasks with the same value share the `budget.label_…` limits."),
-    key("budget.label_tokens", tokens(), Unset("no limit"))
+    key("budget.label_tokens", TOKENS, Unset("no limit"))
         .about("Maximum tokens of the recorded tasks with one value of `budget.label`."),
-    key("budget.label_turns", turns(), Unset("no limit"))
+    key("budget.label_turns", TURNS, Unset("no limit"))
         .about("Maximum turns of the recorded tasks with one value of `budget.label`."),
-    key("budget.label_cost_cents", cents(), Unset("no limit"))
+    key("budget.label_cost_cents", CENTS, Unset("no limit"))
         .about("Maximum cost of the recorded tasks with one value of `budget.label`, in US cents."),
-    key("budget.label_running_sec", total_seconds(), Unset("no limit"))
+    key("budget.label_running_sec", TOTAL_SECONDS, Unset("no limit"))
         .about("Maximum running time of the recorded tasks with one value of `budget.label`, added up."),
     limit("max_depth", count(0, 16), Integer(3))
         .about("Maximum nesting depth of tasks that start tasks; 0: a task cannot start tasks."),
@@ -148,7 +155,7 @@ pub static KEYS: &[Key] = &[
     key("fleet_heartbeat_sec", seconds(1), Integer(15)).about("Time between two heartbeats of a worker."),
     key("fleet_cutoff_sec", seconds(2), Integer(150))
         .about("A worker without a database connection for this long stops its agents; more than `fleet_heartbeat_sec`. Of a worker, `fleet_lease_sec` must be at least this, `interrupt_grace_sec`, `terminate_grace_sec` and 10 s together."),
-    key("fleet_retention_hours", hours(), Integer(720))
+    key("fleet_retention_hours", HOURS, Integer(720))
         .about("Workers delete finished tasks older than this from the database of the fleet."),
     key("fleet_max_bytes", bytes(MIB), Integer(10 * GIB))
         .about("Maximum stored size of the events, diffs and results in the database of the fleet; above it, workers delete the oldest finished tasks."),
@@ -213,35 +220,10 @@ const fn bytes(min: i64) -> ValueKind {
     ValueKind::Integer { min, max: MAX_BYTES, unit: "bytes" }
 }
 
-const fn hours() -> ValueKind {
-    ValueKind::Integer { min: 1, max: 87_600, unit: "hours" }
-}
-
 const fn seconds(min: i64) -> ValueKind {
     ValueKind::Integer { min, max: DAY_SEC, unit: SECONDS }
 }
 
-const fn grace() -> ValueKind {
-    ValueKind::Integer { min: 0, max: 300, unit: SECONDS }
-}
-
 const fn count(min: i64, max: i64) -> ValueKind {
     ValueKind::Integer { min, max, unit: "" }
-}
-
-const fn turns() -> ValueKind {
-    ValueKind::Integer { min: 1, max: 1_000_000, unit: "turns" }
-}
-
-const fn cents() -> ValueKind {
-    ValueKind::Integer { min: 1, max: 100_000_000, unit: "US cents" }
-}
-
-/// Of several tasks together.
-const fn total_seconds() -> ValueKind {
-    ValueKind::Integer { min: 1, max: 1_000_000_000, unit: SECONDS }
-}
-
-const fn tokens() -> ValueKind {
-    ValueKind::Integer { min: 1, max: MAX_TOKENS, unit: "tokens" }
 }
