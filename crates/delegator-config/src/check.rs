@@ -203,7 +203,12 @@ impl<'a> Checker<'a> {
     }
 
     /// The fields of an entry that must be a table; `expected` describes it.
-    fn fields_of<'e>(&mut self, path: &str, entry: &'e Entry, expected: &str) -> Option<&'e [Entry]> {
+    pub(crate) fn fields_of<'e>(
+        &mut self,
+        path: &str,
+        entry: &'e Entry,
+        expected: &str,
+    ) -> Option<&'e [Entry]> {
         if let Shape::Table(fields) = &entry.node.shape {
             return Some(fields);
         }

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 
 use crate::check::Checker;
 use crate::keys::{self, Key, ProjectRight};
-use crate::node::{Entry, Shape, entries_from_toml};
+use crate::node::{Entry, entries_from_toml};
 use crate::origin::{Origin, Source};
 use crate::problem::{Position, Problem, ValueProblem};
 use crate::resolve::Layer;
@@ -78,19 +78,11 @@ impl DocumentReader<'_> {
             match keys::find(&name).filter(|_| is_undotted) {
                 Some(key) => self.read_key(key, entry),
                 None if is_undotted && keys::is_section(&name) => {
-                    self.read_subsection(&name, entry);
+                    if let Some(entries) = self.checker.fields_of(&name, entry, "a table") {
+                        self.read_section(&name, entries);
+                    }
                 }
                 None => self.report_unknown(section, &name, entry),
-            }
-        }
-    }
-
-    fn read_subsection(&mut self, name: &str, entry: &Entry) {
-        match &entry.node.shape {
-            Shape::Table(entries) => self.read_section(name, entries),
-            other => {
-                let problem = format!("expected a table, found {}", other.describe());
-                self.checker.add_problem(name, entry.node.at, problem, None);
             }
         }
     }
