@@ -7,7 +7,7 @@
 //! [`StateDir::find`] creates nothing: on a fresh machine a query finds no tasks and leaves no files. It does tighten
 //! permissions, because a readable secret is worse than a changed mode.
 
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -99,7 +99,8 @@ impl StateDir {
 
     /// Opens the directory if it exists; creates nothing.
     pub fn find(path: &Path, options: &OpenOptions) -> Result<Option<StateDir>, StateDirError> {
-        if inspect(path)?.is_none() {
+        let found = durable::if_exists(fs::symlink_metadata(path));
+        if found.map_err(StateDirError::io(path, "inspect"))?.is_none() {
             return Ok(None);
         }
         let dir = StateDir::open_checked(path, options)?;
@@ -223,11 +224,6 @@ impl StateDir {
 pub(crate) enum EntryKind {
     Directory,
     File,
-}
-
-/// `None` if the path does not exist.
-fn inspect(path: &Path) -> Result<Option<Metadata>, StateDirError> {
-    durable::if_exists(fs::symlink_metadata(path)).map_err(StateDirError::io(path, "inspect"))
 }
 
 fn require_private_if_exists(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {

@@ -177,13 +177,6 @@ impl From<&Task> for TaskSummary {
     }
 }
 
-impl Task {
-    /// Whether it never started because its predecessor ended differently.
-    pub fn is_skipped(&self) -> bool {
-        self.state == State::Cancelled && self.cancel.is_none() && self.follows.is_some()
-    }
-}
-
 impl From<&Task> for EndedMember {
     fn from(task: &Task) -> EndedMember {
         EndedMember {
@@ -250,18 +243,21 @@ impl Task {
     pub fn may_write(&self) -> bool {
         self.mode.may_write(is_enforced(self.sandbox))
     }
+
+    /// Whether it never started because its predecessor ended differently.
+    pub fn is_skipped(&self) -> bool {
+        self.state == State::Cancelled && self.cancel.is_none() && self.follows.is_some()
+    }
+
+    /// The time from which retention counts, once the task has ended.
+    pub fn retained_since_ms(&self) -> Option<i64> {
+        self.ended.as_ref().map(|ended| self.imported_at_ms.unwrap_or(ended.at_ms))
+    }
 }
 
 /// Whether something enforces the mode. A provider does so for the tasks it runs.
 pub(crate) fn is_enforced(sandbox: Option<SandboxKind>) -> bool {
     sandbox.is_none_or(SandboxKind::enforces_mode)
-}
-
-impl Task {
-    /// The time from which retention counts, once the task has ended.
-    pub fn retained_since_ms(&self) -> Option<i64> {
-        self.ended.as_ref().map(|ended| self.imported_at_ms.unwrap_or(ended.at_ms))
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -29,32 +29,9 @@ const SHARED: [(u64, &str); 17] = [
 
 const FUSE: u64 = 0x6573_5546;
 
-/// Whether a FUSE file system, by the name after `fuse.`, uses a network.
-fn is_shared_over_fuse(name: &str) -> bool {
-    matches!(
-        name,
-        "sshfs"
-            | "rclone"
-            | "s3fs"
-            | "goofys"
-            | "gcsfuse"
-            | "blobfuse"
-            | "blobfuse2"
-            | "mountpoint-s3"
-            | "glusterfs"
-            | "ceph-fuse"
-            | "ceph"
-            | "curlftpfs"
-            | "davfs"
-            | "davfs2"
-            | "juicefs"
-            | "mfs"
-            | "lizardfs"
-            | "seaweedfs"
-            | "smbnetfs"
-            | "gvfsd-fuse"
-    )
-}
+/// FUSE file systems that use a network, by the name after `fuse.`.
+const SHARED_OVER_FUSE: &str = "sshfs rclone s3fs goofys gcsfuse blobfuse blobfuse2 mountpoint-s3 glusterfs ceph-fuse \
+     ceph curlftpfs davfs davfs2 juicefs mfs lizardfs seaweedfs smbnetfs gvfsd-fuse";
 
 /// The name of the file system if it is shared between machines.
 pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> Option<String> {
@@ -63,7 +40,7 @@ pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> O
     }
     let mounted_as = mounted_as.filter(|_| magic == FUSE)?;
     let kind = mounted_as.strip_prefix("fuse.")?;
-    is_shared_over_fuse(kind).then(|| mounted_as.to_owned())
+    SHARED_OVER_FUSE.split(' ').any(|shared| shared == kind).then(|| mounted_as.to_owned())
 }
 
 /// The name of the network file system that contains `path`; `None` if it is local.

@@ -73,8 +73,7 @@ impl Drop for WorktreeClaim {
 
 /// The file stays until the directory of its task is removed, so all processes lock the same one.
 pub(crate) fn try_claim(path: &Path, kind: ClaimKind) -> io::Result<Option<WorktreeClaim>> {
-    let options = &mut fs::OpenOptions::new();
-    let file = durable::open_private(path, options.create(true).read(true).write(true).truncate(false))?;
+    let file = durable::open_lock_file(path)?;
     let locked = match kind {
         ClaimKind::Use => file.try_lock_shared(),
         ClaimKind::Removal => file.try_lock(),
@@ -97,22 +96,17 @@ pub enum LockAttempt {
 }
 
 pub(crate) fn try_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
-    open_and_lock(path, task, fs::OpenOptions::new().create(true))
+    lock_opened(path, task, durable::open_lock_file(path))
 }
 
 /// Like [`try_lock`], but creates no file: a missing one is `Gone`.
 pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
-    open_and_lock(path, task, &mut fs::OpenOptions::new())
+    lock_opened(path, task, durable::open_private(path, fs::OpenOptions::new().read(true).write(true)))
 }
 
-fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
-    open(path, options)?.map_or(Ok(LockAttempt::Gone), |file| lock(path, task, file))
-}
-
-/// `None` if the file, or its directory, does not exist.
-fn open(path: &Path, options: &mut fs::OpenOptions) -> io::Result<Option<File>> {
-    // The standard library opens all files close-on-exec.
-    durable::if_exists(durable::open_private(path, options.read(true).write(true).truncate(false)))
+/// The standard library opens all files close-on-exec.
+fn lock_opened(path: &Path, task: &TaskId, opened: io::Result<File>) -> io::Result<LockAttempt> {
+    durable::if_exists(opened)?.map_or(Ok(LockAttempt::Gone), |file| lock(path, task, file))
 }
 
 /// Takes over a lock that was handed over. If `file` is not this lock, tries to take it.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{Follows, TaskEnd, TaskId, Verification};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use super::attempt;
 use super::queries::query_all;
@@ -26,12 +26,7 @@ pub(crate) const IS_NEEDED: &str =
 impl Registry {
     /// The task that this one follows.
     pub fn predecessor(&self, id: &TaskId) -> Result<Option<TaskId>, RegistryError> {
-        let follows = self.read(|db| {
-            db.prepare_cached("SELECT follows, follows_on FROM tasks WHERE id = ?1")?
-                .query_row([id.as_str()], row::follows_from)
-                .optional()
-        })?;
-        Ok(follows.flatten().map(|follows| follows.task))
+        Ok(self.get(id)?.and_then(|task| task.follows).map(|follows| follows.task))
     }
 
     /// The tasks that directly follow this one, in order of submission.

@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::Connection;
 
 use super::attempt::end_task;
-use super::submit::{InsertOutcome, Submission, end_submit, find_existing, insert, into_submission};
+use super::submit::{Submission, SubmitResult, end_submit, find_existing, insert};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
@@ -34,9 +34,9 @@ impl Registry {
         files: &[(TaskFile, &[u8])],
     ) -> Result<Submission, RegistryError> {
         if let Some(existing) = self.read(|db| find_existing(db, task))? {
-            return into_submission(existing, task);
+            return existing;
         }
-        let (request, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
+        let (task, finish) = (&self.sink.task(task), &self.sink.finish(finish));
         let session = &ImportedSession { thread_id: self.sink.text(&session.thread_id), ..session.clone() };
         let dir = self.dir.task(&task.id);
         let entry = self.begin_submit(task, b"")?;
@@ -44,13 +44,13 @@ impl Registry {
         crash_point(CrashPoint::ImportFilled);
         let inserted = filled.and_then(|()| self.write(|db| insert_session(db, task, session, finish)));
         crash_point(CrashPoint::ImportCommitted);
-        if matches!(inserted, Ok(InsertOutcome::New(_))) {
+        if matches!(&inserted, Ok(Ok(submission)) if !submission.replayed) {
             self.remove_inputs_best_effort(&task.id);
         } else {
             self.discard(&task.id);
         }
         end_submit(entry);
-        into_submission(inserted?, request)
+        inserted?
     }
 }
 
@@ -59,7 +59,7 @@ fn insert_session(
     task: &NewTask,
     session: &ImportedSession,
     finish: &Finish,
-) -> rusqlite::Result<InsertOutcome> {
+) -> rusqlite::Result<SubmitResult> {
     if let Some(existing) = find_existing(db, task)? {
         return Ok(existing);
     }
@@ -73,5 +73,5 @@ fn insert_session(
     end_task(db, &stored, finish, "imported", session.ended_at_ms)?;
     // The user who imports a session knows its result.
     db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (session.ended_at_ms, seq))?;
-    Ok(InsertOutcome::New(Box::new(row::task_at(db, seq)?)))
+    Ok(Ok(Submission { task: row::task_at(db, seq)?, replayed: false }))
 }

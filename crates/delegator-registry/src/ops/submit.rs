@@ -34,13 +34,6 @@ pub struct Submission {
 pub(crate) const ID_IN_USE: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1) \
      OR EXISTS (SELECT 1 FROM forgotten WHERE id = ?1) OR EXISTS (SELECT 1 FROM restore_points WHERE task = ?1)";
 
-pub(crate) enum InsertOutcome {
-    New(Box<Task>),
-    Existing(Box<Task>),
-    Conflict { first: TaskId },
-    IdInUse { id: TaskId },
-}
-
 impl Registry {
     /// Stores a task durably. If this fails, there is no task.
     pub fn submit(
@@ -84,7 +77,7 @@ impl Registry {
         chain::check_order(&requests)?;
         // A replay needs neither space nor a directory, so it also works on a full disk.
         if let Some(refusal) = self.read(|db| find_refusal(db, &requests))? {
-            return Ok((into_submission(refusal, requests[0])?, Vec::new()));
+            return Ok((refusal?, Vec::new()));
         }
         let tasks: Vec<NewTask> = requests.iter().map(|task| self.sink.task(task)).collect();
         self.dir.check_space_for(chain.iter().map(|(_, launch)| launch.len()).sum())?;
@@ -95,24 +88,25 @@ impl Registry {
             if let Some(refusal) = find_refusal(db, &new)? {
                 return Ok((refusal, Vec::new()));
             }
-            let inserted = insert_all(db, &new, now_ms)?;
+            let task = insert_all(db, &new, now_ms)?;
             let claims = promotion
                 .map(|promotion| claim::claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))
                 .transpose()?;
-            Ok((inserted, claims.unwrap_or_default()))
+            Ok((Ok(Submission { task, replayed: false }), claims.unwrap_or_default()))
         });
         crash_point(CrashPoint::RowCommitted);
-        if !matches!(stored, Ok((InsertOutcome::New(_), _)) | Err(RegistryError::Database { .. })) {
+        let is_new = matches!(&stored, Ok((Ok(submission), _)) if !submission.replayed);
+        if !is_new && !matches!(stored, Err(RegistryError::Database { .. })) {
             // The directories are not needed. After a disk error they stay: whether the rows were committed is only known
             // after a restart, and until then they are leftovers as after a crash.
             tasks.iter().for_each(|task| self.discard(&task.id));
         }
         entries.into_iter().for_each(end_submit);
-        let (inserted, claims) = stored?;
+        let (submission, claims) = stored?;
         if !claims.is_empty() {
             crash_point(CrashPoint::ClaimCommitted);
         }
-        Ok((into_submission(inserted, requests[0])?, claims))
+        Ok((submission?, claims))
     }
 
     /// Creates the directories of tasks that have no rows yet. If one cannot be created, none is left.
@@ -187,23 +181,11 @@ pub(crate) fn end_submit(entry: SubmitEntry) {
     crash_point(CrashPoint::SubmitLeft);
 }
 
-pub(crate) fn into_submission(
-    inserted: InsertOutcome,
-    request: &NewTask,
-) -> Result<Submission, RegistryError> {
-    match inserted {
-        InsertOutcome::New(task) => Ok(Submission { task: *task, replayed: false }),
-        InsertOutcome::Existing(task) => Ok(Submission { task: *task, replayed: true }),
-        InsertOutcome::Conflict { first } => {
-            let key = request.idempotency.as_ref().map(|key| key.key.clone()).unwrap_or_default();
-            Err(RegistryError::IdempotencyConflict { key, first })
-        }
-        InsertOutcome::IdInUse { id } => Err(RegistryError::IdInUse { id }),
-    }
-}
+/// The new task, the one that was submitted with the same idempotency key, or why there is none.
+pub(crate) type SubmitResult = Result<Submission, RegistryError>;
 
 /// Why the task cannot be inserted: one was submitted with the same idempotency key, or its id is in use.
-pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result<Option<InsertOutcome>> {
+pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result<Option<SubmitResult>> {
     let first = task.idempotency.as_ref().map(|request| find_by_key(db, request)).transpose()?.flatten();
     if first.is_some() {
         return Ok(first);
@@ -213,31 +195,23 @@ pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result
     };
     let is_group_used =
         task.group.as_ref().map(|member| is_used(group::IN_USE, member.group.as_str())).transpose()?;
-    Ok(if is_group_used == Some(true) || is_used(ID_IN_USE, task.id.as_str())? {
-        Some(InsertOutcome::IdInUse { id: task.id.clone() })
-    } else {
-        None
-    })
+    let is_refused = is_group_used == Some(true) || is_used(ID_IN_USE, task.id.as_str())?;
+    Ok(is_refused.then(|| Err(RegistryError::IdInUse { id: task.id.clone() })))
 }
 
 /// The first reason why one of the tasks cannot be inserted.
-fn find_refusal(db: &Connection, tasks: &[&NewTask]) -> rusqlite::Result<Option<InsertOutcome>> {
-    for task in tasks {
-        if let Some(refusal) = find_existing(db, task)? {
-            return Ok(Some(refusal));
-        }
-    }
-    Ok(None)
+fn find_refusal(db: &Connection, tasks: &[&NewTask]) -> rusqlite::Result<Option<SubmitResult>> {
+    tasks.iter().find_map(|task| find_existing(db, task).transpose()).transpose()
 }
 
 /// Inserts all tasks; returns the first.
-fn insert_all(db: &Connection, tasks: &[&NewTask], now_ms: i64) -> rusqlite::Result<InsertOutcome> {
+fn insert_all(db: &Connection, tasks: &[&NewTask], now_ms: i64) -> rusqlite::Result<Task> {
     let submission = submission(tasks);
     let mut inserted = tasks
         .iter()
         .map(|task| insert(db, task, submission.as_ref(), now_ms))
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(InsertOutcome::New(Box::new(inserted.swap_remove(0))))
+    Ok(inserted.swap_remove(0))
 }
 
 /// The group or chain that the tasks form; `None` of a single task.
@@ -254,12 +228,12 @@ fn first_with_key(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option
     db.prepare_cached(sql)?.query_row([key.stored_key()], Task::from_row).optional()
 }
 
-fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
+fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<SubmitResult>> {
     let first = first_with_key(db, request)?;
     let is_same = |known: &Idempotency| known.request_hash == request.request_hash;
     Ok(first.map(|first| match first.idempotency.as_ref().is_some_and(is_same) {
-        true => InsertOutcome::Existing(Box::new(first)),
-        false => InsertOutcome::Conflict { first: first.id },
+        true => Ok(Submission { task: first, replayed: true }),
+        false => Err(RegistryError::IdempotencyConflict { key: request.key.clone(), first: first.id }),
     }))
 }
 

@@ -4,7 +4,7 @@
 
 use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::task::TaskId;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::list::{Filter, WhereTerms};
 use super::queries::query_all;
@@ -102,21 +102,17 @@ impl Registry {
     pub fn used(&self, scope: &BudgetScope, day_start_ms: i64) -> Result<Amounts, RegistryError> {
         let amounts = "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(turns), 0), \
                        coalesce(sum(cost_microdollars), 0), coalesce(sum(ran_ms), 0)";
-        match scope {
-            BudgetScope::Task => Ok(Amounts::default()),
-            BudgetScope::Day => self.read(|db| {
-                let sql =
-                    format!("{amounts} {FROM_TASKS} WHERE ended_order IS NOT NULL AND ended_at_ms >= ?1");
-                db.prepare_cached(&sql)?.query_row([day_start_ms], amounts_from)
-            }),
-            BudgetScope::Label { key, value } => self.read(|db| {
-                let sql = format!(
-                    "{amounts} {FROM_TASKS} JOIN labels ON labels.task = tasks.seq \
-                     WHERE ended_order IS NOT NULL AND labels.key = ?1 AND labels.value = ?2"
-                );
-                db.prepare_cached(&sql)?.query_row((key, value), amounts_from)
-            }),
-        }
+        let (condition, values): (_, Vec<&dyn ToSql>) = match scope {
+            BudgetScope::Task => return Ok(Amounts::default()),
+            BudgetScope::Day => ("WHERE ended_at_ms >= ?", vec![&day_start_ms]),
+            BudgetScope::Label { key, value } => {
+                let labels =
+                    "JOIN labels ON labels.task = tasks.seq WHERE labels.key = ? AND labels.value = ?";
+                (labels, vec![key, value])
+            }
+        };
+        let sql = format!("{amounts} {FROM_TASKS} {condition} AND ended_order IS NOT NULL");
+        self.read(|db| db.prepare_cached(&sql)?.query_row(params_from_iter(values), amounts_from))
     }
 
     /// Durations of the last completed tasks, newest first: in one directory, or in all.

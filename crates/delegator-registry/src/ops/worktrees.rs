@@ -81,14 +81,13 @@ impl Registry {
         event: WorktreeEvent,
         now_ms: i64,
     ) -> Result<(), RegistryError> {
-        let sql = match event {
-            WorktreeEvent::Created => {
-                "UPDATE worktrees SET created_at_ms = ?1, removed_at_ms = NULL WHERE owner = ?2"
-            }
-            WorktreeEvent::Applied => "UPDATE worktrees SET applied_at_ms = ?1 WHERE owner = ?2",
-            WorktreeEvent::Removed => "UPDATE worktrees SET removed_at_ms = ?1 WHERE owner = ?2",
+        let changes = match event {
+            WorktreeEvent::Created => "created_at_ms = ?1, removed_at_ms = NULL",
+            WorktreeEvent::Applied => "applied_at_ms = ?1",
+            WorktreeEvent::Removed => "removed_at_ms = ?1",
         };
-        self.write(|db| db.execute(sql, (now_ms, owner.as_str())).map(drop))?;
+        let sql = format!("UPDATE worktrees SET {changes} WHERE owner = ?2");
+        self.write(|db| db.execute(&sql, (now_ms, owner.as_str())).map(drop))?;
         crash_point(CrashPoint::WorktreeRecorded);
         Ok(())
     }
