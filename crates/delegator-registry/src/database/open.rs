@@ -26,7 +26,11 @@ const SMALL_FILE_BYTES: u64 = 256 * 1024;
 /// Opens the registry for reading and writing, creating it if there never was one.
 pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
     if !exists(&dir.database())? {
-        create(dir)?;
+        let _lock = dir.setup_lock()?;
+        // Fails with `Damaged` if one must have existed.
+        if never_existed(dir)? {
+            create_locked(dir)?;
+        }
     }
     open_existing(dir)
 }
@@ -143,12 +147,6 @@ pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryEr
         return Ok(());
     }
     Err(RegistryError::Damaged { file: file.to_owned(), detail: problems.join("; ") })
-}
-
-/// Creates the registry. Fails with `Damaged` if one must have existed.
-fn create(dir: &StateDir) -> Result<(), RegistryError> {
-    let _lock = dir.setup_lock()?;
-    if never_existed(dir)? { create_locked(dir) } else { Ok(()) }
 }
 
 /// Whether no registry was ever created here. `Damaged` if it is missing but must have existed.

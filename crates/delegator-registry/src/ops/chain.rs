@@ -1,4 +1,4 @@
-//! Chains: tasks that follow each other.
+//! Chains, the tasks that follow each other, and groups, the attempts at one task. Both are submitted together.
 //!
 //! All tasks of a chain are inserted in one transaction. A follower awaits its predecessor, and cannot be claimed, until
 //! the transaction that ends the predecessor settles it: a follower of this outcome may start from then on, every other one
@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{Follows, TaskEnd, TaskId, Verification};
+use delegator_domain::task::{Follows, GroupId, TaskEnd, TaskId, Verification};
 use rusqlite::{Connection, Row};
 
 use super::attempt;
 use super::queries::query_all;
+use crate::columns::Column;
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -22,6 +23,11 @@ pub(crate) const FOLLOWERS: &str = "SELECT * FROM tasks WHERE follows = ?1 ORDER
 /// Whether a follower that has not begun yet needs the report of this task.
 pub(crate) const IS_NEEDED: &str =
     "SELECT EXISTS (SELECT 1 FROM tasks WHERE follows = ?1 AND state IN ('queued', 'starting'))";
+
+pub(crate) const GROUP: &str = "SELECT * FROM tasks WHERE group_id = ?1 ORDER BY attempt";
+pub(crate) const IS_GROUP: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE group_id = ?1)";
+pub(crate) const GROUPS_BY_BEGINNING: &str = "SELECT DISTINCT group_id FROM tasks INDEXED BY tasks_group \
+     WHERE group_id IS NOT NULL AND group_id >= ?1 AND group_id < ?2 ORDER BY group_id LIMIT 10";
 
 impl Registry {
     /// The task that this one follows.
@@ -46,6 +52,19 @@ impl Registry {
             }
             Ok(found)
         })
+    }
+
+    /// The attempts of a group that have not been pruned, in order.
+    pub fn group(&self, id: &GroupId) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| query_all(db, GROUP, [id.as_str()], Task::from_row))
+    }
+
+    /// The groups whose ids begin with this text: at most ten.
+    pub fn groups_beginning_with(&self, beginning: &str) -> Result<Vec<GroupId>, RegistryError> {
+        // Greater than every id with this beginning: the characters of an id end at `z`.
+        let end = format!("{beginning}~");
+        let group = |row: &Row<'_>| Column::read(row, "group_id");
+        self.read(|db| query_all(db, GROUPS_BY_BEGINNING, (beginning, &end), group))
     }
 }
 

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row};
 
 use super::agent_pauses::{self, AgentPause};
 use super::queries::query_all;
-use crate::columns::Column;
+use crate::columns::{Column, record};
 use crate::database::schema::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
@@ -23,7 +23,8 @@ pub(crate) const RUNNING: &str = "SELECT id, mode, mode_enforced, work_tree, mor
      allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
      AND state IN ('starting', 'working')";
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
-     allow_parallel_writes, resumed_thread, thread_id, agent, fallbacks, awaits, follows, follows_on FROM tasks \
+     allow_parallel_writes, resumed_thread, thread_id, agent, fallbacks > 0 AS has_fallback, \
+     CASE WHEN awaits IS NOT NULL THEN follows END AS predecessor FROM tasks \
      WHERE provider IS NULL AND state = 'queued' ORDER BY seq";
 pub(crate) const RUNNING_COUNT: &str =
     "SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')";
@@ -135,7 +136,7 @@ impl Registry {
                     None => QueueEntry { id, pause: None, blocked_by: scan.check_and_add(waiting.claimant) },
                 }
             };
-            Ok(query_all(db, WAITING, (), waiting_from)?.into_iter().map(check).collect())
+            Ok(query_all(db, WAITING, (), Waiting::from_row)?.into_iter().map(check).collect())
         })
     }
 
@@ -155,15 +156,17 @@ impl Registry {
     }
 }
 
-/// A row of the queue.
-struct Waiting {
-    seq: i64,
-    agent: String,
-    /// Another agent may run it while this one is paused.
-    has_fallback: bool,
-    /// Its predecessor, if that has not ended.
-    predecessor: Option<TaskId>,
-    claimant: Claimant,
+record! {
+    /// A row of the queue.
+    struct Waiting {
+        seq: i64,
+        agent: String,
+        /// Another agent may run it while this one is paused.
+        has_fallback: bool,
+        /// Its predecessor, if that has not ended.
+        predecessor: Option<TaskId>,
+        claimant: Claimant = claimant_from,
+    }
 }
 
 fn follower_of(task: TaskId) -> BlockedBy {
@@ -227,7 +230,7 @@ pub(crate) fn claim(
     let free = promotion.max_concurrent.saturating_sub(scan.ahead.len()).min(max_claims);
     let mut chosen = Vec::new();
     let mut statement = db.prepare_cached(WAITING)?;
-    let mut rows = statement.query_map((), waiting_from)?;
+    let mut rows = statement.query_map((), Waiting::from_row)?;
     while chosen.len() < free
         && let Some(row) = rows.next()
     {
@@ -249,18 +252,6 @@ fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlit
     let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
     db.prepare_cached(sql)?.execute((nonce.as_str(), now_ms, seq))?;
     Ok(Claim { task: row::task_at(db, seq)?, nonce })
-}
-
-fn waiting_from(row: &Row<'_>) -> rusqlite::Result<Waiting> {
-    let fallbacks: u32 = row.get("fallbacks")?;
-    let awaits: Option<i64> = row.get("awaits")?;
-    Ok(Waiting {
-        seq: row.get("seq")?,
-        agent: row.get("agent")?,
-        has_fallback: fallbacks > 0,
-        predecessor: row::follows_from(row)?.filter(|_| awaits.is_some()).map(|follows| follows.task),
-        claimant: claimant_from(row)?,
-    })
 }
 
 fn claimant_from(row: &Row<'_>) -> rusqlite::Result<Claimant> {

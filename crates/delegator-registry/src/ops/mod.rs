@@ -8,7 +8,6 @@ pub(crate) mod cancel;
 pub(crate) mod chain;
 pub(crate) mod claim;
 pub(crate) mod concurrent_writers;
-pub(crate) mod group;
 pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;

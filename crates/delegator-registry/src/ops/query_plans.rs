@@ -8,7 +8,7 @@ use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
 use super::{
-    chain, claim, concurrent_writers, group, list_ended, messages, notifications, queries, questions, remote,
+    chain, claim, concurrent_writers, list_ended, messages, notifications, queries, questions, remote,
     submit, usage,
 };
 use crate::database::schema;
@@ -58,9 +58,9 @@ fn queries_use_their_index() {
         (chain::STOP_AWAITING, "INDEX tasks_awaits"),
         (chain::FOLLOWERS, "SEARCH tasks USING INDEX tasks_follows"),
         (chain::IS_NEEDED, "SEARCH tasks USING INDEX tasks_follows"),
-        (group::MEMBERS, "SEARCH tasks USING INDEX tasks_group"),
-        (group::IN_USE, "SEARCH tasks USING COVERING INDEX tasks_group"),
-        (group::BY_BEGINNING, "SEARCH tasks USING COVERING INDEX tasks_group"),
+        (chain::GROUP, "SEARCH tasks USING INDEX tasks_group"),
+        (chain::IS_GROUP, "SEARCH tasks USING COVERING INDEX tasks_group"),
+        (chain::GROUPS_BY_BEGINNING, "SEARCH tasks USING COVERING INDEX tasks_group"),
         (queries::POSITION, "INDEX tasks_awaits"),
         (messages::FIRST_QUEUED, "SEARCH messages USING INDEX messages_state"),
         (messages::COUNT_BY_STATE, "SEARCH messages USING COVERING INDEX messages_state"),

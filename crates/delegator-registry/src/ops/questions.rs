@@ -7,28 +7,30 @@
 //! is in a file until the supervisor has read it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::question::{AnswerOption, Question, QuestionNumber, QuestionState};
+use delegator_domain::question::{Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::queries::query_all;
-use crate::columns::Column;
+use crate::columns::{Column, record};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
 use crate::task::{Cas, Lost, Nonce};
 
-/// A question as it is stored, with redacted texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredQuestion {
-    pub question: Question,
-    pub state: QuestionState,
-    pub asked_at_ms: i64,
-    pub expires_at_ms: i64,
-    /// Set once it is answered.
-    pub answer: Option<StoredAnswer>,
-    /// When it was answered, expired or was withdrawn.
-    pub closed_at_ms: Option<i64>,
+record! {
+    /// A question as it is stored, with redacted texts.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct StoredQuestion {
+        pub question: Question = question_from,
+        pub state: QuestionState,
+        pub asked_at_ms: i64,
+        pub expires_at_ms: i64,
+        /// Set once it is answered.
+        pub answer: Option<StoredAnswer> = answer_from,
+        /// When it was answered, expired or was withdrawn.
+        pub closed_at_ms: Option<i64>,
+    }
 }
 
 /// An answer: an option, a text, or both.
@@ -189,12 +191,12 @@ impl Registry {
 
     /// The open questions of a task, oldest first.
     pub fn open_questions(&self, id: &TaskId) -> Result<Vec<StoredQuestion>, RegistryError> {
-        self.read(|db| query_all(db, OPEN, [id.as_str()], question_from))
+        self.read(|db| query_all(db, OPEN, [id.as_str()], StoredQuestion::from_row))
     }
 
     /// The open questions of all tasks.
     pub fn all_open_questions(&self) -> Result<Vec<(TaskId, StoredQuestion)>, RegistryError> {
-        let read = |row: &Row<'_>| Ok((row::id_from(row)?, question_from(row)?));
+        let read = |row: &Row<'_>| Ok((row::id_from(row)?, StoredQuestion::from_row(row)?));
         self.read(|db| query_all(db, ALL_OPEN, (), read))
     }
 }
@@ -205,31 +207,26 @@ pub(crate) fn withdraw_all(db: &Connection, seq: i64, now_ms: i64) -> rusqlite::
 }
 
 fn find(db: &Connection, id: &TaskId, number: QuestionNumber) -> rusqlite::Result<Option<StoredQuestion>> {
-    db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), question_from).optional()
+    db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), StoredQuestion::from_row).optional()
 }
 
 fn question_and_file_from(row: &Row<'_>) -> rusqlite::Result<(StoredQuestion, Option<Nonce>)> {
     let file: Option<String> = row.get("answer_file")?;
-    Ok((question_from(row)?, file.as_deref().and_then(Nonce::from_text)))
+    Ok((StoredQuestion::from_row(row)?, file.as_deref().and_then(Nonce::from_text)))
 }
 
-fn question_from(row: &Row<'_>) -> rusqlite::Result<StoredQuestion> {
-    let options: Vec<AnswerOption> = Column::read(row, "options")?;
-    let state = Column::read(row, "state")?;
-    let answer = StoredAnswer { option: row.get("answer_option")?, text: row.get("answer_text")? };
-    Ok(StoredQuestion {
-        question: Question {
-            number: QuestionNumber(row.get("number")?),
-            kind: Column::read(row, "kind")?,
-            title: row.get("title")?,
-            detail: row.get("detail")?,
-            options,
-            free_text: row.get("free_text")?,
-        },
-        state,
-        asked_at_ms: row.get("asked_at_ms")?,
-        expires_at_ms: row.get("expires_at_ms")?,
-        answer: (state == QuestionState::Answered).then_some(answer),
-        closed_at_ms: row.get("closed_at_ms")?,
+fn question_from(row: &Row<'_>) -> rusqlite::Result<Question> {
+    Ok(Question {
+        number: Column::read(row, "number")?,
+        kind: Column::read(row, "kind")?,
+        title: row.get("title")?,
+        detail: row.get("detail")?,
+        options: Column::read(row, "options")?,
+        free_text: row.get("free_text")?,
     })
+}
+
+fn answer_from(row: &Row<'_>) -> rusqlite::Result<Option<StoredAnswer>> {
+    let answer = StoredAnswer { option: row.get("answer_option")?, text: row.get("answer_text")? };
+    Ok((QuestionState::read(row, "state")? == QuestionState::Answered).then_some(answer))
 }

@@ -12,9 +12,9 @@ use delegator_domain::notification::Subject;
 use delegator_domain::task::{SandboxKind, State, TaskId, WorkTree};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::chain;
 use super::claim::{self, Claim, MAX_CLAIMS_PER_CALL, Promotion};
 use super::worktrees::{self, WorktreeUse};
-use super::{chain, group};
 use crate::error::RegistryError;
 use crate::files::durable;
 use crate::files::lock::LockAttempt;
@@ -194,7 +194,7 @@ pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result
         db.prepare_cached(sql)?.query_row([id], |row| row.get(0))
     };
     let is_group_used =
-        task.group.as_ref().map(|member| is_used(group::IN_USE, member.group.as_str())).transpose()?;
+        task.group.as_ref().map(|member| is_used(chain::IS_GROUP, member.group.as_str())).transpose()?;
     let is_refused = is_group_used == Some(true) || is_used(ID_IN_USE, task.id.as_str())?;
     Ok(is_refused.then(|| Err(RegistryError::IdInUse { id: task.id.clone() })))
 }

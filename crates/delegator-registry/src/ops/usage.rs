@@ -8,9 +8,9 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::list::{Filter, WhereTerms};
 use super::queries::query_all;
+use crate::columns::record;
 use crate::error::RegistryError;
 use crate::registry::Registry;
-use crate::row;
 
 /// Token usage of one task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,11 +35,13 @@ pub struct Cost {
     pub microdollars: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskCost {
-    pub id: TaskId,
-    pub title: String,
-    pub cost: Cost,
+record! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TaskCost {
+        pub id: TaskId,
+        pub title: String,
+        pub cost: Cost = cost_from,
+    }
 }
 
 /// The usage of the ended tasks that match a filter.
@@ -91,7 +93,7 @@ impl Registry {
             );
             Ok(UsageTable {
                 total: db.prepare_cached(&total)?.query_row(values(), cost_from)?,
-                tasks: query_all(db, &tasks, values(), task_cost_from)?,
+                tasks: query_all(db, &tasks, values(), TaskCost::from_row)?,
                 labels: query_all(db, &labels, values(), group_from)?,
                 days: query_all(db, &days, values(), group_from)?,
             })
@@ -163,10 +165,6 @@ fn amounts_from(row: &Row<'_>) -> rusqlite::Result<Amounts> {
         cost_microdollars: row.get(2)?,
         running_ms: row.get(3)?,
     })
-}
-
-fn task_cost_from(row: &Row<'_>) -> rusqlite::Result<TaskCost> {
-    Ok(TaskCost { id: row::id_from(row)?, title: row.get("title")?, cost: cost_from(row)? })
 }
 
 fn group_from(row: &Row<'_>) -> rusqlite::Result<(String, Cost)> {
