@@ -35,15 +35,6 @@ pub struct Leftover {
     pub kind: LeftoverKind,
 }
 
-/// What became of the directory of a dead submit.
-enum Removal {
-    Done,
-    /// There is none, or it belongs to a task.
-    NotNeeded,
-    /// Another process holds its lock.
-    Busy,
-}
-
 impl Registry {
     /// Finds leftovers. A directory without a row counts only if its submit is known to be dead, or if it has no entry
     /// and is older than `before_ms`: a younger one may belong to a submit without an entry. Reads every directory, so
@@ -134,30 +125,23 @@ impl Registry {
         for id in SubmitEntry::all(&folder).map_err(RegistryError::file(&folder, "read"))? {
             // The entry stays locked: the row is read after the submit has ended, and no other process examines it.
             let SubmitState::Dead(entry) = self.submit_state(&id)? else { continue };
-            match self.remove_unsubmitted(&id)? {
-                // Another process is removing the directory. If it is killed, the entry leads to the rest.
-                Removal::Busy => continue,
-                Removal::Done => removed.push(id),
-                Removal::NotNeeded => {}
+            // Results stay: their row was lost.
+            if self.classify_directory(&id)? == Some(LeftoverKind::NeverSubmitted) {
+                let dir = self.dir.task(&id);
+                match dir.try_lock()? {
+                    LockAttempt::Locked(lock) => {
+                        dir.remove(lock)?;
+                        crash_point(CrashPoint::LeftoverRemoved);
+                        removed.push(id);
+                    }
+                    // Another process is removing the directory. If it is killed, the entry leads to the rest.
+                    LockAttempt::Held => continue,
+                    LockAttempt::Gone => {}
+                }
             }
             entry.remove().map_err(RegistryError::file(&folder, "remove an entry in"))?;
         }
         Ok(removed)
-    }
-
-    /// Removes the directory of a task without a row. Results stay: their row was lost.
-    fn remove_unsubmitted(&mut self, id: &TaskId) -> Result<Removal, RegistryError> {
-        if self.classify_directory(id)? != Some(LeftoverKind::NeverSubmitted) {
-            return Ok(Removal::NotNeeded);
-        }
-        let dir = self.dir.task(id);
-        match dir.try_lock()? {
-            LockAttempt::Locked(lock) => dir.remove(lock)?,
-            LockAttempt::Held => return Ok(Removal::Busy),
-            LockAttempt::Gone => return Ok(Removal::NotNeeded),
-        }
-        crash_point(CrashPoint::LeftoverRemoved);
-        Ok(Removal::Done)
     }
 
     /// Removes what [`Registry::orphans`] found, checking each again under its lock. Returns what was removed.

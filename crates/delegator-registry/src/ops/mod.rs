@@ -7,7 +7,6 @@ pub(crate) mod attempt;
 pub(crate) mod cancel;
 pub(crate) mod chain;
 pub(crate) mod claim;
-pub(crate) mod concurrent_writers;
 pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;

@@ -47,16 +47,10 @@ impl Registry {
     ) -> Result<PruneOutcome, RegistryError> {
         let mut outcome = PruneOutcome::default();
         for chunk in ids.chunks(ROWS_PER_TRANSACTION) {
-            let deletions: Vec<RowDeletion> =
-                self.write(|db| chunk.iter().map(|id| delete_row(db, id, points.get(id))).collect())?;
+            self.write(|db| {
+                chunk.iter().try_for_each(|id| delete_row(db, id, points.get(id), &mut outcome))
+            })?;
             crash_point(CrashPoint::RowsForgotten);
-            for (id, deletion) in chunk.iter().zip(deletions) {
-                match deletion {
-                    RowDeletion::Deleted => outcome.pruned.push(id.clone()),
-                    RowDeletion::Refused => outcome.alive.push(id.clone()),
-                    RowDeletion::Unknown => outcome.unknown.push(id.clone()),
-                }
-            }
         }
         // After all rows: each commit would otherwise wait until the disk has written the removals before it.
         outcome.not_removed = self.remove_pruned_directories(&outcome.pruned)?.1;
@@ -109,27 +103,26 @@ impl Registry {
     }
 }
 
-enum RowDeletion {
-    Deleted,
-    /// Not ended, needed by a follower, or with a worktree that exists.
-    Refused,
-    Unknown,
-}
-
 /// Deletes the row of an ended task, unless a follower needs its report or its worktree exists: what is in that may exist
-/// nowhere else.
+/// nowhere else. Adds the task to the outcome.
 fn delete_row(
     db: &Connection,
     id: &TaskId,
     points: Option<&Vec<PointToRecord>>,
-) -> rusqlite::Result<RowDeletion> {
-    let Some(stored) = row::load_state(db, id)? else { return Ok(RowDeletion::Unknown) };
+    outcome: &mut PruneOutcome,
+) -> rusqlite::Result<()> {
+    let Some(stored) = row::load_state(db, id)? else {
+        outcome.unknown.push(id.clone());
+        return Ok(());
+    };
     let is_needed = db.prepare_cached(chain::IS_NEEDED)?.query_row([id.as_str()], |row| row.get(0))?;
     if !stored.state.is_terminal() || is_needed || worktrees::has_present(db, stored.seq)? {
-        return Ok(RowDeletion::Refused);
+        outcome.alive.push(id.clone());
+        return Ok(());
     }
     restore_points::record(db, stored.seq, id, points.map_or(&[], Vec::as_slice))?;
     db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
     db.execute("DELETE FROM tasks WHERE seq = ?1", [stored.seq])?;
-    Ok(RowDeletion::Deleted)
+    outcome.pruned.push(id.clone());
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{State, TaskId, TaskIdPrefix, TaskLocation};
+use delegator_domain::task::{Mode, State, TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::list::DirectoryRange;
@@ -92,6 +92,15 @@ pub(crate) const UNREAD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_unr
 pub(crate) const UNREAD_IDS: &str = "SELECT id FROM tasks INDEXED BY tasks_unread \
      WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
      AND (working_dir = ?1 OR working_dir >= ?3) AND id GLOB ?4 ORDER BY seq DESC LIMIT ?5";
+
+// Two tasks overlap by the order of their transitions, not by times, because clocks can go backwards. These statements
+// repeat `Mode::may_write`.
+pub(crate) const RUNNING_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks \
+     WHERE state IN ('starting', 'working') AND (mode <> ?1 OR NOT mode_enforced) AND id <> ?2";
+pub(crate) const ENDED_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks INDEXED BY tasks_ended \
+     WHERE ended_order > ?3 AND started_at_ms IS NOT NULL AND (mode <> ?1 OR NOT mode_enforced) AND id <> ?2";
+pub(crate) const START_ORDER: &str = "SELECT work_tree, more_work_trees, \
+     (SELECT max(n) FROM transitions WHERE task = tasks.seq) AS began FROM tasks WHERE id = ?1";
 
 impl Registry {
     pub fn get(&self, id: &TaskId) -> Result<Option<Task>, RegistryError> {
@@ -198,6 +207,25 @@ impl Registry {
     pub fn ended_before(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
         self.read(|db| query_all(db, ENDED_BEFORE, (before_ms, limit), row::id_from))
     }
+
+    /// The tasks that ran at the same time as this one and may write to its work trees. Call this while the task is
+    /// running.
+    pub fn concurrent_writers(&self, id: &TaskId) -> Result<Vec<TaskId>, RegistryError> {
+        let read_only = Mode::ReadOnly.name();
+        self.read(|db| {
+            let start_from = |row: &Row<'_>| Ok((row::work_trees_from(row)?, row.get::<_, i64>("began")?));
+            let Some((own_trees, start_order)) =
+                db.query_row(START_ORDER, [id.as_str()], start_from).optional()?
+            else {
+                return Ok(Vec::new());
+            };
+            let mut others = query_all(db, RUNNING_WRITERS, (read_only, id.as_str()), writer_from)?;
+            others.extend(query_all(db, ENDED_WRITERS, (read_only, id.as_str(), start_order), writer_from)?);
+            let overlaps = |trees: &[WorkTree]| trees.iter().any(|tree| tree.overlaps_any(&own_trees));
+            let overlapping = others.into_iter().filter(|(_, trees)| overlaps(trees));
+            Ok(overlapping.map(|(other, _)| other).collect())
+        })
+    }
 }
 
 pub(crate) fn query_all<T>(
@@ -211,4 +239,8 @@ pub(crate) fn query_all<T>(
 
 fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
     Ok((Column::read(row, "state")?, row.get("number")?))
+}
+
+fn writer_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Vec<WorkTree>)> {
+    Ok((row::id_from(row)?, row::work_trees_from(row)?))
 }

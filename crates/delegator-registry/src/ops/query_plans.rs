@@ -7,10 +7,7 @@ use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{
-    chain, claim, concurrent_writers, list_ended, messages, notifications, queries, questions, remote,
-    submit, usage,
-};
+use super::{chain, claim, list_ended, messages, notifications, queries, questions, remote, submit, usage};
 use crate::database::schema;
 
 fn database() -> Connection {
@@ -77,9 +74,9 @@ fn queries_use_their_index() {
         (questions::OPEN, "SEARCH questions USING INDEX questions_open"),
         (questions::ALL_OPEN, "SCAN questions USING INDEX questions_open"),
         (questions::WITHDRAW_ALL, "SEARCH questions USING"),
-        (concurrent_writers::RUNNING_WRITERS, "SEARCH tasks USING INDEX tasks_state"),
-        (concurrent_writers::ENDED_WRITERS, "INDEX tasks_ended"),
-        (concurrent_writers::START_ORDER, "INDEX transitions_task"),
+        (queries::RUNNING_WRITERS, "SEARCH tasks USING INDEX tasks_state"),
+        (queries::ENDED_WRITERS, "INDEX tasks_ended"),
+        (queries::START_ORDER, "INDEX transitions_task"),
         (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_local_state"),
         (remote::UNFINISHED_REMOTE, "SEARCH tasks USING INDEX tasks_remote_state"),
         (submit::ID_IN_USE, "SEARCH tasks USING COVERING INDEX"),
