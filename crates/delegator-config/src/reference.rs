@@ -32,9 +32,8 @@ fn default_cell(key: &Key) -> String {
         DefaultValue::Bool(value) => format!("`{value}`"),
         DefaultValue::Integer(number) => format!("`{number}`"),
         DefaultValue::Text(text) => format!("`{text}`"),
-        DefaultValue::List([]) => "empty".to_owned(),
+        DefaultValue::List([]) | DefaultValue::EmptyTable => "empty".to_owned(),
         DefaultValue::List(items) => format!("`{}`", items.join(",")),
-        DefaultValue::EmptyTable => "empty".to_owned(),
         DefaultValue::Cores => "the number of cores, at least 2".to_owned(),
     }
 }
