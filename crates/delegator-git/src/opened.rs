@@ -124,7 +124,7 @@ fn with_git_dir(top_level: &Path, git_dir: &Path) -> Option<Repository> {
         .iter()
         .all(|path| path.to_str().is_some_and(|path| !path.contains('\n')));
     let (top_level, object_format) = (top_level.to_owned(), String::new());
-    (is_valid && is_text).then(|| Repository { top_level, git_dir, common_dir, object_format })
+    (is_valid && is_text).then_some(Repository { top_level, git_dir, common_dir, object_format })
 }
 
 impl Repository {

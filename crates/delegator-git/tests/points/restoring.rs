@@ -270,6 +270,19 @@ fn an_index_lock_a_different_repository_and_a_changed_ref_are_refused() {
 }
 
 #[test]
+fn a_file_that_appears_after_planning_is_not_replaced() {
+    let world = World::new();
+    let point = world.create_point();
+    world.remove("a");
+    let mut prepared = world.prepare(&point).unwrap();
+    let undo = prepared.create_undo_point("refs/mcp-delegator/undo").unwrap();
+    world.write("a", "typed just now\n");
+    let refused = prepared.apply(&undo, false);
+    assert!(matches!(refused, Err(RestoreError::Write(WriteError::ConcurrentChange { .. }))), "{refused:?}");
+    assert_eq!(world.read("a").as_deref(), Some("typed just now\n"));
+}
+
+#[test]
 fn changes_after_planning_are_not_overwritten() {
     let world = World::new();
     let point = world.create_point();
