@@ -78,7 +78,8 @@ impl Opened {
     }
 }
 
-/// Searches `dir` and the directories above it like git, without reading its configuration. `None` if there is no repository or git must decide.
+/// Searches `dir` and the directories above it like git, without reading its configuration. `None` if there is no repository or
+/// git must decide.
 pub(crate) fn find_layout(dir: &Path) -> Option<Repository> {
     let dir = dir.canonicalize().ok()?;
     let device = fs::metadata(&dir).ok()?.dev();
