@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::add_to_index::Gatherer;
 use crate::error::GitError;
-use crate::examine::{Differences, Examination, Snapshot, examine};
+use crate::examine::{Differences, examine};
 use crate::ignored::Ignored;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, join_records, single_line};
@@ -98,8 +98,6 @@ pub(crate) struct CapturedFiles {
     pub(crate) absent_submodules: Vec<RepoPath>,
     /// Ignored files and directories that were not examined.
     pub(crate) not_examined: Vec<LeftOut>,
-    /// Proves later that nothing changed.
-    pub(crate) snapshot: Option<Snapshot>,
 }
 
 /// Our copy of the index, in which the tree of the work tree is built.
@@ -134,8 +132,7 @@ pub(crate) fn capture_files(
     tracked.unhide(scratch, WORK_INDEX)?;
     // A restore only writes paths of the restore point, and `needed` already contains these.
     let lists_ignored = purpose != Purpose::Restore;
-    let Examination { differences, ignored, snapshot } =
-        examine(scratch, Some(&tracked.index), lists_ignored)?;
+    let (differences, ignored) = examine(scratch, lists_ignored)?;
     let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(&tracked.index));
     let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
     remove_from_index(scratch, differences.deleted())?;
@@ -162,7 +159,6 @@ pub(crate) fn capture_files(
         repositories,
         absent_submodules,
         not_examined: ignored.not_examined,
-        snapshot,
     };
     Ok((files, trees))
 }

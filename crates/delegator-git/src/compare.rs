@@ -73,12 +73,9 @@ impl Baseline {
     /// older commits were only fetched or checked out. May be called once, because changed files are added to the
     /// baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
-        let is_unchanged =
-            self.captured.snapshot.as_ref().is_some_and(|before| before.is_current(&self.scratch));
-        let compared = match is_unchanged && !self.has_unread_changes() {
-            _ if !self.scratch.repository.top_level.is_dir() => self.deleted_tree()?,
-            true => Comparison { new_versions: Some(Vec::new()), ..Comparison::default() },
-            false => self.compare_files(limits)?,
+        let compared = match self.scratch.repository.top_level.is_dir() {
+            true => self.compare_files(limits)?,
+            false => self.deleted_tree()?,
         };
         let head_after = self.current_head();
         Ok(Comparison {
@@ -117,9 +114,7 @@ impl Baseline {
             appeared = tracked.skipped_on_disk();
             tracked.unhide(&self.scratch, WORK_INDEX)?;
         }
-        // Without a snapshot git had to read the work tree before, and must again.
-        let index = self.captured.snapshot.as_ref().map(|_| IndexFile::read_copy(&self.scratch, WORK_INDEX));
-        let differences = examine(&self.scratch, index.transpose()?.as_ref(), false)?.differences;
+        let (differences, _) = examine(&self.scratch, false)?;
         let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
             let files = self.changes_by_name(&differences);
             Comparison {
@@ -140,12 +135,6 @@ impl Baseline {
             }));
         }
         Ok(compared)
-    }
-
-    /// Whether a file that was not read for the baseline has another stamp now.
-    fn has_unread_changes(&self) -> bool {
-        let files = self.captured.unread.keys().filter(|path| !path.ends_with(b"/"));
-        files.into_iter().any(|path| !self.is_stamp_unchanged(path))
     }
 
     fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Comparison, GitError> {

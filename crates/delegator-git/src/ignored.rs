@@ -50,7 +50,12 @@ impl Ignored {
     pub(crate) fn list(scratch: &Scratch) -> Result<Ignored, GitError> {
         let args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
         let listed = scratch.run(WORK_INDEX, args, b"")?;
-        let listed = records(&listed).filter(|path| !is_in_tool_directory(path));
+        Ok(Ignored::examine(&scratch.repository.top_level, records(&listed)))
+    }
+
+    /// Examines what git lists as ignored: files, and directories that end in a slash.
+    pub(crate) fn examine<'a>(top_level: &Path, listed: impl IntoIterator<Item = &'a [u8]>) -> Ignored {
+        let listed = listed.into_iter().filter(|path| !is_in_tool_directory(path));
         let (directories, files): (Vec<&[u8]>, Vec<&[u8]>) = listed.partition(|path| path.ends_with(b"/"));
         let mut ignored = Ignored::default();
         for path in files {
@@ -63,7 +68,7 @@ impl Ignored {
         let mut visits_left = MAX_VISITED_IN_ALL;
         for directory in directories {
             let may_visit = MAX_VISITED.min(visits_left);
-            let mut walk = Walk::new(&scratch.repository.top_level, may_visit);
+            let mut walk = Walk::new(top_level, may_visit);
             let is_complete = walk.visit(directory);
             visits_left -= may_visit - walk.remaining;
             if is_complete && ignored.files.len() + walk.files.len() <= MAX_FILES {
@@ -73,7 +78,7 @@ impl Ignored {
                 ignored.mark_not_examined(directory);
             }
         }
-        Ok(ignored)
+        ignored
     }
 
     fn mark_not_examined(&mut self, path: &[u8]) {

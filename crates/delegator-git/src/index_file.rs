@@ -44,10 +44,6 @@ impl Entry {
         hex(&self.id)
     }
 
-    pub(crate) fn binary_id(&self) -> &[u8] {
-        &self.id
-    }
-
     pub(crate) fn version(&self) -> FileVersion {
         (format!("{:o}", self.mode), self.id())
     }
@@ -68,10 +64,6 @@ impl Entry {
 
     pub(crate) fn is_symlink(&self) -> bool {
         self.mode & FORMAT == SYMLINK
-    }
-
-    pub(crate) fn is_executable(&self) -> bool {
-        self.mode & 0o100 != 0
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -97,8 +89,6 @@ pub(crate) struct IndexFile {
     trees: Vec<Vec<u8>>,
     is_cache_complete: bool,
     is_split: bool,
-    /// Whether it has an extension without which git does not understand the entries.
-    has_required_extension: bool,
 }
 
 impl IndexFile {
@@ -157,11 +147,6 @@ impl IndexFile {
     /// Whether some entries are in another file (split index) or collapsed to directories (sparse index).
     pub(crate) fn is_abridged(&self) -> bool {
         self.is_split || self.entries.iter().any(Entry::is_directory)
-    }
-
-    /// Whether every entry is an ordinary file, link or submodule that git compares with the work tree.
-    pub(crate) fn is_ordinary(&self) -> bool {
-        !self.has_required_extension && !self.is_abridged() && !self.is_special()
     }
 
     /// The tree of the whole index, if git has written it before and no entry changed since.
@@ -260,7 +245,6 @@ impl<'a> Reader<'a> {
                 b"link" => file.is_split = true,
                 _ => {}
             }
-            file.has_required_extension |= name.first().is_some_and(u8::is_ascii_lowercase);
         }
         Some(file)
     }

@@ -56,7 +56,6 @@ mod restore_point;
 mod restore_target;
 mod run;
 mod saved_state;
-mod scan;
 mod scratch;
 mod settings;
 mod setup_edits;

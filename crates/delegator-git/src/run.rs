@@ -162,11 +162,6 @@ impl Git {
         Git { deadline: Instant::now() + limit, limit, ..self.clone() }
     }
 
-    /// A variable that locates the user's configuration.
-    pub(crate) fn user_variable(&self, name: &str) -> Option<&OsStr> {
-        self.user_config_env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
-    }
-
     /// How long calls may still take; an error if they are cancelled or late.
     pub(crate) fn remaining(&self) -> io::Result<Duration> {
         if self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {

@@ -23,7 +23,7 @@ use crate::store::{Store, git_config};
 /// An encoding cannot be disabled, only unset.
 pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
 /// A larger exclude file is not copied.
-pub(crate) const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
+const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -36,12 +36,8 @@ pub(crate) struct Scratch {
     pub(crate) converts: bool,
     /// Whether the executable bit of files on disk is meaningful.
     pub(crate) uses_executable_bits: bool,
-    /// Whether git compares files with all cached metadata and exact names.
-    pub(crate) has_exact_metadata: bool,
     /// Whether a ref is a file that is written without further effect.
     pub(crate) has_plain_refs: bool,
-    /// Where the user's own ignore file is, if it exists.
-    pub(crate) user_excludes: Vec<PathBuf>,
 }
 
 impl Scratch {
@@ -77,8 +73,6 @@ impl Scratch {
         }
         let store = Store::of(&repository.common_dir);
         let (git, repository) = (git.clone(), repository.clone());
-        let user_excludes = user_excludes(&git, &repository.top_level, settings);
-        let has_exact_metadata = settings.has_exact_metadata();
         Ok(Scratch {
             git,
             repository,
@@ -87,9 +81,7 @@ impl Scratch {
             options,
             converts,
             uses_executable_bits,
-            has_exact_metadata,
             has_plain_refs: settings.has_plain_refs,
-            user_excludes,
         })
     }
 
@@ -245,16 +237,6 @@ impl PendingOutput {
     pub(crate) fn get(self) -> Result<Vec<u8>, GitError> {
         self.running.output(&self.git, &self.call)
     }
-}
-
-/// The file that `core.excludesFile` names; without it, the places where git searches by default.
-fn user_excludes(git: &Git, top_level: &Path, settings: &Settings) -> Vec<PathBuf> {
-    if let Some(file) = settings.get("core.excludesfile") {
-        return vec![top_level.join(file)];
-    }
-    let config = git.user_variable("XDG_CONFIG_HOME").map(|dir| Path::new(dir).join("git/ignore"));
-    let home = git.user_variable("HOME").map(|dir| Path::new(dir).join(".config/git/ignore"));
-    config.into_iter().chain(home).collect()
 }
 
 /// Whether git reads the value of a setting as false.

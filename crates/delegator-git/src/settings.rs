@@ -128,16 +128,6 @@ impl Settings {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, OsString)> {
         self.entries.iter()
     }
-
-    /// Whether git compares files with all cached metadata, executable bits and exact names included.
-    pub(crate) fn has_exact_metadata(&self) -> bool {
-        let is = |key: &str, expected: &str| self.get(key).is_none_or(|value| value == expected);
-        is("core.filemode", "true")
-            && is("core.symlinks", "true")
-            && is("core.ignorecase", "false")
-            && is("core.trustctime", "true")
-            && is("core.checkstat", "default")
-    }
 }
 
 fn is_about_format(key: &str) -> bool {

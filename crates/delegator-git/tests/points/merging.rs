@@ -8,7 +8,7 @@ use delegator_git::{
     merge_packs, stored_points,
 };
 
-use crate::in_process::CountingGit;
+use crate::git_processes::CountingGit;
 use crate::world::World;
 
 fn name(number: usize) -> String {
