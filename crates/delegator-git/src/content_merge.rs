@@ -91,8 +91,7 @@ pub(crate) fn write_blobs<'a>(
         return Ok(Vec::new());
     }
     script.extend((marks + "done\n").into_bytes());
-    let output = scratch.run("none", ["fast-import", "--quiet", "--done", "--date-format=raw"], &script)?;
-    Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
+    scratch.import(&script)
 }
 
 /// Reads blobs that are small enough to be merged; others are missing in the result.

@@ -22,17 +22,6 @@ pub(crate) struct Entry {
     pub(crate) intent_to_add: bool,
 }
 
-/// The metadata of a file when it was added to the index. Each number has its low 32 bits only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CachedStat {
-    /// Seconds and nanoseconds.
-    pub(crate) changed: (u32, u32),
-    pub(crate) modified: (u32, u32),
-    pub(crate) inode: u32,
-    pub(crate) owner: (u32, u32),
-    pub(crate) size: u32,
-}
-
 const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR_FILE: u32 = 0o100_000;
@@ -83,8 +72,6 @@ pub(crate) struct IndexFile {
     /// The file's modification time: seconds and nanoseconds.
     pub(crate) modified: Option<(u64, u32)>,
     pub(crate) entries: Vec<Entry>,
-    /// The cached metadata of each entry.
-    pub(crate) stats: Vec<CachedStat>,
     /// Trees named by the cache extension, that of the whole index first if `is_cache_complete`.
     trees: Vec<Vec<u8>>,
     is_cache_complete: bool,
@@ -165,13 +152,6 @@ impl IndexFile {
         index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
     }
 
-    /// The objects of files of at least this size, as far as the index knows it.
-    pub(crate) fn large_files(&self, bytes: u64) -> impl Iterator<Item = String> {
-        let entries = self.entries.iter().zip(&self.stats);
-        let large = entries.filter(move |(entry, stat)| entry.is_file() && u64::from(stat.size) >= bytes);
-        large.map(|(entry, _)| entry.id())
-    }
-
     /// Every object the index needs, except submodule commits, which are in another repository.
     pub(crate) fn objects(&self) -> BTreeSet<String> {
         let entries = self.entries.iter().filter(|entry| !entry.is_submodule());
@@ -229,9 +209,8 @@ impl<'a> Reader<'a> {
         let mut file = IndexFile::default();
         for _ in 0..count {
             let before = file.entries.last().map_or(&[][..], |entry| &entry.path);
-            let (entry, stat) = self.entry(version, before)?;
+            let entry = self.entry(version, before)?;
             file.entries.push(entry);
-            file.stats.push(stat);
         }
         // The checksum follows the extensions.
         while self.at + self.id_bytes < self.bytes.len() {
@@ -249,14 +228,12 @@ impl<'a> Reader<'a> {
         Some(file)
     }
 
-    fn entry(&mut self, version: u32, before: &[u8]) -> Option<(Entry, CachedStat)> {
+    fn entry(&mut self, version: u32, before: &[u8]) -> Option<Entry> {
         let began = self.at;
-        let changed = (self.number()?, self.number()?);
-        let modified = (self.number()?, self.number()?);
-        let (_device, inode) = (self.number()?, self.number()?);
+        // Metadata of the file: two times, device and inode; after the mode, owner and size.
+        self.take(24)?;
         let mode = self.number()?;
-        let owner = (self.number()?, self.number()?);
-        let size = self.number()?;
+        self.take(12)?;
         let id = self.id()?;
         let flags = self.short()?;
         let extended = if flags & 0x4000 != 0 { self.short()? } else { 0 };
@@ -271,7 +248,7 @@ impl<'a> Reader<'a> {
             self.take(length.next_multiple_of(8) - length)?;
             path
         };
-        let entry = Entry {
+        Some(Entry {
             path,
             mode,
             id,
@@ -279,8 +256,7 @@ impl<'a> Reader<'a> {
             assume_unchanged: flags & 0x8000 != 0,
             skip_worktree: extended & 0x4000 != 0,
             intent_to_add: extended & 0x2000 != 0,
-        };
-        Some((entry, CachedStat { changed, modified, inode, owner, size }))
+        })
     }
 
     /// The variable-length number of pack file offsets.

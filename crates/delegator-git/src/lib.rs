@@ -10,9 +10,9 @@
 //! - Only refs and HEAD are read and changed in the repository itself, with plumbing commands that run nothing but
 //!   hooks, and hooks are disabled.
 //!
-//! A git process costs more than reading a small work tree. So this crate reads HEAD (`opened`), compares metadata with the
-//! index (`examine`, `scan`) and creates the small objects of a restore point (`new_object`) itself, where the files have
-//! the form that git writes by default. In every other case, and for every doubt, git decides.
+//! git reads and writes its own files: work trees, objects, packs, refs. This crate reads two of git's formats itself: the
+//! index (`index_file`), because no git command prints all of it, and HEAD (`opened`), because one process less is worth it.
+//! Where HEAD is in doubt, git decides.
 //!
 //! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables. Calls
 //! that reach another repository (`remote`) use the user's own configuration, for credentials and proxies.
@@ -45,10 +45,8 @@ mod ignored;
 mod index_file;
 mod listing;
 mod merge_packs;
-mod new_object;
 mod opened;
 mod read_file;
-mod ref_file;
 mod remote;
 mod repository;
 mod restore_plan;

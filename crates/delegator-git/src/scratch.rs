@@ -36,8 +36,6 @@ pub(crate) struct Scratch {
     pub(crate) converts: bool,
     /// Whether the executable bit of files on disk is meaningful.
     pub(crate) uses_executable_bits: bool,
-    /// Whether a ref is a file that is written without further effect.
-    pub(crate) has_plain_refs: bool,
 }
 
 impl Scratch {
@@ -73,16 +71,7 @@ impl Scratch {
         }
         let store = Store::of(&repository.common_dir);
         let (git, repository) = (git.clone(), repository.clone());
-        Ok(Scratch {
-            git,
-            repository,
-            dir,
-            store,
-            options,
-            converts,
-            uses_executable_bits,
-            has_plain_refs: settings.has_plain_refs,
-        })
+        Ok(Scratch { git, repository, dir, store, options, converts, uses_executable_bits })
     }
 
     /// The repository's store of restore points, which may not exist yet.
@@ -139,8 +128,14 @@ impl Scratch {
         args: impl IntoIterator<Item = S>,
     ) -> Result<PendingOutput, GitError> {
         let call = self.call(index, args, &self.repository.top_level);
-        let running = self.git.start(&self.repository.top_level, &call)?;
-        Ok(PendingOutput { git: self.git.clone(), call, running })
+        PendingOutput::start(&self.git, &self.repository.top_level, call)
+    }
+
+    /// Creates the objects of a `git fast-import` stream in our own git directory and returns the ids that it prints.
+    pub(crate) fn import(&self, stream: &[u8]) -> Result<Vec<String>, GitError> {
+        let args = ["fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0"];
+        let output = self.run("none", args, stream)?;
+        Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
     }
 
     /// Like [`Scratch::run`], for output that grows with the repository.
@@ -233,6 +228,11 @@ pub(crate) struct PendingOutput {
 }
 
 impl PendingOutput {
+    pub(crate) fn start(git: &Git, dir: &Path, call: Call<'static>) -> Result<PendingOutput, GitError> {
+        let running = git.start(dir, &call)?;
+        Ok(PendingOutput { git: git.clone(), call, running })
+    }
+
     /// Waits for the end of the process.
     pub(crate) fn get(self) -> Result<Vec<u8>, GitError> {
         self.running.output(&self.git, &self.call)

@@ -19,8 +19,6 @@ const KEYS: &str = "^(core\\.(filemode|symlinks|ignorecase|excludesfile|sharedre
 pub(crate) struct Settings {
     /// Keys and values; each key once.
     entries: Vec<(String, OsString)>,
-    /// Whether a ref is a file that is written without further effect.
-    pub(crate) has_plain_refs: bool,
 }
 
 /// The format of a repository with an ordinary work tree.
@@ -52,10 +50,7 @@ pub(crate) fn read_settings(git: &Git, dir: &Path, git_dir: &Path) -> Result<Rea
         }
     }
     let format = format_of(&entries);
-    let mut settings = Settings::of(&entries);
-    settings.has_plain_refs = format.as_ref().is_some_and(|format| format.has_ref_files)
-        && settings.get("core.sharedrepository").is_none()
-        && !settings.get("core.logallrefupdates").is_some_and(|value| value.eq_ignore_ascii_case("always"));
+    let settings = Settings::of(&entries);
     Ok(ReadSettings { settings, format })
 }
 
@@ -118,7 +113,7 @@ impl Settings {
             found.retain(|(known, _)| *known != entry.key);
             found.push((entry.key.clone(), entry.value.clone()));
         }
-        Settings { entries: found, has_plain_refs: false }
+        Settings { entries: found }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&OsStr> {

@@ -21,7 +21,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
-use crate::new_object::NewPack;
 
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
@@ -140,19 +139,6 @@ impl Store {
     pub(crate) fn delete_packs(&self, reference: &str) -> Result<(), GitError> {
         let mut packs = self.pack_files().into_iter().filter(|pack| pack.point == point_name(reference));
         packs.try_for_each(|pack| pack.delete())
-    }
-
-    /// Stores a complete pack. The ref of the restore point is written later, after the directory was synced.
-    pub(crate) fn add_pack(&self, reference: &str, created: &NewPack) -> Result<(), GitError> {
-        let base = self.pack_base(reference);
-        // git uses a pack as soon as it finds its index.
-        for (ending, bytes) in [("pack", &created.pack), ("idx", &created.index)] {
-            let mut path = base.clone().into_os_string();
-            path.push(format!("-{}.{ending}", created.hash));
-            let path = PathBuf::from(path);
-            write_durably(&path, bytes, true).map_err(GitError::io("create", path))?;
-        }
-        Ok(())
     }
 
     /// Replaces a pack by a hard link to an equal pack of another restore point, if there is one. Packs with the same
@@ -301,18 +287,13 @@ fn point_name(reference: &str) -> &str {
 
 /// Writes the file atomically. Without `may_replace` an existing file is an error.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
-    write_durably(path, bytes, may_replace)?;
-    fs::File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
-}
-
-/// Like [`write_atomically`], but the name is durable only once the directory is synced.
-fn write_durably(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     let persisted = if may_replace { file.persist(path) } else { file.persist_noclobber(path) };
-    persisted.map(drop).map_err(|error| error.error)
+    persisted.map_err(|error| error.error)?;
+    fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

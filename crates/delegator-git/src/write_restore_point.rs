@@ -9,12 +9,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::capture::WORK_INDEX;
 use crate::error::GitError;
-use crate::index_file::{IndexFile, hex};
+use crate::index_file::IndexFile;
 use crate::listing::{DiffHeader, GITLINK, join_records, records, single_line};
-use crate::new_object::{NewObjects, ObjectKind, blob_id};
-use crate::ref_file::write_ref_file;
 use crate::repository::Head;
 use crate::restore_plan::operations_in_progress;
 use crate::restore_point::{RestorePoint, StoredIndex, drop_ref};
@@ -23,11 +20,8 @@ use crate::state::State;
 
 /// A longer list would make `meta.json` too large.
 const MAX_LEFT_OUT: usize = 100_000;
-const LARGE_BLOB: u64 = 64 << 10;
-/// Objects of more bytes are compressed.
-const MAX_UNCOMPRESSED: usize = 64 << 10;
-const FILE_MODE: &str = "100644";
-const TREE_MODE: &str = "40000";
+/// Blobs of more bytes are large, as an option of `git rev-list`.
+const LARGE_BLOB: &str = "--filter=blob:limit=64k";
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 
 /// Stores a state under `reference`, which must not exist. Moves the list of left-out files to the point.
@@ -71,16 +65,18 @@ pub(crate) fn record(
         is_partial: state.survey.is_partial,
     };
     let blobs = index_blobs(scratch, &state.index, &committed)?;
-    let created;
-    (point.commit, created) = create_objects(scratch, state, &point, &blobs)?;
-    let trees = point.index_tree.iter().chain([&point.tree]).map(String::as_str);
-    let mut found = differing_objects(scratch, &committed, trees)?;
-    found.extend(blobs);
+    point.commit = create_commit(scratch, state, &point, &blobs)?;
     store.prepare(&repository.object_format)?;
-    let stored =
-        pack(scratch, state, (&created, found), reference).and_then(|()| publish_refs(scratch, &point));
+    let protection = protect_head(scratch, &point)?;
+    let packed = pack(scratch, &committed, &point);
+    // Also after an error: a process that is killed would leave its lock.
+    let protected = protection.map_or(Ok(()), |running| running.get().map(drop));
+    let stored = packed.and(protected).and_then(|()| store.create(reference, &point.commit));
     if stored.is_err() {
         let _ = store.delete_packs(reference);
+        if let Some(head) = &point.head {
+            let _ = drop_ref(&scratch.git, &point.repository, reference, head);
+        }
     }
     stored.map(|()| point)
 }
@@ -97,7 +93,14 @@ fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<
     if index.entries.iter().any(|entry| entry.stage != 0) {
         let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
         scratch.copy_index("conflicts")?;
-        found.extend(new_ids(&scratch.run("conflicts", args, b"")?)?);
+        let differing = scratch.run("conflicts", args, b"")?;
+        for header in records(&differing).step_by(2) {
+            let unreadable = GitError::UnexpectedOutput { command: "diff-index" };
+            let file = DiffHeader::parse(header).ok_or(unreadable)?;
+            if file.new_mode != GITLINK {
+                found.insert(file.new_id.to_owned());
+            }
+        }
     }
     existing_objects(scratch, found)
 }
@@ -117,143 +120,77 @@ pub(crate) fn existing_objects(
     Ok(found.lines().filter(exists).filter_map(|entry| entry.split(' ').next()).map(str::to_owned).collect())
 }
 
-/// Creates the commit and everything in it that is not there yet. Returns its id and the objects.
-fn create_objects(
+/// Creates the commit and everything in it that is not there yet, in our own git directory. Returns its id. git leaves an
+/// empty tree out of the commit, and finds it without an object.
+fn create_commit(
     scratch: &Scratch,
     state: &State,
     point: &RestorePoint,
     blobs: &BTreeSet<String>,
-) -> Result<(String, NewObjects), GitError> {
-    let unexpected = || GitError::UnexpectedOutput { command: "restore point" };
+) -> Result<String, GitError> {
+    let unexpected = || GitError::UnexpectedOutput { command: "fast-import" };
     let meta = serde_json::to_vec(point).map_err(|_| unexpected())?;
     let mut files: Vec<(&str, Vec<u8>)> = vec![
-        ("absent", join_records(state.absent.iter().map(Vec::as_slice))),
-        ("directories", state.survey.directories_to_bytes()),
+        ("meta.json", meta),
+        ("state/absent", join_records(state.absent.iter().map(Vec::as_slice))),
+        ("state/directories", state.survey.directories_to_bytes()),
+        ("state/modes", state.survey.modes_to_bytes()),
+        ("state/written", join_records(state.about_to_write.iter().map(Vec::as_slice))),
     ];
     if point.index == StoredIndex::File {
-        files.extend(state.index.bytes.clone().map(|bytes| ("index", bytes)));
+        files.extend(state.index.bytes.clone().map(|bytes| ("state/index", bytes)));
     }
-    files.push(("modes", state.survey.modes_to_bytes()));
-    files.push(("written", join_records(state.about_to_write.iter().map(Vec::as_slice))));
-    let mut objects = NewObjects::new(scratch.id_bytes());
-    let files: Vec<(&str, String)> =
-        files.into_iter().map(|(name, bytes)| (name, objects.add(ObjectKind::Blob, bytes))).collect();
-    let files: Vec<(&str, &str, &str)> =
-        files.iter().map(|(name, id)| (FILE_MODE, *name, id.as_str())).collect();
-    let stored_state = objects.add_tree(&files).ok_or_else(unexpected)?;
-    let named: Vec<(&str, &str, &str)> =
-        blobs.iter().map(|id| (FILE_MODE, id.as_str(), id.as_str())).collect();
-    let named = if named.is_empty() { None } else { Some(objects.add_tree(&named).ok_or_else(unexpected)?) };
-    let meta = objects.add(ObjectKind::Blob, meta);
-    // Sorted by name.
-    let mut entries: Vec<(&str, &str, &str)> = Vec::new();
-    entries.extend(named.iter().map(|id| (TREE_MODE, "blobs", id.as_str())));
-    entries.extend(point.index_tree.iter().map(|id| (TREE_MODE, "index-tree", id.as_str())));
-    entries.push((FILE_MODE, "meta.json", &meta));
-    entries.push((TREE_MODE, "state", &stored_state));
-    entries.push((TREE_MODE, "tree", &point.tree));
-    let tree = objects.add_tree(&entries).ok_or_else(unexpected)?;
-    let author = format!("mcp-delegator <mcp-delegator@localhost> {} +0000", point.created_at);
-    let commit =
-        format!("tree {tree}\nauthor {author}\ncommitter {author}\n\nmcp-delegator: {}\n", point.reference);
-    Ok((objects.add(ObjectKind::Commit, commit.into_bytes()), objects))
+    let message = format!("mcp-delegator: {}\n", point.reference);
+    let committer = format!("mcp-delegator <mcp-delegator@localhost> {} +0000", point.created_at);
+    let data = |content: &[u8]| [format!("data {}\n", content.len()).as_bytes(), content, b"\n"].concat();
+    let mut stream = format!("commit refs/heads/point\nmark :1\ncommitter {committer}\n").into_bytes();
+    stream.extend(data(message.as_bytes()));
+    for (name, content) in files {
+        stream.extend(format!("M 100644 inline {name}\n").into_bytes());
+        stream.extend(data(&content));
+    }
+    let trees = point.index_tree.iter().map(|tree| ("index-tree", tree)).chain([("tree", &point.tree)]);
+    stream.extend(trees.flat_map(|(name, id)| format!("M 040000 {id} {name}\n").into_bytes()));
+    stream.extend(blobs.iter().flat_map(|id| format!("M 100644 {id} blobs/{id}\n").into_bytes()));
+    stream.extend(b"get-mark :1\ndone\n");
+    scratch.import(&stream)?.pop().ok_or_else(unexpected)
 }
 
-/// Every object of the trees that `committed` does not have, and possibly some that it has.
+/// Every object of the trees that the tree `committed` does not have, as far as they exist.
 pub(crate) fn differing_objects<'a>(
     scratch: &Scratch,
-    committed: &str,
+    committed: &'a str,
     trees: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, GitError> {
-    let trees: BTreeSet<&str> = trees.into_iter().filter(|tree| *tree != committed).collect();
-    if trees.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let pairs: String = trees.iter().map(|tree| format!("{committed} {tree}\n")).collect();
-    let args = ["diff-tree", "--stdin", "-r", "-t", "-z", "--raw", "--no-renames", "--no-ext-diff"];
-    let mut found = new_ids(&scratch.run_large(args, pairs.as_bytes())?)?;
-    found.extend(trees.into_iter().map(str::to_owned));
-    Ok(found)
+    list_objects(scratch, trees.into_iter().chain(["--not", committed]))
 }
 
-/// Parses the new object ids of raw diff output; `diff-tree --stdin` prints the compared pair before each diff.
-fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
-    let mut found = BTreeSet::new();
-    let mut records = records(output);
-    while let Some(record) = records.next() {
-        let header = record.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-        if header.is_empty() {
-            break;
-        }
-        let header = DiffHeader::parse(header).ok_or_else(unreadable)?;
-        records.next().ok_or_else(unreadable)?;
-        if header.new_mode != GITLINK && header.new_id.bytes().any(|byte| byte != b'0') {
-            found.insert(header.new_id.to_owned());
-        }
-    }
-    Ok(found)
-}
-
-/// Packs the objects that were created for the restore point and those that were found. Large blobs are packed separately:
-/// that pack is identical for restore points with the same large blobs and is then shared, so a large untracked file
-/// takes its space once and not once per task.
-fn pack(
+/// What `git rev-list --objects` lists.
+fn list_objects<'a>(
     scratch: &Scratch,
-    state: &State,
-    (created, found): (&NewObjects, BTreeSet<String>),
-    reference: &str,
-) -> Result<(), GitError> {
-    let store = scratch.store();
-    let mut small = found;
-    if created.bytes() < MAX_UNCOMPRESSED {
-        store.add_pack(reference, &created.pack())?;
-    } else {
-        let objects = scratch.path("objects");
-        created.write_loose(&objects).map_err(GitError::io("write to", objects))?;
-        small.extend(created.ids());
-    }
-    if small.is_empty() {
-        return Ok(());
-    }
-    let others = [scratch.path("objects"), scratch.repository_objects()];
-    let large = large_blobs(scratch, state, &small)?;
-    small.retain(|id| !large.contains(id));
-    let pack =
-        |objects| pack_into(scratch, (&store.objects(), &others), &store.pack_base(reference), objects);
-    if !large.is_empty() {
-        store.share_pack(reference, &pack(&large)?)?;
-    }
-    if small.is_empty() { Ok(()) } else { pack(&small).map(drop) }
-}
-
-/// The large blobs among the objects, as far as their size is in an index or they are the index file itself. Conflicts
-/// have no size in an index, so that git reads theirs.
-fn large_blobs(
-    scratch: &Scratch,
-    state: &State,
-    objects: &BTreeSet<String>,
+    args: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, GitError> {
-    if state.index.own_objects().next().is_some() {
-        return large_blobs_by_git(scratch, objects);
-    }
-    let work_index = IndexFile::read_copy(scratch, WORK_INDEX)?;
-    let mut large: BTreeSet<String> =
-        [&state.index, &work_index].into_iter().flat_map(|index| index.large_files(LARGE_BLOB)).collect();
-    let index_bytes = state.index.bytes.iter().filter(|bytes| bytes.len() as u64 >= LARGE_BLOB);
-    large.extend(index_bytes.map(|bytes| hex(&blob_id(bytes, scratch.id_bytes()))));
-    large.retain(|id| objects.contains(id));
-    Ok(large)
+    let options = ["rev-list", "--objects", "--no-object-names", "--missing=allow-any"];
+    let listed = scratch.run_large(options.into_iter().chain(args), b"")?;
+    Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
 }
 
-fn large_blobs_by_git(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
-    let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
-    let args = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
-    let sizes = scratch.run_large(args, input.as_bytes())?;
-    let is_large = |size: &str| size.parse::<u64>().is_ok_and(|size| size >= LARGE_BLOB);
-    let sizes = String::from_utf8_lossy(&sizes);
-    let blobs = sizes.lines().filter_map(|entry| entry.split_once(" blob "));
-    Ok(blobs.filter(|(_, size)| is_large(size)).map(|(id, _)| id.to_owned()).collect())
+/// Packs every object of the restore point that HEAD's tree does not have. Large blobs are packed separately: that pack is
+/// identical for restore points with the same large blobs and is then shared, so a large untracked file takes its space once
+/// and not once per task.
+fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), GitError> {
+    let store = scratch.store();
+    let args = ["--filter-print-omitted", LARGE_BLOB, &point.commit, "--not", committed];
+    let (large, small): (BTreeSet<String>, BTreeSet<String>) =
+        list_objects(scratch, args)?.into_iter().partition(|listed| listed.starts_with('~'));
+    let large: BTreeSet<String> = large.iter().map(|listed| listed.replace('~', "")).collect();
+    let others = [scratch.path("objects"), scratch.repository_objects()];
+    let base = store.pack_base(&point.reference);
+    let pack = |objects| pack_into(scratch, (&store.objects(), &others), &base, objects);
+    if !large.is_empty() {
+        store.share_pack(&point.reference, &pack(&large)?)?;
+    }
+    pack(&small).map(drop)
 }
 
 /// Writes a pack with these objects and returns its hash. The agent's start waits for this, so time matters more than
@@ -270,23 +207,13 @@ pub(crate) fn pack_into(
     Ok(single_line(&scratch.run_in_objects(places, args, input.as_bytes())?))
 }
 
-/// Writes the refs: first the one that protects HEAD's commit, last the one that marks the restore point as complete.
-fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
+/// Starts to write the ref that protects HEAD's commit, while the objects are packed. An existing ref is replaced: a crash may
+/// have left it without the restore point.
+fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<PendingOutput>, GitError> {
+    let Some(head) = &point.head else { return Ok(None) };
     let repository = &scratch.repository;
-    if let Some(head) = &point.head {
-        // An existing ref is replaced: a crash may have left it without the restore point.
-        let is_written =
-            scratch.has_plain_refs && write_ref_file(&repository.common_dir, &point.reference, head);
-        if !is_written {
-            let command = format!("update {}\0{head}\0\0", point.reference);
-            repository.update_refs(&scratch.git, command.as_bytes(), REFLOG_MESSAGE)?;
-        }
-    }
-    let created = scratch.store().create(&point.reference, &point.commit);
-    if let (Err(_), Some(head)) = (&created, &point.head) {
-        let _ = drop_ref(&scratch.git, &point.repository, &point.reference, head);
-    }
-    created
+    let args = ["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, &point.reference, head];
+    PendingOutput::start(&scratch.git, &repository.top_level, repository.call(args)).map(Some)
 }
 
 /// The tree of HEAD, which git reads while the work tree is captured; the empty tree before the first commit.
@@ -314,18 +241,4 @@ impl CommittedTree {
 pub(crate) fn tree_of(scratch: &Scratch, commit: &str) -> Result<String, GitError> {
     let tree = format!("{commit}^{{tree}}");
     Ok(single_line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn new_objects_are_read_from_raw_diffs() {
-        let output = b"aa bb\ncc dd\n:000000 100644 0000 ab12 A\0:odd\0:160000 160000 a b M\0sub\0ee ff\n\
-                       :100644 000000 ab12 0000 D\0gone\0:040000 040000 aa cd34 M\0dir\0gg hh\n";
-        let ids: Vec<String> = new_ids(output).unwrap().into_iter().collect();
-        assert_eq!(ids, ["ab12", "cd34"]);
-        assert!(new_ids(b":000000 100644 0000 ab12 A\0").is_err());
-    }
 }
