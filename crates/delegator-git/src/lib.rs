@@ -12,7 +12,7 @@
 //!
 //! git reads and writes its own files: work trees, objects, packs, refs. This crate reads two of git's formats itself: the
 //! index (`index_file`), because no git command prints all of it, and HEAD (`opened`), because one process less is worth it.
-//! Where HEAD is in doubt, git decides.
+//! Where HEAD is in doubt, git decides. See `docs/adr/0009-git-internals.md`.
 //!
 //! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables. Calls
 //! that reach another repository (`remote`) use the user's own configuration, for credentials and proxies.
