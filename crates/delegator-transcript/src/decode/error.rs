@@ -21,8 +21,8 @@ pub(crate) fn error_object(error: Value<'_>) -> Option<AgentError<'_>> {
     error.is_object().then(|| agent_error(error))
 }
 
-/// `"codex_error_info":"usage_limit_exceeded"` or `{"http_connection_failed":{"http_status_code":403}}`. The app server and
-/// its adapters write the same in camel case.
+/// `"codex_error_info":"usage_limit_exceeded"` or `{"http_connection_failed":{"http_status_code":403}}`. The app server
+/// and its adapters write the same in camel case.
 pub(crate) fn code(error: &Object<'_>) -> Option<ErrorCode> {
     let info = error.first(&["codex_error_info", "codexErrorInfo"], Some)?;
     let (name, facts) = match info.text() {
