@@ -120,7 +120,7 @@ fn missing_tables_are_created_by_the_suggested_command() {
     assert_error(&run, 4, "DEPENDENCY_MISSING", "mcp-delegator fleet migrate");
     assert_eq!(
         operator.data(&["fleet", "migrate"]),
-        json!({"from_version": "0", "to_version": "2", "is_changed": true})
+        json!({"from_version": "0", "to_version": "1", "is_changed": true})
     );
     assert_eq!(operator.data(&["fleet", "migrate"])["is_changed"], false);
     let text = operator.world.run(["fleet", "status", "--format", "human"]).stdout;
