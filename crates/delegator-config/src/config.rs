@@ -33,7 +33,7 @@ pub struct Config {
     pub(crate) database_url_file: UrlFile,
 }
 
-/// One key with its effective value, as JSON, and its origin. Secrets are not hidden: see [`Key::secret`].
+/// One key with its effective value, as JSON, and its origin. Secrets are not hidden: see `secret` of [`Key`].
 #[derive(Clone)]
 pub struct SourcedSetting {
     pub key: &'static Key,

@@ -150,7 +150,7 @@ impl CleaningPass<'_> {
         let before = self.engine.now_ms() - self.request.stuck_after_ms;
         for active in self.registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
-            if since > before || !self.engine.is_abandoned(&mut self.registry, &active)? {
+            if since > before || !self.engine.is_abandoned(&self.registry, &active)? {
                 continue;
             }
             self.report.stuck.push(active.id.clone());
