@@ -99,16 +99,21 @@ impl From<sqlx::Error> for FleetError {
 fn from_answer(answer: &dyn sqlx::error::DatabaseError) -> FleetError {
     let code = answer.code().unwrap_or_default();
     let message = answer.message().to_owned();
+    let answer = answer.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
+    let is_panic = answer.is_some_and(|answer| answer.severity() == sqlx::postgres::PgSeverity::Panic);
     match code.as_ref() {
+        // The server ends and is started again.
+        _ if is_panic => FleetError::Unavailable { message },
         // A missing schema or table.
         "3F000" | "42P01" => SchemaProblem::Missing.into(),
         "42501" => FleetError::PermissionDenied { message },
         "28000" | "28P01" | "3D000" => FleetError::NotAdmitted { message },
-        // Shutdown, restart, too many connections, a pooler without a server, cancelled by a timeout.
-        "53300" | "57014" | "08P01" => FleetError::Unreachable { message },
-        code if code.starts_with("57P") || code.starts_with("08") => FleetError::Unreachable { message },
-        // A serialization failure or a deadlock: the transaction was rolled back and can be repeated.
-        code if code.starts_with("40") => FleetError::Unreachable { message },
+        // Shutdown, restart, too many connections, a pooler without a server, cancelled by a timeout; a serialization failure
+        // or a deadlock, after which the transaction can be repeated.
+        "53300" | "57014" => FleetError::Unreachable { message },
+        code if ["57P", "08", "40"].iter().any(|class| code.starts_with(class)) => {
+            FleetError::Unreachable { message }
+        }
         // A read-only server, a lock that another transaction holds, no disk space or memory, an input/output error.
         "25006" | "55P03" => FleetError::Unavailable { message },
         code if code.starts_with("53") || code.starts_with("58") => FleetError::Unavailable { message },

@@ -100,7 +100,8 @@ fn link_objects(from: &Path, to: &Path) -> io::Result<()> {
         if is_object {
             let target = to.join(inside);
             fs::create_dir_all(target.parent().unwrap_or(to))?;
-            if fs::hard_link(&file, &target).is_err() {
+            // A copy onto an earlier link would truncate the object of the agent.
+            if !target.exists() && fs::hard_link(&file, &target).is_err() {
                 fs::copy(&file, &target)?;
             }
         }

@@ -126,7 +126,13 @@ fn many_packs_become_few_and_a_listing_takes_the_same_processes() {
         counting.calls()
     };
     let empty = World::new();
-    assert_eq!(create_in(&world, &counting), create_in(&empty, &CountingGit::new(&empty)));
+    let sorted = |mut calls: Vec<String>| {
+        calls.sort();
+        calls
+    };
+    // Some run at the same time.
+    let calls = create_in(&world, &counting);
+    assert_eq!(sorted(calls), sorted(create_in(&empty, &CountingGit::new(&empty))));
 }
 
 #[test]

@@ -205,11 +205,6 @@ impl Registry {
         })
     }
 
-    /// Whether a message waits to be taken. Cheap.
-    pub fn has_queued_message(&self, id: &TaskId, only_now: bool) -> Result<bool, RegistryError> {
-        self.read(|db| Ok(first_queued(db, id, only_now)?.is_some()))
-    }
-
     pub fn message_counts(&self, id: &TaskId) -> Result<MessageCounts, RegistryError> {
         let counts = self.read(|db| query_all(db, COUNT_BY_STATE, [id.as_str()], count_from))?;
         let mut total = MessageCounts::default();
