@@ -16,7 +16,7 @@ const PATTERNS: [(&str, &str); 10] = [
     (r"(git|bubblewrap|kernel|Linux|node)( version)? [0-9][0-9A-Za-z.-]*", "$1$2 N"),
     (r"[(][0-9]+ bytes[)]", "(N bytes)"),
     // Depends on the control groups of this machine.
-    (r"(?m)^[a-z]+ +containment +.*$", "-        containment    -"),
+    (r"(?m)^[a-z]+ +containment +.*(?:\n {20,}.*)*$", "-        containment    -"),
 ];
 
 /// The screen of any run.

@@ -33,10 +33,7 @@ fn f33_a_power_cut_loses_nothing_that_was_acknowledged() {
         }
         return;
     }
-    if !may_mount() {
-        eprintln!("f33 was not run: this process cannot mount a loop device");
-        return;
-    }
+    assert!(may_mount(), "this process cannot mount a loop device; `scripts/test` leaves this test out then");
     let name = "power_cut::f33_a_power_cut_loses_nothing_that_was_acknowledged";
     let output = Command::new("unshare")
         .arg("--mount")
@@ -51,6 +48,9 @@ fn f33_a_power_cut_loses_nothing_that_was_acknowledged() {
 }
 
 fn may_mount() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return false;
+    }
     let folder = tempfile::tempdir().unwrap();
     let image = create_image(&folder.path().join("image"));
     let script = "mount -o loop \"$1\" \"$2\"";
