@@ -47,6 +47,7 @@ impl Runner {
             stdout: Capture::AtMost(MAX_STDOUT),
             stderr: Some(Capture::Beginning(MAX_STDERR)),
             is_cancelled: None,
+            leaves_children: false,
         };
         let finished = delegator_subprocess::run(self.command(args), &limits)
             .map_err(|error| CloudError::Start { program: self.program.clone(), source: error.into() })?;

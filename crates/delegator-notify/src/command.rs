@@ -87,6 +87,7 @@ fn run(
         stdout: Capture::Nothing,
         stderr: Some(Capture::Beginning(MAX_ERROR_BYTES)),
         is_cancelled: None,
+        leaves_children: false,
     };
     let Finished { end, status, stderr, .. } =
         delegator_subprocess::run(command, &limits).map_err(|error| failed(error.into()))?;

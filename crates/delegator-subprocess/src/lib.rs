@@ -1,7 +1,7 @@
 //! Runs a program with a time limit and bounded output.
 //!
 //! The program runs in a process group of its own. When it exits, and at every limit, the whole group is killed, so that no
-//! process of it is left and its output has ended. One thread writes the input and reads both streams without blocking: a
+//! process of it is left and its output has ended; [`Limits::leaves_children`] is the exception. One thread writes the input and reads both streams without blocking: a
 //! program that does not read, and a process that has left the group and holds a stream open, delay nothing.
 //!
 //! Which program runs, with which arguments and variables, is up to the caller. Nothing that it prints is interpreted.
@@ -34,6 +34,8 @@ pub struct Limits<'a> {
     pub stderr: Option<Capture>,
     /// Ends the program as soon as it is true.
     pub is_cancelled: Option<&'a dyn Fn() -> bool>,
+    /// Whether processes that the program leaves when it exits, such as a daemon, continue. A limit ends them, too.
+    pub leaves_children: bool,
 }
 
 impl std::fmt::Debug for Limits<'_> {
@@ -80,15 +82,12 @@ impl From<RunError> for io::Error {
 
 /// Runs a program to its end or to a limit.
 pub fn run(command: Command, limits: &Limits<'_>) -> Result<Finished, RunError> {
-    let mut running = Running::start(command, limits)?;
-    let end = running.exchange(limits, Instant::now() + limits.time)?;
-    let status = running.kill()?;
-    let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
-    Ok(Finished { end, status, stdout, stderr })
+    Running::start(command, limits)?.finish(limits)
 }
 
 /// A started program. Dropping it kills its process group.
-struct Running {
+#[derive(Debug)]
+pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Output,
@@ -96,7 +95,8 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command, limits: &Limits<'_>) -> Result<Running, RunError> {
+    /// The caller may work until it needs the output. Until [`Running::finish`] no limit applies.
+    pub fn start(mut command: Command, limits: &Limits<'_>) -> Result<Running, RunError> {
         let (stdout, writer) = Output::new(limits.stdout)?;
         let (stderr, error_writer) = match limits.stderr {
             Some(capture) => Output::new(capture)?,
@@ -111,6 +111,14 @@ impl Running {
         let stdin = child.stdin.take();
         // The command holds the writing ends of the pipes and is dropped here, so that the streams can end.
         Ok(Running { child, stdin, stdout, stderr })
+    }
+
+    /// Waits for the end of the program or for a limit; `limits` are those of the start.
+    pub fn finish(mut self, limits: &Limits<'_>) -> Result<Finished, RunError> {
+        let end = self.exchange(limits, Instant::now() + limits.time)?;
+        let is_left = limits.leaves_children && end == End::Exited;
+        let status = if is_left { self.child.wait() } else { self.kill() }?;
+        Ok(Finished { end, status, stdout: self.stdout.take(), stderr: self.stderr.take() })
     }
 
     /// Writes and reads until the program exits or a limit is reached.

@@ -14,6 +14,7 @@ fn limits() -> Limits<'static> {
         stdout,
         stderr: Some(Capture::Beginning(1 << 10)),
         is_cancelled: None,
+        leaves_children: false,
     }
 }
 

@@ -69,6 +69,7 @@ impl SetupScript<'_> {
             stdout: Capture::BothEnds(RETAINED_BYTES),
             stderr: None,
             is_cancelled: Some(&|| cancel.load(Ordering::Relaxed)),
+            leaves_children: false,
         };
         let finished = delegator_subprocess::run(command, &limits)?;
         sweep_lost(self.mark, &|_| Owner::ThisTask, SweepLimits::default())?;

@@ -35,10 +35,13 @@ pub(super) fn lock(path: &Path, git: &Git) -> Result<MirrorLock, GitError> {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
             Err(TryLockError::WouldBlock) => {}
         }
-        let remaining = git.remaining().map_err(|error| match error.kind() {
-            io::ErrorKind::Interrupted => GitError::Cancelled { command: "fetch".to_owned() },
-            _ => failed(error),
-        })?;
+        let remaining = git.remaining();
+        if git.is_cancelled() {
+            return Err(GitError::Cancelled { command: "fetch".to_owned() });
+        }
+        if remaining.is_zero() {
+            return Err(failed(io::ErrorKind::TimedOut.into()));
+        }
         let pause = Timespec::try_from(remaining.min(POLL_INTERVAL))
             .map_err(|error| failed(io::Error::other(error)))?;
         // An interrupted pause only polls sooner.

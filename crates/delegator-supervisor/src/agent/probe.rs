@@ -71,7 +71,8 @@ fn run<'a>(
     command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.current_dir("/").stdin(Stdio::null());
     let stdout = Capture::AtMost(MAX_OUTPUT_BYTES);
-    let limits = Limits { input: None, time: limit, stdout, stderr, is_cancelled: None };
+    let limits =
+        Limits { input: None, time: limit, stdout, stderr, is_cancelled: None, leaves_children: false };
     match delegator_subprocess::run(command, &limits) {
         Ok(finished) if finished.end == End::TimedOut => Err(ProbeError::TimedOut(limit)),
         Ok(finished) => Ok(finished),

@@ -29,7 +29,7 @@ fn crates_depend_in_one_direction() {
         ("delegator-config", &["delegator-domain"]),
         ("delegator-transcript", &["delegator-domain"]),
         ("delegator-registry", &["delegator-domain"]),
-        ("delegator-git", &[]),
+        ("delegator-git", &["delegator-subprocess"]),
         ("delegator-codex-cloud", &["delegator-domain", "delegator-subprocess"]),
         ("delegator-fleet", &["delegator-domain"]),
         ("delegator-notify", &["delegator-domain", "delegator-subprocess"]),
