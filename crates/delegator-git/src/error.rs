@@ -73,6 +73,11 @@ pub enum WriteError {
          finishes it"
     )]
     Incomplete { operation: Operation, problem: String, point: String },
+    #[error(
+        "another version of mcp-delegator was killed while it changed {}. The files that it replaced are in {}: finish with \
+         that version, or move this directory away and try again", top_level.display(), dir.display()
+    )]
+    ForeignJournal { top_level: PathBuf, dir: PathBuf },
 }
 
 impl WriteError {

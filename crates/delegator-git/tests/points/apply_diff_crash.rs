@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use delegator_git::{ApplyRequest, Git, prepare_diff, recover_interrupted};
+use delegator_git::{ApplyError, ApplyRequest, Git, WriteError, prepare_diff, recover_interrupted};
 
 use crate::world::{GIT, REFERENCE, World, apply};
 
@@ -112,4 +112,16 @@ fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_res
             delegator_git::drop_point(&world.runner(), &point).unwrap();
         }
     }
+}
+
+#[test]
+fn the_journal_of_another_version_and_the_files_beside_it_stay() {
+    let world = World::new();
+    let diff = world.diff_of(|| world.write("a", "x\n"));
+    world.write(".git/mcp-delegator-apply/journal", r#"{"version": 2}"#);
+    world.write(".git/mcp-delegator-apply/staging/old/0", "the only copy\n");
+    let refused = apply(world.prepare_diff(&diff, None).unwrap(), REFERENCE);
+    assert_eq!(world.read("a").as_deref(), Some("a1\n"));
+    assert!(matches!(&refused, Err(ApplyError::Write(WriteError::ForeignJournal { .. }))), "{refused:?}");
+    assert_eq!(world.read(".git/mcp-delegator-apply/staging/old/0").as_deref(), Some("the only copy\n"));
 }

@@ -90,6 +90,7 @@ pub(super) fn write_error(error: WriteError, message: String) -> AppError {
             AppError::new(ErrorCode::IoError, message).context("undo_point", point)
         }
         WriteError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
+        WriteError::ForeignJournal { .. } => AppError::new(ErrorCode::WrongState, message),
         WriteError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }
 }
