@@ -23,6 +23,7 @@ use crate::input::path::locate;
 use crate::input::stdin::TextFile;
 use crate::input::{stdin, validation};
 use crate::output::awaited_task::Attachment;
+use crate::output::command_data::Data;
 use crate::output::fields;
 use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
@@ -329,7 +330,8 @@ fn finish(
 fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String]) {
     let is_done = matches!(output.completion, Completion::Done(_));
     let (Some(data), _) = output.completion.parts_mut() else { return };
-    let absent = fields::absent(data, paths);
+    let json = data.to_json();
+    let absent = fields::absent(&json, paths);
     match absent.first() {
         // A failure has its own error, and after a command that changed something it is too late for one.
         Some(path) if is_done && spec.is_safe() => {
@@ -340,7 +342,7 @@ fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String
             *output = AppError::from_problems(vec![problem]).into();
         }
         _ => {
-            *data = fields::project(data, paths);
+            *data = Data::json(fields::project(&json, paths));
             output.selected_fields = paths.to_vec();
         }
     }
@@ -387,7 +389,7 @@ fn print_outcome(
     }
     let repeat_help_on_stderr = outcome.command.path == ["help"] && presentation.is_for_programs();
     if repeat_help_on_stderr && !presentation.quiet {
-        printer.remark(outcome.data().and_then(|data| data["text"].as_str()).unwrap_or_default());
+        printer.remark(outcome.output.raw.as_deref().unwrap_or_default());
     }
     outcome.exit()
 }

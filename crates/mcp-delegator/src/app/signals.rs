@@ -17,13 +17,13 @@ use delegator_domain::task::TaskId;
 use delegator_engine::{CancelReport, EngineError, TaskFiles};
 use delegator_registry::Task;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::awaited_task::{AttachedTasks, Attachment};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::task::{UnfinishedTask, WaitedTask, WaitedTasks};
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
@@ -164,18 +164,18 @@ fn cancel_result(task: &TaskId, result: Result<CancelReport, EngineError>) -> St
 }
 
 /// What a call that is detached from its tasks knows about them, if the command returns data about tasks.
-fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Value> {
+fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Data> {
     let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.task(id));
     let tasks: Vec<Task> = tasks.collect::<Result<_, _>>().ok()?;
     let now_ms = Timestamp::now().as_millisecond();
     let unfinished = |task: &Task| UnfinishedTask::of(task, &TaskFiles::default(), now_ms);
     match (command.category, tasks.as_slice()) {
-        (Category::ExecutionAck, [task]) => Some(json!(ExecutionAck::of(task, Capability::Foreground))),
-        (Category::WaitResult, [task]) => Some(json!(unfinished(task))),
+        (Category::ExecutionAck, [task]) => Some(Data::json(ExecutionAck::of(task, Capability::Foreground))),
+        (Category::WaitResult, [task]) => Some(Data::json(unfinished(task))),
         (Category::WaitResult, several) => {
             let tasks =
                 several.iter().map(|task| WaitedTask::Unfinished(Box::new(unfinished(task)))).collect();
-            Some(json!(WaitedTasks { tasks }))
+            Some(Data::json(WaitedTasks { tasks }))
         }
         _ => None,
     }

@@ -14,6 +14,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::command_data::Data;
 use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
 use crate::output::documents::document::{Block, Document, facts, scalar};
@@ -113,7 +114,7 @@ fn requested_answer(question: &Question, input: &Answer) -> Option<QuestionAnswe
 }
 
 fn output(id: &TaskId, question: &StoredQuestion) -> CommandOutput {
-    CommandOutput::done(AnsweredQuestion { task_id: id.to_string(), question: question.into() })
+    CommandOutput::done(Data::json(AnsweredQuestion { task_id: id.to_string(), question: question.into() }))
 }
 
 fn describe(data: &Value) -> Document {

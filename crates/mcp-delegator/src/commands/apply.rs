@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
-    APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote, describe,
+    APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote,
     given_directory, recovery_warning,
 };
 use crate::commands::context::Context;
@@ -91,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_set = |key: &str| !matches!(input.get(key), None | Some(Value::Null | Value::Bool(false)));

@@ -23,8 +23,9 @@ use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{Targets, engine, mark_read, resolve_targets};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::data::batch::{self, Batch, BatchResult};
-use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::data::batch::{Batch, BatchResult};
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape};
 
@@ -134,7 +135,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
 fn check(input: &Value) -> Vec<Problem> {
@@ -311,13 +312,23 @@ fn summary(count: usize, total: usize, dry_run: bool) -> String {
     }
 }
 
-pub fn describe(data: &Value) -> Document {
-    let document = Document::titled(scalar(&data["summary"]));
-    let document = match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
-        rows if rows.is_empty() => document,
-        rows => document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows }),
-    };
-    batch::append_failures(document, data)
+impl CommandData for CancelledTasks {
+    fn document(&self) -> Document {
+        let row = |task: &CancelledEntry| {
+            vec![
+                task.task_id.clone(),
+                cell(task.previous_state.as_ref()),
+                task.state.to_owned(),
+                task.title.clone(),
+            ]
+        };
+        let document = Document::titled(&self.summary);
+        if self.tasks.is_empty() {
+            return document;
+        }
+        let (columns, rows) = (vec!["task", "was", "is", "title"], self.tasks.iter().map(row).collect());
+        document.block(Block::Table { columns, rows })
+    }
 }
 
 #[cfg(test)]

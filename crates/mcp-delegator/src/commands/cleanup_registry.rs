@@ -12,17 +12,18 @@ use delegator_engine::{
     CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, MAX_LISTED_POINTS,
     RetainedRestorePoint, RetentionReason,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::batch::{self, Batch, BatchResult};
+use crate::output::command_data::CommandData;
+use crate::output::data::batch::{Batch, BatchResult};
 use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };
-use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
@@ -71,7 +72,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
@@ -254,33 +255,47 @@ fn count_tasks(count: u64, adjective: &str) -> String {
     format!("{count} {adjective} task{}", if count == 1 { "" } else { "s" })
 }
 
-fn describe(data: &Value) -> Document {
-    let (deleted, heading) = match data["dry_run"] == true {
-        true => ("restore points that would be deleted", "Restore points that would be deleted:"),
-        false => ("restore points deleted", "Restore points deleted:"),
-    };
-    let facts = [
-        ("stuck", &data["stuck_tasks"]["task_ids"]),
-        ("age of the oldest task in hours", &data["old_tasks"]["oldest_age_hours"]),
-        ("leftovers found", &data["leftovers"]["found"]),
-        ("leftovers removed", &data["leftovers"]["removed_count"]),
-        ("retained, but not in the registry", &data["unclaimed"]),
-        ("restore points retained", &data["restore_points"]["retained_count"]),
-        (deleted, &data["restore_points"]["dropped_count"]),
-    ];
-    let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
-    let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();
-    let document = Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts));
-    let document = batch::append_failures(document, data);
-    let lists = [("items", "Restore points retained:"), ("dropped_items", heading)];
-    lists.into_iter().fold(document, |document, (key, heading)| {
-        let keys = ["task_id", "repository", "ref", "reason", "expires_ts"];
-        match rows(&data["restore_points"][key], &keys) {
-            rows if rows.is_empty() => document,
-            rows => document.block(Block::Text(heading.to_owned())).block(Block::Table {
-                columns: vec!["task", "repository", "ref", "reason", "expires"],
-                rows,
-            }),
-        }
-    })
+impl CommandData for Cleanup {
+    fn document(&self) -> Document {
+        let Cleanup { counts, leftovers, restore_points, .. } = self;
+        let (deleted, heading) = match self.dry_run {
+            true => ("restore points that would be deleted", "Restore points that would be deleted:"),
+            false => ("restore points deleted", "Restore points deleted:"),
+        };
+        let listed = |ids: &[String]| Some(ids.join(", ")).filter(|text| !text.is_empty());
+        let count = |count: u64| (count > 0).then(|| count.to_string());
+        let document = Document::titled(&self.summary).block(Block::facts([
+            ("stuck", listed(&counts.stuck_tasks.task_ids)),
+            (
+                "age of the oldest task in hours",
+                counts.old_tasks.oldest_age_hours.filter(|age| *age != 0).map(|age| age.to_string()),
+            ),
+            ("leftovers found", count(leftovers.found as u64)),
+            ("leftovers removed", count(leftovers.removed_count as u64)),
+            ("retained, but not in the registry", listed(&self.unclaimed)),
+            ("restore points retained", count(restore_points.retained_count)),
+            (deleted, count(restore_points.dropped_count as u64)),
+        ]));
+        let lists =
+            [(&restore_points.items, "Restore points retained:"), (&restore_points.dropped_items, heading)];
+        lists.into_iter().filter(|(points, _)| !points.is_empty()).fold(
+            document,
+            |document, (points, heading)| {
+                document.block(Block::Text(heading.to_owned())).block(Block::Table {
+                    columns: vec!["task", "repository", "ref", "reason", "expires"],
+                    rows: points.iter().map(point_row).collect(),
+                })
+            },
+        )
+    }
+}
+
+fn point_row(point: &TaskRestorePoint) -> Vec<String> {
+    vec![
+        point.task_id.clone(),
+        point.repository.clone(),
+        point.reference.clone(),
+        point.reason.clone(),
+        cell(point.expires_ts.as_ref().map(|time| &time.0)),
+    ]
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, io_error};
+use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
 use crate::spec::{CommandSpec, ConfigUse, Danger, Example, FormerName, RawOutput, Toolset};
@@ -108,6 +109,8 @@ fn installations() -> String {
     let lines = Shell::ALL.map(|shell| format!("  {:<12}{}", shell.adapter().name(), shell.installation()));
     format!("Run the line of your shell, then open a new one:\n\n{}\n", lines.join("\n"))
 }
+
+impl CommandData for RawText {}
 
 pub fn raw_text(bytes: Vec<u8>) -> CommandOutput {
     let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -12,7 +12,8 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document, facts, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape, Toolset};
@@ -73,7 +74,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
     // Shows the settings for a task in the current directory, including the limits of its project file.
@@ -145,21 +146,22 @@ fn unknown_key(config: &Config, key: &str) -> AppError {
     }
 }
 
-fn describe(data: &Value) -> Document {
-    let rows = data["settings"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|setting| {
-            let source = match setting["origin"].as_str() {
-                Some(origin) => format!("{} ({origin})", scalar(&setting["source"])),
-                None => scalar(&setting["source"]),
+impl CommandData for Settings {
+    fn document(&self) -> Document {
+        let row = |setting: &Setting| {
+            let source = match &setting.origin {
+                Some(origin) => format!("{} ({origin})", setting.source),
+                None => setting.source.to_owned(),
             };
-            vec![scalar(&setting["key"]), scalar(&setting["value"]), source]
-        })
-        .collect();
-    let files = [("user file", "/user_file"), ("project file", "/project_file"), ("state dir", "/state_dir")];
-    Document::default()
-        .block(Block::Table { columns: vec!["setting", "value", "source"], rows })
-        .block(Block::Facts(facts(data, &files)))
+            vec![setting.key.to_owned(), scalar(&setting.value), source]
+        };
+        let rows = self.settings.iter().map(row).collect();
+        Document::default().block(Block::Table { columns: vec!["setting", "value", "source"], rows }).block(
+            Block::facts([
+                ("user file", self.user_file.clone()),
+                ("project file", self.project_file.clone()),
+                ("state dir", self.state_dir.clone()),
+            ]),
+        )
+    }
 }

@@ -26,6 +26,7 @@ use crate::commands::local::run::foreground_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
+use crate::output::command_data::Data;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, WaitHint};
 use crate::spec::shell::shell_word;
@@ -109,12 +110,12 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     // Only the result of the task has an exit code of an agent, not the demo.
     output.child = None;
     if let (Some(data), _) = output.completion.parts_mut() {
-        *data = json!(DemoOutput {
+        *data = Data::json(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
             state_dir: demo_path.join("state").display().to_string(),
             is_retained: keep,
             task: demo::task().to_owned(),
-            result: data.take(),
+            result: data.to_json(),
             diff,
         });
     }

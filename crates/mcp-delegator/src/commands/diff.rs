@@ -18,10 +18,11 @@ use crate::commands::local::attempts::attempt_of;
 use crate::commands::local::tasks::{ended, engine, variables};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::data::diff::TaskDiffData;
+use crate::output::command_data::CommandData;
+use crate::output::data::diff::{FileDiffData, HunkData, TaskDiffData};
 use crate::output::data::diff_omissions::{left_out_message, omission_warnings, setup_edits_warning};
 use crate::output::documents::diff_text;
-use crate::output::documents::document::{Block, Document, plural, scalar};
+use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
 
@@ -73,7 +74,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
@@ -214,53 +215,51 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
     warnings
 }
 
-fn describe(data: &Value) -> Document {
-    let number = |key: &str| data[key].as_u64().unwrap_or(0);
-    let files = data["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let count = usize::try_from(number("file_count")).unwrap_or(usize::MAX);
-    let totals = diff_text::totals(count, number("lines_added"), number("lines_deleted"));
-    let mut document = Document::titled(format!("Changes of {}: {totals}", scalar(&data["task_id"])));
-    let rows = files.iter().map(|file| {
-        let name = match file["old_path"].as_str() {
-            Some(old) => format!("{old} => {}", scalar(&file["path"])),
-            None => scalar(&file["path"]),
+impl CommandData for TaskDiffData {
+    fn document(&self) -> Document {
+        let totals = diff_text::totals(self.file_count, self.lines_added, self.lines_deleted);
+        let mut document = Document::titled(format!("Changes of {}: {totals}", self.task_id));
+        let row = |file: &FileDiffData| {
+            let name = match &file.old_path {
+                Some(old) => format!("{old} => {}", file.path),
+                None => file.path.clone(),
+            };
+            let lines = match file.is_binary {
+                true => "binary".to_owned(),
+                false => format!("+{} -{}", file.lines_added, file.lines_deleted),
+            };
+            vec![file.change.to_owned(), name, lines]
         };
-        let lines = match file["is_binary"] == true {
-            true => "binary".to_owned(),
-            false => format!("+{} -{}", scalar(&file["lines_added"]), scalar(&file["lines_deleted"])),
-        };
-        vec![scalar(&file["change"]), name, lines]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    if !rows.is_empty() {
-        document = document.block(Block::Table { columns: vec!["change", "file", "lines"], rows });
-    }
-    let text: String = files.iter().map(hunks_text).collect();
-    match text.is_empty() {
-        true => document,
-        false => document.block(Block::Verbatim(text)),
+        if !self.files.is_empty() {
+            let (columns, rows) = (vec!["change", "file", "lines"], self.files.iter().map(row).collect());
+            document = document.block(Block::Table { columns, rows });
+        }
+        let text: String = self.files.iter().map(hunks_text).collect();
+        match text.is_empty() {
+            true => document,
+            false => document.block(Block::Verbatim(text)),
+        }
     }
 }
 
 /// The hunks of a file as in a diff.
-fn hunks_text(file: &Value) -> String {
-    let Some(hunks) = file["hunks"].as_array().filter(|hunks| !hunks.is_empty()) else {
+fn hunks_text(file: &FileDiffData) -> String {
+    let hunks = file.hunks.as_deref().unwrap_or_default();
+    if hunks.is_empty() {
         return String::new();
-    };
-    let path = scalar(&file["path"]);
-    let old = file["old_path"].as_str().unwrap_or(&path);
-    let mut text = match file["change"].as_str() {
-        Some("added") => format!("--- /dev/null\n+++ b/{path}\n"),
-        Some("deleted") => format!("--- a/{path}\n+++ /dev/null\n"),
+    }
+    let path = &file.path;
+    let old = file.old_path.as_ref().unwrap_or(path);
+    let mut text = match file.change {
+        "added" => format!("--- /dev/null\n+++ b/{path}\n"),
+        "deleted" => format!("--- a/{path}\n+++ /dev/null\n"),
         _ => format!("--- a/{old}\n+++ b/{path}\n"),
     };
-    for hunk in hunks {
-        let range = |start: &str, lines: &str| format!("{},{}", scalar(&hunk[start]), scalar(&hunk[lines]));
-        let (old, new) = (range("old_start", "old_lines"), range("new_start", "new_lines"));
-        text += format!("@@ -{old} +{new} @@ {}", hunk["header"].as_str().unwrap_or_default()).trim_end();
+    for HunkData { old_start, old_lines, new_start, new_lines, header, lines } in hunks {
+        text += format!("@@ -{old_start},{old_lines} +{new_start},{new_lines} @@ {header}").trim_end();
         text.push('\n');
-        for line in hunk["lines"].as_array().into_iter().flatten() {
-            text += line.as_str().unwrap_or_default();
+        for line in lines {
+            text += line;
             text.push('\n');
         }
     }
@@ -269,7 +268,7 @@ fn hunks_text(file: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::output::data::diff_omissions::OmissionsData;
 
     use super::*;
 
@@ -291,15 +290,49 @@ mod tests {
 
     #[test]
     fn the_document_has_the_hunks_as_text() {
-        let data = json!({
-            "task_id": "T-local-1", "file_count": 2, "lines_added": 1, "lines_deleted": 1,
-            "files": [
-                {"path": "b", "old_path": "a", "change": "renamed", "is_binary": false, "lines_added": 1, "lines_deleted": 1,
-                 "hunks": [{"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1, "header": "", "lines": ["-x", "+y"]}]},
-                {"path": "pic", "change": "added", "is_binary": true, "lines_added": 0, "lines_deleted": 0, "hunks": []},
-            ],
-        });
-        let document = describe(&data);
+        let hunk = HunkData {
+            old_start: 1,
+            old_lines: 1,
+            new_start: 1,
+            new_lines: 1,
+            header: String::new(),
+            lines: ["-x", "+y"].map(str::to_owned).to_vec(),
+        };
+        let renamed = FileDiffData {
+            path: "b".to_owned(),
+            change: "renamed",
+            old_path: Some("a".to_owned()),
+            old_mode: None,
+            new_mode: None,
+            is_binary: false,
+            lines_added: 1,
+            lines_deleted: 1,
+            hunks: Some(vec![hunk]),
+        };
+        let picture = FileDiffData {
+            path: "pic".to_owned(),
+            change: "added",
+            old_path: None,
+            old_mode: None,
+            new_mode: None,
+            is_binary: true,
+            lines_added: 0,
+            lines_deleted: 0,
+            hunks: Some(Vec::new()),
+        };
+        let data = TaskDiffData {
+            task_id: "T-local-1".to_owned(),
+            source: "task",
+            file_count: 2,
+            lines_added: 1,
+            lines_deleted: 1,
+            files: vec![renamed, picture],
+            omitted_hunk_count: None,
+            omissions: OmissionsData::default(),
+            unattributed_files: Vec::new(),
+            unavailable_work_trees: Vec::new(),
+        };
+        let document = data.document();
         assert_eq!(
             document.title.as_deref(),
             Some("Changes of T-local-1: 2 files changed, 1 line added, 1 line deleted")

@@ -13,8 +13,9 @@ use crate::commands::local::attempts::refuse_unfinished;
 use crate::commands::local::tasks::{ended, engine, variables};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::command_data::CommandData;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
-use crate::output::documents::document::{Block, Document, rows, scalar, table};
+use crate::output::documents::document::{Block, Document, table};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
@@ -83,7 +84,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     if input.get("confirm_destructive") == Some(&Value::Bool(true)) {
@@ -151,17 +152,23 @@ fn discard(
     Ok((data, omission_warnings(&omissions)))
 }
 
-fn describe(data: &Value) -> Document {
-    if data["group_id"].is_string() {
-        let worktrees = rows(&data["worktrees"], &["task_id", "worktree", "has_changes"]);
-        let mut document =
-            Document::titled(format!("Removed the worktrees of {}", scalar(&data["group_id"])));
-        document.blocks.extend(table(&["task", "removed", "had changes"], worktrees));
-        return document;
+impl CommandData for DiscardedGroup {
+    fn document(&self) -> Document {
+        let row = |removed: &DiscardedWorktree| {
+            vec![removed.task_id.clone(), removed.worktree.clone(), removed.has_changes.to_string()]
+        };
+        let rows = self.worktrees.iter().map(row).collect();
+        let mut document = Document::titled(format!("Removed the worktrees of {}", self.group_id));
+        document.blocks.extend(table(&["task", "removed", "had changes"], rows));
+        document
     }
-    let document = Document::titled(format!("Removed {}", scalar(&data["worktree"])));
-    match data["apply_command"].as_str() {
-        Some(command) => document.block(Block::Text(format!("Its diff is stored. Apply it: {command}"))),
-        None => document.block(Block::Text("There were no changes in it.".to_owned())),
+}
+
+impl CommandData for DiscardedWorktree {
+    fn document(&self) -> Document {
+        Document::titled(format!("Removed {}", self.worktree)).block(Block::Text(match &self.apply_command {
+            Some(command) => format!("Its diff is stored. Apply it: {command}"),
+            None => "There were no changes in it.".to_owned(),
+        }))
     }
 }

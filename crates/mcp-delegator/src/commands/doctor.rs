@@ -19,7 +19,6 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::doctor::agent_table::AgentRow;
@@ -28,7 +27,8 @@ use crate::commands::doctor::check::{Check, Status};
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, ConfigUse, Example, Shape};
 
@@ -80,7 +80,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {
@@ -132,60 +132,61 @@ pub fn first_problem(checks: &[Check]) -> Option<AppError> {
     })
 }
 
-fn describe(data: &Value) -> Document {
-    let checks = data["checks"].as_array().cloned().unwrap_or_default();
-    let fixes = checks.iter().filter(|check| !check["suggestion"].is_null());
-    let fixes: Vec<(String, String)> =
-        fixes.map(|check| (scalar(&check["name"]), scalar(&check["suggestion"]))).collect();
-    let table = Block::Table {
-        columns: vec!["status", "check", "message"],
-        rows: rows(&data["checks"], &["status", "name", "message"]),
-    };
-    let mut document = Document::default().block(table);
-    if !fixes.is_empty() {
-        document = document.block(Block::Text("What to do:".to_owned())).block(Block::Facts(fixes));
-    }
-    if data["agents"].as_array().is_some_and(|agents| !agents.is_empty()) {
-        document = document.block(agent_table(&data["agents"]));
-    }
-    match data["bundle"].as_str() {
-        Some(file) => document.block(Block::Text(format!("Report for a bug report: {file}"))),
-        None => document,
+impl CommandData for Checks {
+    fn document(&self) -> Document {
+        let row =
+            |check: &Check| vec![check.status.name().to_owned(), check.name.clone(), check.message.clone()];
+        let table = Block::Table {
+            columns: vec!["status", "check", "message"],
+            rows: self.checks.iter().map(row).collect(),
+        };
+        let fixes =
+            self.checks.iter().filter_map(|check| Some((check.name.clone(), check.suggestion.clone()?)));
+        let fixes: Vec<(String, String)> = fixes.collect();
+        let mut document = Document::default().block(table);
+        if !fixes.is_empty() {
+            document = document.block(Block::Text("What to do:".to_owned())).block(Block::Facts(fixes));
+        }
+        if !self.agents.is_empty() {
+            document = document.block(agent_table(&self.agents));
+        }
+        match &self.bundle {
+            Some(file) => document.block(Block::Text(format!("Report for a bug report: {file}"))),
+            None => document,
+        }
     }
 }
 
 /// The columns fit 100 characters. docs/agents.md has more of them.
-fn agent_table(agents: &Value) -> Block {
-    let yes_or_no = |value: &Value| match value.as_bool() {
+fn agent_table(agents: &[AgentRow]) -> Block {
+    let yes_or_no = |value: Option<bool>| match value {
         Some(true) => "yes".to_owned(),
         Some(false) => "no".to_owned(),
         None => "-".to_owned(),
     };
-    let row = |agent: &Value| {
-        let version = match agent["is_installed"] == true {
-            true => agent["version"].as_str().unwrap_or("installed").to_owned(),
+    let row = |agent: &AgentRow| {
+        let version = match agent.is_installed {
+            true => agent.version.clone().unwrap_or_else(|| "installed".to_owned()),
             false => "not installed".to_owned(),
         };
         vec![
-            scalar(&agent["name"]),
+            agent.name.clone(),
             version,
-            yes_or_no(&agent["is_signed_in"]),
-            scalar(&agent["protocol"]),
-            scalar(&agent["sandbox"]),
-            yes_or_no(&agent["is_resumable"]),
-            scalar(&agent["messages"]),
+            yes_or_no(agent.is_signed_in),
+            agent.protocol.to_owned(),
+            agent.abilities.sandbox.to_owned(),
+            yes_or_no(Some(agent.abilities.is_resumable)),
+            agent.abilities.messages.to_owned(),
         ]
     };
     Block::Table {
         columns: vec!["agent", "version", "signed in", "protocol", "sandbox", "resume", "messages"],
-        rows: agents.as_array().into_iter().flatten().map(row).collect(),
+        rows: agents.iter().map(row).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::output::documents::human;
     use crate::output::documents::text::TextStyle;
@@ -196,7 +197,8 @@ mod tests {
         let check = Check::problem("agent", ErrorCode::DependencyMissing, "codex is missing", fix);
         let error = first_problem(std::slice::from_ref(&check)).unwrap();
         assert_eq!(error.message, "agent: codex is missing");
-        let printed = describe(&json!({"checks": [check]})).to_text(TextStyle::default());
+        let checks = Checks { checks: vec![check], agents: Vec::new(), is_healthy: false, bundle: None };
+        let printed = checks.document().to_text(TextStyle::default());
         assert_eq!(human::error(&error, &printed, TextStyle::default()), "error: 1 problem: agent.");
     }
 }

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::input::help;
+use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, ConfigUse, Danger, RawOutput, Shape, Toolset};
@@ -43,7 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
     let mut command = help::command_at(context.catalog(), "help", &input.command)?;
@@ -61,6 +61,8 @@ fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
     Ok(CommandOutput::done(HelpOutput { usage, commands, text: text.clone() }).raw(text))
 }
 
-fn describe(data: &Value) -> Document {
-    Document::default().block(Block::Verbatim(data["text"].as_str().unwrap_or_default().to_owned()))
+impl CommandData for HelpOutput {
+    fn document(&self) -> Document {
+        Document::default().block(Block::Verbatim(self.text.clone()))
+    }
 }

@@ -11,14 +11,14 @@ use delegator_engine::EngineError;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::events::source::open_allowed_file;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape, Surface};
 
@@ -51,7 +51,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = &input.rollout;
@@ -82,8 +82,13 @@ fn open_rollout(path: &Path) -> Result<File, AppError> {
     })
 }
 
-fn describe(data: &Value) -> Document {
-    let facts = ["task_id", "thread_id", "state", "summary"];
-    let facts = facts.iter().map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
-    Document::titled("Imported").block(Block::Facts(facts))
+impl CommandData for Imported {
+    fn document(&self) -> Document {
+        Document::titled("Imported").block(Block::facts([
+            ("task id", Some(self.task_id.clone())),
+            ("thread id", Some(cell(self.thread_id.as_ref()))),
+            ("state", Some(self.state.clone())),
+            ("summary", Some(cell(self.summary.as_ref()))),
+        ]))
+    }
 }

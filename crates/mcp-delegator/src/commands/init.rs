@@ -24,6 +24,7 @@ use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration
 use crate::commands::{Command, prepare, question};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::command_data::Data;
 use crate::output::data::warnings;
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Completion};
@@ -249,8 +250,8 @@ fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found:
 fn output(progress: Progress, dry_run: bool) -> CommandOutput {
     let data = InitOutput { dry_run, steps: progress.steps, task: progress.task };
     let output = match progress.error {
-        Some(error) => CommandOutput::failed(error, data),
-        None => CommandOutput::done(data),
+        Some(error) => CommandOutput::failed(error, Data::json(data)),
+        None => CommandOutput::done(Data::json(data)),
     };
     let shape = dry_run.then_some(Shape::Action(PLANNED));
     CommandOutput { shape, dry_run, ..output }.fact("dry_run", dry_run)
@@ -400,13 +401,13 @@ fn task_step(
         Err(error) => progress.fail(TASK_STEP, error),
         Ok(output) => match output.completion {
             Completion::Failed(error, data) => {
-                progress.task = data;
+                progress.task = data.as_ref().map(Data::to_json);
                 progress.fail(TASK_STEP, *error);
             }
             completion => {
-                let (data, _) = completion.parts();
-                progress.task = data.cloned();
-                let summary = data.and_then(|data| data["summary"].as_str()).unwrap_or("completed");
+                progress.task = completion.parts().0.map(Data::to_json);
+                let task = progress.task.clone().unwrap_or_default();
+                let summary = task["summary"].as_str().unwrap_or("completed");
                 progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory, agent)));
             }
         },

@@ -11,7 +11,6 @@ use delegator_engine::{Engine, EngineError};
 use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
@@ -19,8 +18,9 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
+use crate::output::command_data::CommandData;
 use crate::output::data::end_reason::EndReason;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::ItemFormat;
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
@@ -82,7 +82,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show what a task's agent did")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
@@ -144,38 +144,39 @@ impl LogsOutput {
     }
 }
 
-/// The streams, unless they were printed already; then the state of the task and what to do next.
-fn describe(data: &Value) -> Document {
-    let mut document = Document::default();
-    let streams = [
-        ("setup", Some("setup:")),
-        ("stdout", None),
-        ("stderr", Some("stderr:")),
-        ("verify", Some("verify:")),
-    ];
-    for (stream, label) in streams {
-        if data[stream].as_str().is_some_and(|text| !text.is_empty()) {
-            document.blocks.extend(label.map(|label| Block::Text(label.to_owned())));
-            document.blocks.push(Block::Verbatim(scalar(&data[stream])));
+impl CommandData for LogsOutput {
+    /// The streams, unless they were printed already; then the state of the task and what to do next.
+    fn document(&self) -> Document {
+        let streams = [
+            (self.setup.as_deref(), Some("setup:")),
+            (Some(self.stdout.as_str()), None),
+            (Some(self.stderr.as_str()), Some("stderr:")),
+            (self.verify.as_deref(), Some("verify:")),
+        ];
+        let mut document = Document::default();
+        for (text, label) in streams {
+            if let Some(text) = text.filter(|text| !text.is_empty()) {
+                document.blocks.extend(label.map(|label| Block::Text(label.to_owned())));
+                document.blocks.push(Block::Verbatim(text.to_owned()));
+            }
         }
+        let (id, state) = (&self.task_id, &self.state);
+        let has_ended = !matches!(state.as_str(), "queued" | "working");
+        if self.is_empty {
+            let yet = if has_ended { "" } else { " yet" };
+            document = document.block(Block::Text(format!("The agent has written nothing{yet}.")));
+        }
+        let reason = self.end.as_ref().map(|end| format!(" {}", end.reason)).unwrap_or_default();
+        let advice = match has_ended {
+            true => Suggestion::with_call(
+                format!("Task {id} {state}.{reason} Its result: {{call}}"),
+                NextCall::new(&["local", "results"]).with("task_id", id.as_str()),
+            ),
+            false => Suggestion::with_call(
+                format!("Task {id} is {state}. Follow it: {{call}}"),
+                NextCall::new(&["logs"]).with("task_id", id.as_str()).with("follow", true),
+            ),
+        };
+        document.block(Block::ForPeople(advice))
     }
-    let (id, state) = (scalar(&data["task_id"]), scalar(&data["state"]));
-    let has_ended = !matches!(state.as_str(), "queued" | "working");
-    if data["is_empty"] == true {
-        let text =
-            if has_ended { "The agent has written nothing." } else { "The agent has written nothing yet." };
-        document = document.block(Block::Text(text.to_owned()));
-    }
-    let reason = data["reason"].as_str().map(|reason| format!(" {reason}")).unwrap_or_default();
-    let advice = match has_ended {
-        true => Suggestion::with_call(
-            format!("Task {id} {state}.{reason} Its result: {{call}}"),
-            NextCall::new(&["local", "results"]).with("task_id", id),
-        ),
-        false => Suggestion::with_call(
-            format!("Task {id} is {state}. Follow it: {{call}}"),
-            NextCall::new(&["logs"]).with("task_id", id.clone()).with("follow", true),
-        ),
-    };
-    document.block(Block::ForPeople(advice))
 }

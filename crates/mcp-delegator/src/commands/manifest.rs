@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
@@ -104,7 +105,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let tools = ToolListSettings {
@@ -172,17 +173,13 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
     }
 }
 
-fn describe(data: &Value) -> Document {
-    let cell = |command: &Value, key: &str| command[key].as_str().unwrap_or("-").to_owned();
-    let rows = data["commands"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|command| {
-            let path = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            vec![path.collect::<Vec<_>>().join(" "), cell(command, "tool"), cell(command, "summary")]
-        })
-        .collect();
-    Document::titled(format!("mcp-delegator {}", data["version"].as_str().unwrap_or(PRODUCT_VERSION)))
-        .block(Block::Table { columns: vec!["command", "tool", "what it does"], rows })
+impl CommandData for Manifest {
+    fn document(&self) -> Document {
+        let row = |command: &CommandEntry| {
+            vec![command.path.join(" "), cell(command.tool.as_ref()), command.summary.to_owned()]
+        };
+        let rows = self.commands.iter().map(row).collect();
+        Document::titled(format!("mcp-delegator {}", self.version))
+            .block(Block::Table { columns: vec!["command", "tool", "what it does"], rows })
+    }
 }

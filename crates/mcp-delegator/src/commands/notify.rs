@@ -8,13 +8,13 @@ use delegator_engine::{Engine, Notifications, UndeliveredNotifications};
 use delegator_registry::StoredNotification;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, notifications};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document, plural, rows};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, cell, plural};
 use crate::output::outcome::CommandOutput;
 use crate::output::values::UtcTime;
 use crate::spec::{CommandSpec, Example, Shape, Toolset};
@@ -94,7 +94,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
@@ -174,45 +174,49 @@ impl NotificationData {
     }
 }
 
-fn describe(data: &Value) -> Document {
-    let is_empty = |key: &str| data[key].as_array().is_none_or(Vec::is_empty);
-    if is_empty("channels") && is_empty("pending_notifications") && is_empty("failed_notifications") {
-        return Document::titled("No notification is configured".to_owned());
-    }
-    let channel = |channel: &Value| {
-        let result = match channel["is_delivered"].as_bool() {
-            None => "configured".to_owned(),
-            Some(true) => "test delivered".to_owned(),
-            Some(false) => format!("test failed: {}", channel["error"].as_str().unwrap_or_default()),
-        };
-        (channel["channel"].as_str().unwrap_or_default().to_owned(), result)
-    };
-    let channels = data["channels"].as_array().into_iter().flatten().map(channel).collect();
-    let mut document = Document::titled("Notifications".to_owned()).block(Block::Facts(channels));
-    for (key, title) in [("pending_notifications", "To be sent:"), ("failed_notifications", "Given up:")] {
-        if !is_empty(key) {
+impl CommandData for NotifyOutput {
+    fn document(&self) -> Document {
+        let lists = [(&self.pending_notifications, "To be sent:"), (&self.failed_notifications, "Given up:")];
+        if self.channels.is_empty() && lists.iter().all(|(list, _)| list.is_empty()) {
+            return Document::titled("No notification is configured");
+        }
+        let channels = self.channels.iter().map(ChannelData::fact).collect();
+        let mut document = Document::titled("Notifications").block(Block::Facts(channels));
+        for (list, title) in lists.into_iter().filter(|(list, _)| !list.is_empty()) {
             let columns = vec!["subject", "id", "channel", "attempts", "last error"];
-            let fields = ["subject", "subject_id", "channel", "attempt_count", "last_error"];
-            document = document
-                .block(Block::Text(title.to_owned()))
-                .block(Block::Table { columns, rows: rows(&data[key], &fields) });
+            let rows = list.iter().map(NotificationData::row).collect();
+            document = document.block(Block::Text(title.to_owned())).block(Block::Table { columns, rows });
         }
-    }
-    match data["retried_count"].as_u64() {
-        Some(count) => {
-            let sent_again = format!(
-                "{} sent again.",
-                plural(usize::try_from(count).unwrap_or(usize::MAX), "notification")
-            );
-            document.block(Block::Text(sent_again))
+        let has_error = lists.iter().flat_map(|(list, _)| *list).any(|found| found.last_error.is_some());
+        match self.retried_count {
+            Some(count) => {
+                document.block(Block::Text(format!("{} sent again.", plural(count, "notification"))))
+            }
+            None if has_error => document.block(Block::Text(RETRY_ADVICE.to_owned())),
+            None => document,
         }
-        None if has_error(data) => document.block(Block::Text(RETRY_ADVICE.to_owned())),
-        None => document,
     }
 }
 
-/// Whether a listed notification has failed at least once.
-fn has_error(data: &Value) -> bool {
-    let lists = ["pending_notifications", "failed_notifications"].map(|key| data[key].as_array());
-    lists.into_iter().flatten().flatten().any(|found| !found["last_error"].is_null())
+impl ChannelData {
+    fn fact(&self) -> (String, String) {
+        let result = match self.is_delivered {
+            None => "configured".to_owned(),
+            Some(true) => "test delivered".to_owned(),
+            Some(false) => format!("test failed: {}", self.error.as_deref().unwrap_or_default()),
+        };
+        (self.channel.to_owned(), result)
+    }
+}
+
+impl NotificationData {
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.subject.to_owned(),
+            self.subject_id.clone(),
+            self.channel.to_owned(),
+            self.attempt_count.to_string(),
+            cell(self.last_error.as_ref()),
+        ]
+    }
 }

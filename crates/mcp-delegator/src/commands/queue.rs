@@ -14,6 +14,7 @@ use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::input::agent_selection::select_agent;
+use crate::output::command_data::Data;
 use crate::output::data::agent_pauses::{PauseData, format_pause};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
@@ -74,7 +75,7 @@ pub const RESUME_COMMAND: Command =
 fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
     // A pause of an unknown agent would have no effect.
     check_agent(context, &input)?;
-    set_paused(&engine(context)?, input, true).map(CommandOutput::done)
+    set_paused(&engine(context)?, input, true).map(|state| CommandOutput::done(Data::json(state)))
 }
 
 fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
@@ -83,7 +84,7 @@ fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError
     if !state.is_changed {
         check_agent(context, &input)?;
     }
-    Ok(CommandOutput::done(state))
+    Ok(CommandOutput::done(Data::json(state)))
 }
 
 fn check_agent(context: &Context<'_>, input: &Queue) -> Result<(), AppError> {

@@ -26,7 +26,7 @@ use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
 
 mod output;
 
-use output::{RestoreOutput, describe, summary_sentence, unattributed_sentence, warnings};
+use output::{RestoreOutput, summary_sentence, unattributed_sentence, warnings};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Restore {
@@ -107,7 +107,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Restore, RestoreOutput>(&["restore"], "Revert what a task changed")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));

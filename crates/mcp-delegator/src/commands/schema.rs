@@ -11,7 +11,8 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::documents::document::{Block, Document, rows};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::answer_schema::answer_schema;
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
@@ -72,7 +73,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
@@ -85,7 +86,7 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     }
     if input.name.is_some() {
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();
-        return Ok(CommandOutput::done(data).raw(text).fact("etag", etag));
+        return Ok(CommandOutput::done(NamedSchema(data)).raw(text).fact("etag", etag));
     }
     let query = json!({"command": "schema", "etag": etag});
     let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
@@ -179,11 +180,21 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
     }
 }
 
-fn describe(data: &Value) -> Document {
-    if !data["schemas"].is_array() {
-        // Compact: the size limit of a tool response counts indentation, and a truncated schema is a wrong one.
-        return Document::default().block(Block::Verbatim(data.to_string()));
+/// The schema that the call names.
+#[derive(Debug, Serialize)]
+struct NamedSchema(Value);
+
+impl CommandData for NamedSchema {
+    /// Compact: the size limit of a tool response counts indentation, and a truncated schema is a wrong one.
+    fn document(&self) -> Document {
+        Document::default().block(Block::Verbatim(self.0.to_string()))
     }
-    let rows = rows(&data["schemas"], &["name", "describes"]);
-    Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })
+}
+
+impl CommandData for SchemaOutput {
+    fn document(&self) -> Document {
+        let row = |schema: &SchemaName| vec![schema.name.clone(), schema.describes.clone()];
+        let rows = self.schemas.iter().flatten().map(row).collect();
+        Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })
+    }
 }

@@ -16,8 +16,9 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::command_data::CommandData;
 use crate::output::data::conversation::MessageData;
-use crate::output::documents::document::{Block, Document, facts, scalar};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};
 
@@ -73,7 +74,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Send, SentData>(&["send"], "Queue a message for a running agent")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
@@ -132,16 +133,15 @@ fn not_configured(agent: &str) -> AppError {
         .suggest("Wait for the end of the task.")
 }
 
-fn describe(data: &Value) -> Document {
-    let (number, task) = (scalar(&data["message"]["message_number"]), scalar(&data["task_id"]));
-    Document::titled(format!("Message {number} to {task} queued"))
-        .block(Block::Facts(facts(
-            data,
-            &[
-                ("task state", "/state"),
-                ("delivery", "/message/delivery"),
-                ("not delivered yet", "/queued_count"),
-            ],
-        )))
-        .block(Block::Next(NextCall::new(&["local", "status"]).with("task_id", data["task_id"].clone())))
+impl CommandData for SentData {
+    fn document(&self) -> Document {
+        let SentData { task_id, state, message, queued_count } = self;
+        Document::titled(format!("Message {} to {task_id} queued", message.message_number))
+            .block(Block::facts([
+                ("task state", Some((*state).to_owned())),
+                ("delivery", Some(message.delivery.to_owned())),
+                ("not delivered yet", Some(queued_count.to_string())),
+            ]))
+            .block(Block::Next(NextCall::new(&["local", "status"]).with("task_id", task_id.as_str())))
+    }
 }

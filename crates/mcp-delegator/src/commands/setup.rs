@@ -23,7 +23,8 @@ use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
 use crate::commands::{Command, prepare, question};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
-use crate::output::documents::document::{Block, Document, facts, rows, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, ConfigUse, Example, RawOutput, Shape, Toolset};
 
@@ -101,7 +102,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     let host = input.get("host").and_then(Value::as_str);
@@ -415,23 +416,32 @@ fn edit_error(error: EntryError, host: Host, file: &Path) -> AppError {
         .suggest(advice)
 }
 
-fn describe(data: &Value) -> Document {
-    if data.get("clients").is_some() {
-        return Document::titled("MCP clients")
-            .block(Block::Table {
-                columns: vec!["client", "state", "file"],
-                rows: rows(&data["clients"], &["host", "state", "file"]),
-            })
-            .block(Block::Text(
-                "Register this server with one of them: mcp-delegator setup CLIENT".to_owned(),
-            ));
+impl CommandData for SetupOutput {
+    fn document(&self) -> Document {
+        if let Some(clients) = &self.clients {
+            let row = |client: &Client| {
+                vec![client.host.name().to_owned(), client.state.name().to_owned(), client.file.clone()]
+            };
+            return Document::titled("MCP clients")
+                .block(Block::Table {
+                    columns: vec!["client", "state", "file"],
+                    rows: clients.iter().map(row).collect(),
+                })
+                .block(Block::Text(
+                    "Register this server with one of them: mcp-delegator setup CLIENT".to_owned(),
+                ));
+        }
+        let Some(registered) = &self.registered else { return Document::default() };
+        let document = Document::default()
+            .block(Block::facts([
+                ("file", Some(registered.file.clone())),
+                ("changed", Some(registered.is_changed.to_string())),
+                ("backup", registered.backup.clone()),
+            ]))
+            .block(Block::Verbatim(registered.entry.clone()));
+        let steps = registered.next.iter().cloned();
+        steps.fold(document, |document, step| document.block(Block::Text(step)))
     }
-    let named = [("file", "/file"), ("changed", "/is_changed"), ("backup", "/backup")];
-    let document = Document::default()
-        .block(Block::Facts(facts(data, &named)))
-        .block(Block::Verbatim(scalar(&data["entry"])));
-    let steps = data["next"].as_array().into_iter().flatten().map(scalar);
-    steps.fold(document, |document, step| document.block(Block::Text(step)))
 }
 
 #[cfg(test)]

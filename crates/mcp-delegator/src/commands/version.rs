@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
+use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
@@ -29,7 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     let version = Version {
@@ -40,7 +40,8 @@ fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     Ok(CommandOutput::done(version))
 }
 
-fn describe(data: &Value) -> Document {
-    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    Document::default().block(Block::Text(format!("{} {}", text("name"), text("version"))))
+impl CommandData for Version {
+    fn document(&self) -> Document {
+        Document::default().block(Block::Text(format!("{} {}", self.name, self.version)))
+    }
 }

@@ -15,7 +15,7 @@ use delegator_fleet::Retention;
 use delegator_registry::Idempotency;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -26,7 +26,8 @@ use crate::commands::inputs::{AgentInputs, SubmissionInputs};
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, variables};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, ExitCode, io_error};
-use crate::output::documents::document::{Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{CommandSpec, Example, Shape, Toolset};
@@ -97,7 +98,7 @@ const FAILURES: &[ErrorCode] = &{
     codes
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> {
     context.config.check_lease()?;
@@ -236,6 +237,8 @@ impl From<WorkerError> for AppError {
     }
 }
 
-fn describe(data: &Value) -> Document {
-    Document::titled(format!("The worker {} has stopped", scalar(&data["worker"])))
+impl CommandData for StoppedWorker {
+    fn document(&self) -> Document {
+        Document::titled(format!("The worker {} has stopped", self.worker))
+    }
 }

@@ -27,6 +27,7 @@ use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 use crate::mcp::transport::http::IsInTask;
 use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
+use crate::output::command_data::Data;
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 use crate::spec::{CommandSpec, Danger, Example, NoInputs, RawOutput, Toolset};
@@ -162,7 +163,7 @@ pub fn serve<H: ServerHandler + Clone>(
             http::serve(server, address, token, is_in_task(engine(context)?), context.screen)?;
         }
     }
-    Ok(CommandOutput::done(json!({})))
+    Ok(CommandOutput::done(Data::json(json!({}))))
 }
 
 /// A client whose task cannot be determined counts as belonging to one.

@@ -6,6 +6,7 @@
 
 pub mod awaited_task;
 pub mod call_syntax;
+pub mod command_data;
 pub mod data;
 pub mod documents;
 pub mod envelopes;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
+use crate::output::command_data::Data;
 use crate::output::data::status::{ALL, follow_lists};
 use crate::output::documents::document::Document;
 use crate::spec::paging::{Page, position_cursor};
@@ -149,21 +150,25 @@ impl IncompleteReason {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Completion {
-    Done(Value),
+    Done(Data),
     /// A batch in which at least one item failed and at least one succeeded.
-    Partial(Value),
+    Partial(Data),
     /// The call is over; the task continues.
-    Incomplete(Value, IncompleteReason),
+    Incomplete(Data, IncompleteReason),
     NotModified,
     /// The error, and the data a command returns with it.
-    Failed(Box<AppError>, Option<Value>),
+    Failed(Box<AppError>, Option<Data>),
 }
 
 impl Completion {
+    pub fn is_not_modified(&self) -> bool {
+        matches!(self, Completion::NotModified)
+    }
+
     /// The data and the error, whichever exist.
-    pub fn parts(&self) -> (Option<&Value>, Option<&AppError>) {
+    pub fn parts(&self) -> (Option<&Data>, Option<&AppError>) {
         match self {
             Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
                 (Some(data), None)
@@ -173,7 +178,7 @@ impl Completion {
         }
     }
 
-    pub fn parts_mut(&mut self) -> (Option<&mut Value>, Option<&mut AppError>) {
+    pub fn parts_mut(&mut self) -> (Option<&mut Data>, Option<&mut AppError>) {
         match self {
             Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
                 (Some(data), None)
@@ -276,7 +281,7 @@ pub struct CommandOutput {
     pub shape: Option<Shape>,
     /// The paths of `--fields`; the data has no others.
     pub selected_fields: Vec<String>,
-    /// Describes the data for readers.
+    /// Describes data without a type of its own for readers.
     pub describe: fn(&Value) -> Document,
 }
 
@@ -300,16 +305,25 @@ impl CommandOutput {
         }
     }
 
-    pub fn done(data: impl Serialize) -> Self {
-        CommandOutput::new(Completion::Done(json!(data)))
+    pub fn done(data: impl Into<Data>) -> Self {
+        CommandOutput::new(Completion::Done(data.into()))
     }
 
-    pub fn incomplete(data: impl Serialize, reason: IncompleteReason) -> Self {
-        CommandOutput::new(Completion::Incomplete(json!(data), reason))
+    pub fn incomplete(data: impl Into<Data>, reason: IncompleteReason) -> Self {
+        CommandOutput::new(Completion::Incomplete(data.into(), reason))
     }
 
-    pub fn failed(error: AppError, data: impl Serialize) -> Self {
-        CommandOutput::new(Completion::Failed(Box::new(error), Some(json!(data))))
+    pub fn failed(error: AppError, data: impl Into<Data>) -> Self {
+        CommandOutput::new(Completion::Failed(Box::new(error), Some(data.into())))
+    }
+
+    /// The data for people and models.
+    pub fn document(&self, data: &Data) -> Document {
+        let document = data.document(self.describe, self.page.as_ref().map(|page| page.count));
+        match data.batch() {
+            Some(batch) => batch.append_failures(document),
+            None => document,
+        }
     }
 
     /// The cursor of the next page: `cursor` in the CLI and the standard envelope, `next_cursor` in the tool envelope.
@@ -322,7 +336,7 @@ impl CommandOutput {
     pub fn update_cursors(&mut self) {
         if let (Some(page), (Some(data), _)) = (&mut self.page, self.completion.parts()) {
             // A list that the caller did not select is complete.
-            if let Some(shown) = data[page.list].as_array() {
+            if let Some(shown) = data.to_json()[page.list].as_array() {
                 page.end_after(shown.len());
                 // The items that are listed; the page has the number of all.
                 if let Some(count) = self.facts.get_mut("count") {
@@ -330,7 +344,8 @@ impl CommandOutput {
                 }
             }
         }
-        if let (Some(cursors), (Some(data), _)) = (&self.list_cursors, self.completion.parts_mut()) {
+        let data = self.completion.parts_mut().0.and_then(Data::json_mut);
+        if let (Some(cursors), Some(data)) = (&self.list_cursors, data) {
             self.next_cursor = cursors.next_cursor(data);
             follow_lists(data, cursors);
         }
@@ -395,7 +410,7 @@ impl Outcome {
     }
 
     /// The data of a success.
-    pub fn data(&self) -> Option<&Value> {
+    pub fn data(&self) -> Option<&Data> {
         match &self.output.completion {
             Completion::Done(data) => Some(data),
             Completion::Partial(_)
@@ -406,7 +421,7 @@ impl Outcome {
     }
 
     /// The data that accompanies a result other than plain success.
-    pub fn failure_data(&self) -> Option<&Value> {
+    pub fn failure_data(&self) -> Option<&Data> {
         match &self.output.completion {
             Completion::Partial(data)
             | Completion::Incomplete(data, _)
@@ -416,8 +431,8 @@ impl Outcome {
     }
 
     /// Data with the exit code of the agent, for envelopes that have no other field for it.
-    pub fn with_agent_exit_code(&self, data: &Value) -> Value {
-        let mut data = data.clone();
+    pub fn with_agent_exit_code(&self, data: &Data) -> Value {
+        let mut data = data.to_json();
         if let (Some(child), Some(object)) = (&self.output.child, data.as_object_mut()) {
             object.entry(AGENT_EXIT_CODE).or_insert(json!(child.code));
         }

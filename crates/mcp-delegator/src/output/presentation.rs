@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::AppError;
 use crate::output::call_syntax::CallSyntax;
+use crate::output::command_data::Data;
 use crate::output::documents::document::{Block, Document};
 use crate::output::documents::text::TextStyle;
 use crate::output::documents::{error as error_document, human, meta_facts};
@@ -291,15 +292,15 @@ impl Presentation {
         }
     }
 
-    fn document(&self, outcome: &Outcome, data: &Value) -> Document {
+    fn document(&self, outcome: &Outcome, data: &Data) -> Document {
         match self.has_selected_fields {
-            true => Document::from_value(data),
-            false => meta_facts::append_to((outcome.output.describe)(data), &outcome.output),
+            true => Document::from_value(&data.to_json()),
+            false => meta_facts::append_to(outcome.output.document(data), &outcome.output),
         }
     }
 
     /// The document with a title: its own, else the message of the output or the description of the command.
-    fn titled_document(&self, outcome: &Outcome, data: &Value) -> Document {
+    fn titled_document(&self, outcome: &Outcome, data: &Data) -> Document {
         let mut document = self.document(outcome, data);
         let title = || outcome.output.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
         document.title.get_or_insert_with(title);
@@ -360,7 +361,11 @@ impl Presentation {
 
     /// Without an envelope there is no field for warnings and an error, so they go to stderr.
     fn data_only(&self, outcome: &Outcome) -> RenderedOutput {
-        let body = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
+        let body = outcome
+            .data()
+            .or(outcome.failure_data())
+            .map(|data| json_text(&data.to_json()))
+            .unwrap_or_default();
         let mut remarks = self.warnings(outcome, "");
         remarks.extend(outcome.error().map(|error| self.error_text(&error)));
         RenderedOutput { body, remarks }

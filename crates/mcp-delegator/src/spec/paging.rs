@@ -62,6 +62,7 @@ impl Page {
     pub fn end_after(&mut self, shown: usize) {
         if shown < self.count {
             self.next_cursor = (shown > 0).then(|| self.cursor_after(shown));
+            self.count = shown;
         }
     }
 

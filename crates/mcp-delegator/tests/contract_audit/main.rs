@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use delegator_testkit::generated::assert_up_to_date;
 use mcp_delegator::commands::version;
+use mcp_delegator::output::command_data::Data;
 use mcp_delegator::output::outcome::{CallClock, CommandOutput};
 use mcp_delegator::output::presentation::Presentation;
 use mcp_delegator::spec::ServedTools;
@@ -96,7 +97,7 @@ const ANSWER: &str = "CONTRACT_AUDIT_ANSWER";
 #[expect(clippy::disallowed_methods, reason = "a variable has the data")]
 fn renders_the_answer_in_its_environment() {
     let Ok(data) = std::env::var(ANSWER) else { return };
-    let output = CommandOutput::done(serde_json::from_str::<Value>(&data).unwrap());
+    let output = CommandOutput::done(Data::json(serde_json::from_str::<Value>(&data).unwrap()));
     let outcome = CallClock::begin().end(&version::SPEC, output);
     let served = ServedTools { prefix: "_codex_".to_owned(), names: Vec::new() };
     let rendered = Presentation::for_tool(Format::Json, &Arc::new(served)).render(&outcome);

@@ -9,7 +9,6 @@ use delegator_engine::{
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
 use crate::commands::context::Context;
@@ -19,8 +18,9 @@ use crate::commands::{Command, prepare};
 use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode};
+use crate::output::command_data::CommandData;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
-use crate::output::documents::document::{Block, Document, plural, rows, scalar};
+use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Example, Shape};
 
@@ -138,7 +138,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
@@ -252,33 +252,37 @@ pub fn recovery_warning(recovery: &Recovery) -> Warning {
     Warning::new("W_RESTORE_010", message)
 }
 
-pub fn describe(data: &Value) -> Document {
-    let mut document = Document::titled(scalar(&data["summary"]));
-    let files = rows(&data["files"], &["change", "path"]);
-    if !files.is_empty() {
-        document = document.block(Block::Table { columns: vec!["change", "file"], rows: files });
-    }
-    if data["group_id"].is_string() {
-        let reason = data["recommendation_reason"].as_str();
-        let reason = reason.map(|reason| format!(", because {reason}")).unwrap_or_default();
-        let text = format!("Attempt {} of {}{reason}.", scalar(&data["attempt"]), scalar(&data["group_id"]));
-        document = document.block(Block::Text(text));
-        let discarded: Vec<String> =
-            data["discarded_task_ids"].as_array().into_iter().flatten().map(scalar).collect();
-        if !discarded.is_empty() {
-            document = document.block(Block::Text(format!("Discarded: {}.", discarded.join(", "))));
+impl CommandData for AppliedDiff {
+    fn document(&self) -> Document {
+        let mut document = Document::titled(&self.summary);
+        if !self.files.is_empty() {
+            let rows =
+                self.files.iter().map(|file| vec![file.change.to_owned(), file.path.clone()]).collect();
+            document = document.block(Block::Table { columns: vec!["change", "file"], rows });
         }
-    }
-    let conflicts = rows(&data["conflicts"], &["path", "reason"]);
-    if !conflicts.is_empty() {
-        document = document.block(Block::Table { columns: vec!["file", "conflict"], rows: conflicts });
-    }
-    if let (Some(commit), false) = (data["commit"].as_str(), data["branch"].is_string()) {
-        document = document.block(Block::Text(format!("Committed as {commit}.")));
-    }
-    match data["restore_command"].as_str() {
-        Some(command) => document.block(Block::Text(format!("Revert this: {command}"))),
-        None => document,
+        if let Some(AppliedAttempt { group_id, attempt, recommendation_reason, discarded_task_ids }) =
+            &self.group
+        {
+            let reason = recommendation_reason.as_ref().map(|reason| format!(", because {reason}"));
+            let reason = reason.unwrap_or_default();
+            document = document.block(Block::Text(format!("Attempt {attempt} of {group_id}{reason}.")));
+            if !discarded_task_ids.is_empty() {
+                let discarded = discarded_task_ids.join(", ");
+                document = document.block(Block::Text(format!("Discarded: {discarded}.")));
+            }
+        }
+        if !self.conflicts.is_empty() {
+            let row = |conflict: &ConflictContext| vec![conflict.path.clone(), conflict.reason.clone()];
+            let rows = self.conflicts.iter().map(row).collect();
+            document = document.block(Block::Table { columns: vec!["file", "conflict"], rows });
+        }
+        if let (Some(commit), None) = (&self.commit, &self.branch) {
+            document = document.block(Block::Text(format!("Committed as {commit}.")));
+        }
+        match &self.restore_command {
+            Some(command) => document.block(Block::Text(format!("Revert this: {command}"))),
+            None => document,
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::commands::cloud::environment_template::{Stack, Template, USER_EMAIL, USER_NAME};
 use crate::commands::context::{Context, sources};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document};
 use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
@@ -53,7 +53,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let repository = input.repository.trim_end_matches('/').trim_end_matches(".git").to_owned();
@@ -119,16 +119,19 @@ fn find_environment(
     Ok((Some(found.clone()), differs))
 }
 
-fn describe(data: &Value) -> Document {
-    let mut document = Document::titled("GitHub access");
-    for step in data["steps"].as_array().into_iter().flatten() {
-        let heading = format!("Step {}: {}", scalar(&step["step"]), scalar(&step["title"]));
-        document = document.block(Block::Text(heading)).block(Block::Text(scalar(&step["instructions"])));
-        for paste in step["paste"].as_array().into_iter().flatten() {
+impl CommandData for GithubGuide {
+    fn document(&self) -> Document {
+        let mut document = Document::titled("GitHub access");
+        for step in &self.steps {
             document = document
-                .block(Block::Text(format!("{}:", scalar(&paste["where"]))))
-                .block(Block::Verbatim(scalar(&paste["text"])));
+                .block(Block::Text(format!("Step {}: {}", step.step, step.title)))
+                .block(Block::Text(step.instructions.clone()));
+            for paste in &step.paste {
+                document = document
+                    .block(Block::Text(format!("{}:", paste.to)))
+                    .block(Block::Verbatim(paste.text.clone()));
+            }
         }
+        document.block(Block::Text(format!("Verification task: {}", self.verification_task)))
     }
-    document.block(Block::Text(format!("Verification task: {}", scalar(&data["verification_task"]))))
 }

@@ -17,6 +17,7 @@ use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
+use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::task as task_data;
 use crate::output::outcome::CommandOutput;
@@ -136,7 +137,7 @@ pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<C
         ..ExecutionAck::of(&task, Capability::Background)
     };
     let facts = AckFacts { replayed, ..AckFacts::default() };
-    let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
+    let mut output = CommandOutput::done(Data::json(acknowledgement)).with_facts(facts);
     output.message = Some(format!("Task {} accepted", task.id));
     report_obstacles(&engine(context)?, std::slice::from_ref(&task), &mut output)?;
     Ok(output)

@@ -1,17 +1,20 @@
 //! One finding of `doctor`, and how it is built.
 
+use delegator_domain::named_enum;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    Ok,
-    Warning,
-    Problem,
+named_enum! {
+    #[derive(Serialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Status {
+        Ok = "ok",
+        Warning = "warning",
+        Problem = "problem",
+    }
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]

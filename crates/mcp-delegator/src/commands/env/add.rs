@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::{Context, sources};
-use crate::commands::env::{describe_one, edit_output};
+use crate::commands::env::edit_output;
 use crate::commands::inputs::{choices, modes};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
@@ -91,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_one);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// The entry to write, without its creation time.
 fn new_entry(given: &Value) -> Map<String, Value> {

@@ -3,7 +3,7 @@
 use delegator_config::environments;
 
 use crate::commands::context::{Context, sources};
-use crate::commands::env::{ListInputs, describe_list, list_output};
+use crate::commands::env::{ListInputs, list_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
@@ -19,7 +19,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<ListInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_list);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, inputs: ListInputs) -> Result<CommandOutput, AppError> {
     list_output(&environments::read(&sources(context.process))?, inputs)

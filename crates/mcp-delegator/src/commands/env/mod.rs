@@ -10,11 +10,12 @@ use delegator_config::environments::Environments;
 use delegator_domain::environment::Environment;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::error::AppError;
+use crate::output::command_data::CommandData;
 use crate::output::data::registry::{ChangedEnvironment, EnvironmentData, EnvironmentList};
-use crate::output::documents::document::{Block, Document, plural, rows, scalar};
+use crate::output::documents::document::{Block, Document, cell, plural};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 
@@ -44,16 +45,31 @@ pub fn warnings(environments: &Environments) -> Vec<Warning> {
     environments.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)).collect()
 }
 
-pub fn describe_list(data: &Value) -> Document {
-    let columns = ["id", "name", "repository", "tech_stack", "provider", "created_at"];
-    let rows = rows(&data["environments"], &columns);
-    if rows.is_empty() {
-        return Document::titled("No environments")
-            .block(Block::Text("The environments file is empty.".to_owned()));
+impl CommandData for EnvironmentList {
+    fn document(&self) -> Document {
+        if self.environments.is_empty() {
+            return Document::titled("No environments")
+                .block(Block::Text("The environments file is empty.".to_owned()));
+        }
+        let row = |environment: &EnvironmentData| environment.facts().map(|(_, value)| value).to_vec();
+        Document::titled(plural(self.environments.len(), "environment")).block(Block::Table {
+            columns: vec!["id", "name", "repository", "stack", "provider", "created"],
+            rows: self.environments.iter().map(row).collect(),
+        })
     }
-    let title = plural(rows.len(), "environment");
-    let columns = vec!["id", "name", "repository", "stack", "provider", "created"];
-    Document::titled(title).block(Block::Table { columns, rows })
+}
+
+impl EnvironmentData {
+    fn facts(&self) -> [(&'static str, String); 6] {
+        [
+            ("id", self.id.clone()),
+            ("name", self.name.clone()),
+            ("repository", self.repository.clone()),
+            ("tech stack", self.tech_stack.clone()),
+            ("provider", self.provider.to_owned()),
+            ("created at", cell(self.created_at.as_ref())),
+        ]
+    }
 }
 
 /// Output of an edit.
@@ -64,8 +80,10 @@ fn edit_output(environment: &Environment, file: &Path, message: String) -> Comma
     output
 }
 
-fn describe_one(data: &Value) -> Document {
-    let environment = data["environment"].as_object();
-    let facts = environment.into_iter().flatten().map(|(key, value)| (key.replace('_', " "), scalar(value)));
-    Document::default().block(Block::Facts(facts.collect()))
+impl CommandData for ChangedEnvironment {
+    fn document(&self) -> Document {
+        let facts =
+            self.environment.facts().map(|(name, value)| (name, Some(value).filter(|value| value != "-")));
+        Document::default().block(Block::facts(facts))
+    }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
-use crate::commands::env::{describe_one, edit_output};
+use crate::commands::env::edit_output;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
@@ -33,7 +33,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_one);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     if input.get("confirm_destructive") == Some(&Value::Bool(true)) {

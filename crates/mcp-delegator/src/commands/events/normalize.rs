@@ -10,6 +10,7 @@ use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
+use crate::output::command_data::Data;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
@@ -137,7 +138,7 @@ fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Com
         no_place: json!(summary.no_place),
         events,
     };
-    let mut output = CommandOutput::done(data).raw(String::new());
+    let mut output = CommandOutput::done(Data::json(data)).raw(String::new());
     output.warnings = warnings(summary);
     output
 }

@@ -11,6 +11,7 @@ use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::command_data::Data;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
@@ -97,7 +98,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     bar.finish_and_clear();
     let report = summarizer.finish();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
-    let mut output = CommandOutput::done(summary);
+    let mut output = CommandOutput::done(Data::json(summary));
     output.warnings = summary::warnings(&report);
     Ok(output)
 }

@@ -3,7 +3,6 @@
 use delegator_domain::task::TaskIdPrefix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
@@ -11,7 +10,8 @@ use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::error::suggestion::NextCall;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
@@ -59,7 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: FleetCancel) -> Result<CommandOutput, AppError> {
     let database = database_from(context, &input.database)?;
@@ -76,18 +76,18 @@ fn run(context: &Context<'_>, input: FleetCancel) -> Result<CommandOutput, AppEr
     }))
 }
 
-fn describe(data: &Value) -> Document {
-    let id = if data["task_id"].is_null() { &data["remote_id"] } else { &data["task_id"] };
-    let (id, state) = (scalar(id), scalar(&data["state"]));
-    let already = if data["is_changed"] == false { "already " } else { "" };
-    if state == "running" {
-        let next = NextCall::new(&["fleet", "tasks"]);
-        return Document::titled(format!("{id} is {already}being cancelled"))
-            .block(Block::Text(format!("Its worker {} stops it.", scalar(&data["worker"]))))
-            .block(Block::Next(next));
-    }
-    match data["is_changed"] == true {
-        true => Document::titled(format!("{id} is cancelled")),
-        false => Document::titled(format!("{id} had ended already: {state}")),
+impl CommandData for CancelledFleetTask {
+    fn document(&self) -> Document {
+        let (id, state) = (self.task_id.as_ref().unwrap_or(&self.remote_id), &self.state);
+        if state == "running" {
+            let already = if self.is_changed { "" } else { "already " };
+            return Document::titled(format!("{id} is {already}being cancelled"))
+                .block(Block::Text(format!("Its worker {} stops it.", cell(self.worker.as_ref()))))
+                .block(Block::Next(NextCall::new(&["fleet", "tasks"])));
+        }
+        match self.is_changed {
+            true => Document::titled(format!("{id} is cancelled")),
+            false => Document::titled(format!("{id} had ended already: {state}")),
+        }
     }
 }

@@ -2,14 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Shape, Toolset};
 
@@ -39,15 +39,18 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Drain, DrainedWorker>(&["fleet", "drain"], "Let a worker finish its tasks and exit")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Drain) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.drain(&input.worker)?;
     Ok(CommandOutput::done(DrainedWorker { worker: input.worker, is_changed }))
 }
 
-fn describe(data: &Value) -> Document {
-    let already = if data["is_changed"] == false { "already " } else { "" };
-    Document::titled(format!("The worker {} is {already}draining", scalar(&data["worker"])))
-        .block(Block::Text("It claims no more tasks and exits when its running tasks have ended.".to_owned()))
+impl CommandData for DrainedWorker {
+    fn document(&self) -> Document {
+        let already = if self.is_changed { "" } else { "already " };
+        let effect = "It claims no more tasks and exits when its running tasks have ended.";
+        Document::titled(format!("The worker {} is {already}draining", self.worker))
+            .block(Block::Text(effect.to_owned()))
+    }
 }

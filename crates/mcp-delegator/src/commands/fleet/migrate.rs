@@ -2,14 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Shape, Toolset};
 
@@ -34,7 +34,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: DatabaseInput) -> Result<CommandOutput, AppError> {
     let migrated = database_from(context, &input)?.migrate()?;
@@ -45,12 +45,13 @@ fn run(context: &Context<'_>, input: DatabaseInput) -> Result<CommandOutput, App
     }))
 }
 
-fn describe(data: &Value) -> Document {
-    let version = scalar(&data["to_version"]);
-    let title = match (data["is_changed"] == true, data["from_version"].as_str()) {
-        (false, _) => format!("The tables are current: version {version}"),
-        (true, Some("0")) => format!("The tables were created: version {version}"),
-        (true, _) => format!("The tables were upgraded to version {version}"),
-    };
-    Document::titled(title)
+impl CommandData for MigratedTables {
+    fn document(&self) -> Document {
+        let version = &self.to_version;
+        Document::titled(match (self.is_changed, self.from_version.as_str()) {
+            (false, _) => format!("The tables are current: version {version}"),
+            (true, "0") => format!("The tables were created: version {version}"),
+            (true, _) => format!("The tables were upgraded to version {version}"),
+        })
+    }
 }

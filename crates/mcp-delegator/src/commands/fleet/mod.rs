@@ -15,10 +15,10 @@ pub mod tasks;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::fleet::database::DatabaseInput;
 use crate::error::ErrorCode;
+use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Shape, Toolset};
@@ -35,8 +35,7 @@ pub const DATABASE_FAILURES: &[ErrorCode] = &[
 ];
 
 /// Milliseconds for a reader of a table: one number, one unit.
-fn format_age(milliseconds: &Value) -> String {
-    let Some(milliseconds) = milliseconds.as_i64() else { return "-".to_owned() };
+fn format_age(milliseconds: i64) -> String {
     match milliseconds.max(0) / 1000 {
         seconds if seconds < 120 => format!("{seconds} s"),
         seconds if seconds < 2 * 3600 => format!("{} min", seconds / 60),
@@ -97,29 +96,27 @@ fn claiming_output(worker: Option<String>, is_paused: bool, is_changed: bool) ->
     CommandOutput::done(ClaimingChange { worker, is_paused, is_changed })
 }
 
-fn describe_claiming(data: &Value) -> Document {
-    let subject =
-        data["worker"].as_str().map_or("The fleet".to_owned(), |worker| format!("The worker {worker}"));
-    let already = if data["is_changed"] == false { "already " } else { "" };
-    match data["is_paused"] == true {
-        true => Document::titled(format!("{subject} is {already}paused"))
-            .block(Block::Text("It claims no more tasks; running tasks continue.".to_owned())),
-        false => Document::titled(format!("{subject} is {already}open for tasks")),
+impl CommandData for ClaimingChange {
+    fn document(&self) -> Document {
+        let subject =
+            self.worker.as_ref().map_or("The fleet".to_owned(), |worker| format!("The worker {worker}"));
+        let already = if self.is_changed { "" } else { "already " };
+        match self.is_paused {
+            true => Document::titled(format!("{subject} is {already}paused"))
+                .block(Block::Text("It claims no more tasks; running tasks continue.".to_owned())),
+            false => Document::titled(format!("{subject} is {already}open for tasks")),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn ages_have_one_unit() {
-        let ages =
-            [0, 119_999, 120_000, 7_199_999, 7_200_000, 172_800_000].map(|age| format_age(&json!(age)));
+        let ages = [0, 119_999, 120_000, 7_199_999, 7_200_000, 172_800_000].map(format_age);
         assert_eq!(ages, ["0 s", "119 s", "2 min", "119 min", "2 h", "2 d"]);
-        assert_eq!(format_age(&Value::Null), "-");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database_from;
-use crate::commands::fleet::{FleetOrWorker, claiming_output, claiming_spec, describe_claiming};
+use crate::commands::fleet::{FleetOrWorker, claiming_output, claiming_spec};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::CommandOutput;
@@ -21,7 +21,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe_claiming);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.pause(input.worker.as_deref())?;

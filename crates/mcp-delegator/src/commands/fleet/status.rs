@@ -8,14 +8,14 @@ use delegator_fleet::{FleetError, FleetStatus, WorkerStatus};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::fleet::{DATABASE_FAILURES, format_age, format_size};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, facts, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
@@ -88,7 +88,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: FleetStatusInput) -> Result<CommandOutput, AppError> {
     let mut status = database_from(context, &input.database)?.status()?;
@@ -146,69 +146,83 @@ fn fleet_worker(worker: WorkerStatus, is_fleet_paused: bool) -> FleetWorker {
     }
 }
 
-fn describe(data: &Value) -> Document {
-    let count = |name: &str| scalar(&data[name]);
-    let paused = if data["is_paused"] == true { ", paused" } else { "" };
-    let plural = if data["worker_count"] == 1 { "" } else { "s" };
-    let title = format!(
-        "{} worker{plural}, {} of {} slots busy, {} queued{paused}",
-        count("worker_count"),
-        count("busy_count"),
-        count("slot_count"),
-        count("queued_count"),
-    );
-    let summary = facts(
-        data,
-        &[
-            ("queued without a matching worker", "/unmatched_count"),
-            ("lost in the last day", "/lost_last_day_count"),
-            ("ended in the last day", "/ended_last_day_count"),
-        ],
-    );
-    let oldest = &data["oldest_wait_ms"];
-    let wait = (!oldest.is_null()).then(|| ("oldest wait".to_owned(), format_age(oldest)));
-    let stored = data["stored_bytes"].as_u64().map(|bytes| ("stored".to_owned(), format_size(bytes)));
-    let summary = wait.into_iter().chain(summary).chain(stored).collect();
-    let document = Document::titled(title).block(Block::Facts(summary));
-    let rows: Vec<Vec<String>> = data["workers"].as_array().into_iter().flatten().map(worker_row).collect();
-    match rows.is_empty() {
-        true => document.block(Block::Text("No worker is running.".to_owned())),
-        false => document.block(Block::Table {
-            columns: vec!["worker", "state", "busy", "heartbeat", "labels", "runs for", "version"],
-            rows,
-        }),
+impl CommandData for FleetOverview {
+    fn document(&self) -> Document {
+        let paused = if self.is_paused { ", paused" } else { "" };
+        let title = format!(
+            "{}, {} of {} slots busy, {} queued{paused}",
+            plural(self.worker_count, "worker"),
+            self.busy_count,
+            self.slot_count,
+            self.queued_count,
+        );
+        let document = Document::titled(title).block(Block::facts([
+            ("oldest wait", self.oldest_wait_ms.map(format_age)),
+            ("queued without a matching worker", Some(self.unmatched_count.to_string())),
+            ("lost in the last day", Some(self.lost_last_day_count.to_string())),
+            ("ended in the last day", Some(self.ended_last_day_count.to_string())),
+            ("stored", Some(format_size(self.stored_bytes))),
+        ]));
+        match self.workers.is_empty() {
+            true => document.block(Block::Text("No worker is running.".to_owned())),
+            false => document.block(Block::Table {
+                columns: vec!["worker", "state", "busy", "heartbeat", "labels", "runs for", "version"],
+                rows: self.workers.iter().map(FleetWorker::row).collect(),
+            }),
+        }
     }
 }
 
-fn worker_row(worker: &Value) -> Vec<String> {
-    let labels = worker["labels"].as_object().into_iter().flatten();
-    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={}", scalar(value))).collect();
-    vec![
-        scalar(&worker["name"]),
-        scalar(&worker["state"]),
-        format!("{}/{}", worker["busy_count"], worker["slot_count"]),
-        format!("{} ago", format_age(&worker["heartbeat_age_ms"])),
-        labels.join(" "),
-        format_age(&worker["age_ms"]),
-        scalar(&worker["version"]),
-    ]
+impl FleetWorker {
+    fn row(&self) -> Vec<String> {
+        let labels: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        vec![
+            self.name.clone(),
+            self.state.to_owned(),
+            format!("{}/{}", self.busy_count, self.slot_count),
+            format!("{} ago", format_age(self.heartbeat_age_ms)),
+            labels.join(" "),
+            format_age(self.age_ms),
+            self.version.clone(),
+        ]
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::output::documents::text::TextStyle;
 
     #[test]
     fn the_workers_are_readable_in_60_columns() {
-        let worker = json!({"name": "build-1", "state": "idle", "busy_count": 0, "slot_count": 16, "version": "3.6.0",
-            "heartbeat_age_ms": 12_345, "age_ms": 9_000_000, "labels": {"os": "linux", "gpu": "no"}});
-        let data = json!({"is_paused": false, "workers": [worker], "worker_count": 1, "slot_count": 16, "busy_count": 0,
-            "queued_count": 3, "oldest_wait_ms": 200_000, "unmatched_count": 0, "lost_last_day_count": 0,
-            "ended_last_day_count": 12, "stored_bytes": 5_500_000});
-        let text = describe(&data).to_text(TextStyle { columns: Some(60), is_colored: false });
+        let labels = [("gpu", "no"), ("os", "linux")];
+        let worker = FleetWorker {
+            name: "build-1".to_owned(),
+            state: "idle",
+            slot_count: 16,
+            busy_count: 0,
+            labels: labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            version: "3.6.0".to_owned(),
+            heartbeat_age_ms: 12_345,
+            started_at: String::new(),
+            age_ms: 9_000_000,
+        };
+        let data = FleetOverview {
+            is_paused: false,
+            workers: vec![worker],
+            worker_count: 1,
+            slot_count: 16,
+            busy_count: 0,
+            queued_count: 3,
+            running_count: 0,
+            oldest_wait_ms: Some(200_000),
+            unmatched_count: 0,
+            lost_last_day_count: 0,
+            ended_last_day_count: 12,
+            stored_bytes: 5_500_000,
+            schema_version: "1".to_owned(),
+        };
+        let text = data.document().to_text(TextStyle { columns: Some(60), is_colored: false });
         let expected = "1 worker, 0 of 16 slots busy, 3 queued
 
 oldest wait                       3 min
@@ -218,7 +232,7 @@ ended in the last day             12
 stored                            5.2 MiB
 
 WORKER   STATE  BUSY  HEARTBEAT  LABELS           RUNS FOR
-build-1  idle   0/16  12 s ago   os=linux gpu=no  2 h";
+build-1  idle   0/16  12 s ago   gpu=no os=linux  2 h";
         assert_eq!(text, expected);
     }
 }

@@ -4,7 +4,6 @@ use delegator_fleet::{ListedTask, TaskFilter, TaskPhase};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
@@ -12,7 +11,8 @@ use crate::commands::fleet::{DATABASE_FAILURES, format_age};
 use crate::commands::inputs::choices;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, plural, scalar, table, truncate_cell};
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document, cell, plural, table, truncate_cell};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
@@ -109,7 +109,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: FleetTasksInput) -> Result<CommandOutput, AppError> {
     let filter = TaskFilter { phase: input.state, worker: input.worker, limit: input.limit };
@@ -118,40 +118,39 @@ fn run(context: &Context<'_>, input: FleetTasksInput) -> Result<CommandOutput, A
     Ok(CommandOutput::done(FleetTasks { tasks, has_more: list.has_more }))
 }
 
-fn describe(data: &Value) -> Document {
-    let rows: Vec<Vec<String>> = data["tasks"].as_array().into_iter().flatten().map(row).collect();
-    let title = match (rows.len(), data["has_more"] == true) {
-        (0, _) => "No such task in the fleet".to_owned(),
-        (count, false) => format!("{} in the fleet", plural(count, "task")),
-        (count, true) => format!("The first {count} tasks of the fleet"),
-    };
-    let columns = ["task", "state", "age", "first line", "worker", "environment"];
-    let mut document = Document::titled(title);
-    document.blocks.extend(table(&columns, rows));
-    if data["has_more"] == true {
-        let text = "There are more: raise the limit, or filter by state or worker.";
-        document = document.block(Block::Text(text.to_owned()));
-    }
-    let mut states = data["tasks"].as_array().into_iter().flatten().map(|task| &task["state"]);
-    match states.any(|state| ["queued", "claimed", "running"].iter().any(|open| state == open)) {
-        true => document
-            .block(Block::ForPeople("To cancel one, run 'mcp-delegator fleet cancel' with its id.".into())),
-        false => document,
+impl CommandData for FleetTasks {
+    fn document(&self) -> Document {
+        let title = match (self.tasks.len(), self.has_more) {
+            (0, _) => "No such task in the fleet".to_owned(),
+            (count, false) => format!("{} in the fleet", plural(count, "task")),
+            (count, true) => format!("The first {count} tasks of the fleet"),
+        };
+        let columns = ["task", "state", "age", "first line", "worker", "environment"];
+        let mut document = Document::titled(title);
+        document.blocks.extend(table(&columns, self.tasks.iter().map(FleetTaskEntry::row).collect()));
+        if self.has_more {
+            let text = "There are more: raise the limit, or filter by state or worker.";
+            document = document.block(Block::Text(text.to_owned()));
+        }
+        let is_open = |task: &FleetTaskEntry| ["queued", "claimed", "running"].contains(&task.state.as_str());
+        match self.tasks.iter().any(is_open) {
+            true => document.block(Block::ForPeople(
+                "To cancel one, run 'mcp-delegator fleet cancel' with its id.".into(),
+            )),
+            false => document,
+        }
     }
 }
 
-fn row(task: &Value) -> Vec<String> {
-    let id = if task["task_id"].is_null() { &task["remote_id"] } else { &task["task_id"] };
-    let state = match task["is_cancel_requested"] == true {
-        true => "cancelling".to_owned(),
-        false => scalar(&task["state"]),
-    };
-    vec![
-        scalar(id),
-        state,
-        format_age(&task["age_ms"]),
-        truncate_cell(&scalar(&task["title"]), MAX_TITLE_BYTES),
-        scalar(&task["worker"]),
-        scalar(&task["environment"]),
-    ]
+impl FleetTaskEntry {
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.task_id.as_ref().unwrap_or(&self.remote_id).clone(),
+            if self.is_cancel_requested { "cancelling".to_owned() } else { self.state.clone() },
+            format_age(self.age_ms),
+            truncate_cell(&self.title, MAX_TITLE_BYTES),
+            cell(self.worker.as_ref()),
+            self.environment.clone(),
+        ]
+    }
 }

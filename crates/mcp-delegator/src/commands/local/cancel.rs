@@ -10,11 +10,9 @@ use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::commands::cancel::{
-    CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest, describe as describe_several,
-};
+use crate::commands::cancel::{CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
@@ -22,8 +20,9 @@ use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
+use crate::output::command_data::CommandData;
 use crate::output::data::registry::{CancelledTask, Swept};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::{CommandSpec, ConfigUse, Danger, Shape, Toolset};
@@ -63,7 +62,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Cancel, CancelData>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
@@ -135,24 +134,20 @@ pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
     (!survivors.is_empty()).then(|| Warning::new("W_CANCEL_001", message))
 }
 
-fn describe(data: &Value) -> Document {
-    if data["task_id"].is_null() {
-        return describe_several(data);
+impl CommandData for CancelledTask {
+    fn document(&self) -> Document {
+        let swept = self.swept.as_ref().map(|swept| {
+            let note = if swept.has_killed_processes { ", some of them with SIGKILL" } else { "" };
+            format!("{}{note}", swept.process_count)
+        });
+        let survivors: Vec<String> = self.survivors.iter().map(ToString::to_string).collect();
+        let listed = |items: &[String]| Some(items.join(", ")).filter(|text| !text.is_empty());
+        Document::titled(format!("Task {} {}", self.task_id, self.state)).block(Block::facts([
+            ("previous state", Some(self.previous_state.to_owned())),
+            ("signals sent", self.signals.as_deref().and_then(listed)),
+            ("other processes killed", swept),
+            ("still alive", listed(&survivors)),
+            ("cancelled with it", listed(&self.cancelled_followers)),
+        ]))
     }
-    let swept = data["swept"]["process_count"].as_u64().map(|count| {
-        let note =
-            if data["swept"]["has_killed_processes"] == true { ", some of them with SIGKILL" } else { "" };
-        format!("{count}{note}")
-    });
-    let facts = [
-        ("previous state", scalar(&data["previous_state"])),
-        ("signals sent", scalar(&data["signals"])),
-        ("other processes killed", swept.unwrap_or_default()),
-        ("still alive", scalar(&data["survivors"])),
-        ("cancelled with it", scalar(&data["cancelled_followers"])),
-    ];
-    let facts = facts.into_iter().filter(|(_, value)| !matches!(value.as_str(), "" | "-"));
-    let facts = facts.map(|(name, value)| (name.to_owned(), value)).collect();
-    Document::titled(format!("Task {} {}", scalar(&data["task_id"]), scalar(&data["state"])))
-        .block(Block::Facts(facts))
 }

@@ -25,6 +25,7 @@ use crate::commands::local::tasks::{TaskRequest, engine, first_ended, mark_read,
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
+use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
 use crate::output::data::group::GroupData;
@@ -201,7 +202,7 @@ fn waited_output(
         let data = ExecutionAck { progress, elapsed_seconds, waiting_for_answer, ..acknowledgement };
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
-        let mut output = CommandOutput::incomplete(data, parting);
+        let mut output = CommandOutput::incomplete(Data::json(data), parting);
         report_obstacles(engine, std::slice::from_ref(&task), &mut output)?;
         return Ok(output);
     }
@@ -217,8 +218,8 @@ fn waited_output(
         ..acknowledgement
     };
     let mut output = match task_error(&task, &files) {
-        None => CommandOutput::done(data),
-        Some(error) => CommandOutput::failed(error, data),
+        None => CommandOutput::done(Data::json(data)),
+        Some(error) => CommandOutput::failed(error, Data::json(data)),
     };
     output.warnings.extend(warnings::for_task(&task, &files));
     output.warnings.extend(mark_read(engine, &task.id));

@@ -22,6 +22,7 @@ use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::command_data::Data;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::GroupData;
 use crate::output::data::status::{
@@ -338,7 +339,7 @@ pub fn absolute_dir(context: &Context<'_>, given: &Path) -> String {
 fn snapshot_output(now_ms: i64, snapshot: StatusSnapshot) -> CommandOutput {
     let total = snapshot.summary.running + snapshot.summary.queued;
     let facts = StatusFacts { snapshot_ts: UtcTime::from_ms(now_ms), total };
-    CommandOutput::done(snapshot).with_facts(facts)
+    CommandOutput::done(Data::json(snapshot)).with_facts(facts)
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {

@@ -8,11 +8,11 @@ use delegator_engine::{
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::commands::cloud::apply::recovery_warning;
-use crate::output::data::batch::{self, BatchResult};
-use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::command_data::CommandData;
+use crate::output::data::batch::BatchResult;
+use crate::output::documents::document::{Block, Document, cell, table};
 use crate::output::outcome::Warning;
 use crate::output::values::rfc3339;
 
@@ -377,124 +377,143 @@ fn possible_edits_warning(restored: &RestoredTree, changer: &str) -> Option<Warn
     (!edits.is_empty()).then(|| Warning::new("W_RESTORE_008", message))
 }
 
-pub(super) fn describe(data: &Value) -> Document {
-    let dropped = match data["dry_run"] == true {
-        true => "Restore points that would be deleted",
-        false => "Restore points deleted",
-    };
-    for (key, title) in [("dropped", dropped), ("restore_points", "Restore points")] {
-        if let Some(points) = data[key].as_array() {
-            let none = || Block::Text("This repository has no restore points.".to_owned());
-            return Document::titled(title).block(points_table(points).unwrap_or_else(none));
+impl CommandData for RestoreOutput {
+    fn document(&self) -> Document {
+        let dropped = match self.dry_run {
+            true => "Restore points that would be deleted",
+            false => "Restore points deleted",
+        };
+        for (points, title) in [(&self.dropped, dropped), (&self.restore_points, "Restore points")] {
+            if let Some(points) = points {
+                let none = || Block::Text("This repository has no restore points.".to_owned());
+                return Document::titled(title).block(points_table(points).unwrap_or_else(none));
+            }
         }
+        let title = match (self.is_restored, self.dry_run) {
+            // A restore that fails midway has no report of its work trees.
+            _ if self.batch.is_some() && self.tree.is_none() => "Restore failed",
+            (true, _) => "Restored",
+            (false, true) => "What a restore would do",
+            (false, false) => "Nothing to restore",
+        };
+        let mut document = Document::titled(title);
+        if !self.git_settings.is_empty() {
+            let would = if self.dry_run { "that would be " } else { "" };
+            document = document
+                .block(Block::Text(format!("Settings of git {would}restored:")))
+                .block(Block::Verbatim(self.git_settings.join("\n")));
+        }
+        document = self.add_work_tree(document, self.tree.as_ref(), true);
+        for tree in &self.other_work_trees {
+            document = self.add_work_tree(document, Some(tree), false);
+        }
+        if self.dry_run && self.changes_anything() {
+            let text = "Nothing was changed. To restore, give --confirm-destructive (confirm_destructive: true) instead of \
+                        --dry-run.";
+            document = document.block(Block::Text(text.to_owned()));
+        }
+        document
     }
-    let dry_run = data["dry_run"] == true;
-    let title = match (data["is_restored"] == true, dry_run) {
-        // A restore that fails midway has no report of its work trees.
-        _ if data.get("failed").is_some() && data.get("restore_point").is_none() => "Restore failed",
-        (true, _) => "Restored",
-        (false, true) => "What a restore would do",
-        (false, false) => "Nothing to restore",
-    };
-    let settings: Vec<String> = data["git_settings"].as_array().into_iter().flatten().map(scalar).collect();
-    let mut document = Document::titled(title);
-    if !settings.is_empty() {
-        let heading =
-            if dry_run { "Settings of git that would be restored:" } else { "Settings of git restored:" };
-        document =
-            document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(settings.join("\n")));
-    }
-    let mut document = add_work_tree(document, data, dry_run);
-    for tree in data["other_work_trees"].as_array().into_iter().flatten() {
-        document = add_work_tree(document, tree, dry_run);
-    }
-    if dry_run && changes_anything(data) {
-        let text = "Nothing was changed. To restore, give --confirm-destructive (confirm_destructive: true) instead of \
-                    --dry-run.";
-        document = document.block(Block::Text(text.to_owned()));
-    }
-    batch::append_failures(document, data)
 }
 
-/// Whether a restore of these work trees would change anything.
-fn changes_anything(data: &Value) -> bool {
-    const LISTS: [&str; 5] =
-        ["written", "removed", "modes_restored", "directories_created", "directories_removed"];
-    let others = data["other_work_trees"].as_array().into_iter().flatten();
-    data.get("git_settings").is_some()
-        || others.chain([data]).any(|tree| {
-            LISTS.iter().any(|list| tree[*list].as_array().is_some_and(|paths| !paths.is_empty()))
-                || tree["is_index_restored"] == true
-                || tree["is_head_restored"] == true
-        })
+impl RestoreOutput {
+    /// Whether a restore of these work trees would change anything.
+    fn changes_anything(&self) -> bool {
+        !self.git_settings.is_empty()
+            || self.tree.iter().chain(&self.other_work_trees).any(TreeOutput::is_changed)
+    }
+
+    /// `is_first`: the work tree of the task's working directory, which the facts about the whole restore precede.
+    fn add_work_tree(&self, document: Document, tree: Option<&TreeOutput>, is_first: bool) -> Document {
+        let label = |done: &'static str, planned: &'static str| if self.dry_run { planned } else { done };
+        let text = |value: fn(&TreeOutput) -> String| tree.map(value);
+        let document = document.block(Block::facts([
+            ("task id", self.task_id.clone().filter(|_| is_first)),
+            ("restore point", text(|tree| tree.restore_point.clone())),
+            ("work tree", text(|tree| tree.work_tree.clone())),
+            (
+                label("index restored", "index would be restored"),
+                text(|tree| tree.is_index_restored.to_string()),
+            ),
+            ("head moved", text(|tree| tree.has_head_moved.to_string())),
+            (
+                label("head restored", "head would be restored"),
+                text(|tree| tree.is_head_restored.to_string()),
+            ),
+            ("undo command", self.undo_command.clone().filter(|_| is_first)),
+        ]));
+        match tree {
+            Some(tree) => tree.add_files(document, self.dry_run),
+            None => document,
+        }
+    }
+}
+
+impl TreeOutput {
+    fn is_changed(&self) -> bool {
+        let lists = [
+            &self.written,
+            &self.removed,
+            &self.modes_restored,
+            &self.directories_created,
+            &self.directories_removed,
+        ];
+        self.is_index_restored || self.is_head_restored || lists.iter().any(|paths| !paths.is_empty())
+    }
+
+    fn add_files(&self, mut document: Document, dry_run: bool) -> Document {
+        let lists = [
+            (&self.written, "Files", "restored"),
+            (&self.merged, "Of these, files with later edits", "retained"),
+            (&self.removed, "Files", "removed"),
+            (&self.modes_restored, "Permissions", "restored"),
+            (&self.directories_created, "Directories", "created"),
+            (&self.directories_removed, "Directories", "removed"),
+        ];
+        let would = if dry_run { "that would be " } else { "" };
+        for (paths, what, change) in lists.into_iter().filter(|(paths, ..)| !paths.is_empty()) {
+            document = document
+                .block(Block::Text(format!("{what} {would}{change}:")))
+                .block(Block::Verbatim(paths.join("\n")));
+        }
+        let edits = self.possible_user_edits.iter().flatten();
+        let edits = edits.map(|edit| vec![edit.path.clone(), edit.reason.clone()]).collect();
+        let unchanged =
+            self.unchanged.iter().map(|file| vec![file.path.clone(), file.reason.clone()]).collect();
+        let (held, left) = match dry_run {
+            true => ("may hold your own edits", "would be left unchanged"),
+            false => ("may have held your own edits", "left unchanged"),
+        };
+        let tables = [table(&[held, "reason"], edits), table(&[left, "reason"], unchanged)];
+        tables.into_iter().flatten().fold(document, Document::block)
+    }
 }
 
 /// A table of restore points; `None` if there are none.
-fn points_table(points: &[Value]) -> Option<Block> {
-    let keys = ["work_tree", "modified_count", "untracked_count", "bytes"];
-    let row = |point: &Value| {
-        let state = if point["is_undo"] == true { "before a restore" } else { "before the task" };
+fn points_table(points: &[PointOutput]) -> Option<Block> {
+    let row = |point: &PointOutput| {
+        let state = if point.is_undo { "before a restore" } else { "before the task" };
         // Without the fraction of the second.
-        let created = scalar(&point["created_at"]);
+        let created = cell(point.created_at.as_ref());
         let created = created.split('.').next().unwrap_or_default().replace('T', " ");
-        let first = [scalar(&point["task_id"]), scalar(&point["is_only_copy"]), created, state.to_owned()];
-        first.into_iter().chain(keys.iter().map(|key| scalar(&point[*key]))).collect()
+        vec![
+            point.task_id.clone(),
+            cell(point.is_only_copy.as_ref()),
+            created,
+            state.to_owned(),
+            point.work_tree.clone(),
+            point.modified_count.to_string(),
+            point.untracked_count.to_string(),
+            point.bytes.to_string(),
+        ]
     };
     let columns =
         ["task", "only copy", "created (UTC)", "state", "work tree", "modified", "untracked", "bytes"];
     table(&columns, points.iter().map(row).collect())
 }
 
-fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
-    // The key, and its label after a restore and in a dry run.
-    let facts = [
-        ("task_id", "task id", "task id"),
-        ("restore_point", "restore point", "restore point"),
-        ("work_tree", "work tree", "work tree"),
-        ("is_index_restored", "index restored", "index would be restored"),
-        ("has_head_moved", "head moved", "head moved"),
-        ("is_head_restored", "head restored", "head would be restored"),
-        ("undo_command", "undo command", "undo command"),
-    ];
-    let facts = facts.into_iter().filter_map(|(key, done, planned)| {
-        let label = if dry_run { planned } else { done };
-        Some((label.to_owned(), scalar(data.get(key)?)))
-    });
-    let facts = facts.collect();
-    let mut document = document.block(Block::Facts(facts));
-    let lists = [
-        ("written", "Files", "restored"),
-        ("merged", "Of these, files with later edits", "retained"),
-        ("removed", "Files", "removed"),
-        ("modes_restored", "Permissions", "restored"),
-        ("directories_created", "Directories", "created"),
-        ("directories_removed", "Directories", "removed"),
-    ];
-    let would = if dry_run { "that would be " } else { "" };
-    for (key, what, change) in lists {
-        let heading = format!("{what} {would}{change}:");
-        let files: Vec<String> = data[key].as_array().into_iter().flatten().map(scalar).collect();
-        if !files.is_empty() {
-            document = document.block(Block::Text(heading)).block(Block::Verbatim(files.join("\n")));
-        }
-    }
-    let reasons = [
-        ("possible_user_edits", "may have held your own edits", "may hold your own edits"),
-        ("kept", "left unchanged", "would be left unchanged"),
-    ];
-    for (key, done, planned) in reasons {
-        let files = data[key].as_array().into_iter().flatten();
-        let rows = files.map(|file| vec![scalar(&file["path"]), scalar(&file["reason"])]).collect();
-        let label = if dry_run { planned } else { done };
-        document = table(&[label, "reason"], rows).into_iter().fold(document, Document::block);
-    }
-    document
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::error::{AppError, ErrorCode};
     use crate::output::call_syntax::CallSyntax;
@@ -520,7 +539,7 @@ mod tests {
             assert_eq!(output.is_restored, ending.is_some(), "{changes:?}");
             let command = output.undo_command.as_deref();
             assert_eq!(command.map(|text| text.ends_with(ending.unwrap_or("?"))), ending.map(|_| true));
-            assert_eq!(describe(&json!(output)).title.as_deref(), Some("Restore failed"), "{changes:?}");
+            assert_eq!(output.document().title.as_deref(), Some("Restore failed"), "{changes:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use delegator_domain::named_enum;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,16 +14,18 @@ use crate::commands::setup::hosts::{Host, HostDirs};
 use crate::error::{AppError, ErrorCode};
 use crate::spec::process::Process;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClientState {
-    NotFound,
-    NotRegistered,
-    Registered,
-    /// The client connects to a server that runs already, and starts none.
-    RegisteredByUrl,
-    /// The file cannot be read or understood.
-    Unreadable,
+named_enum! {
+    #[derive(Serialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ClientState {
+        NotFound = "not-found",
+        NotRegistered = "not-registered",
+        Registered = "registered",
+        /// The client connects to a server that runs already, and starts none.
+        RegisteredByUrl = "registered-by-url",
+        /// The file cannot be read or understood.
+        Unreadable = "unreadable",
+    }
 }
 
 /// One client and its entry for this server.

@@ -18,6 +18,7 @@ use crate::mcp::server::Server;
 use crate::mcp::tools::call_handler::catch_panic;
 use crate::mcp::tools::server_state::{AdmittedCall, ToolCall};
 use crate::mcp::tools::waiting::ProgressReporter;
+use crate::output::command_data::Data;
 use crate::output::data::task as task_data;
 use crate::spec::formats::Format;
 
@@ -131,10 +132,10 @@ fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Va
 
 fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
     let data = match started {
-        Started::Finished(output) => output.completion.parts().0,
+        Started::Finished(output) => output.completion.parts().0.map(Data::to_json),
         Started::Waiting(..) => None,
     };
-    let id = data.and_then(|data| data["task_id"].as_str()).and_then(|id| id.parse().ok());
+    let id = data.as_ref().and_then(|data| data["task_id"].as_str()).and_then(|id| id.parse().ok());
     id.ok_or_else(|| AppError::new(ErrorCode::Internal, "The task was accepted without an id."))
 }
 

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Phase, Retryable};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::documents::document::{Document, scalar, table};
+use crate::output::command_data::Data;
+use crate::output::documents::document::{Document, table};
 use crate::output::outcome::{CommandOutput, Completion};
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -102,9 +103,9 @@ impl<'a> Batch<'a> {
     }
 
     /// The output of the call. `data` contains the result of the batch.
-    pub fn into_output(self, data: impl Serialize) -> CommandOutput {
+    pub fn into_output(self, data: impl Into<Data>) -> CommandOutput {
         let (total, dry_run) = (self.items.len(), self.dry_run);
-        let data = json!(data);
+        let data = data.into().with_batch(self.result());
         let completion = match self.errors.len() {
             0 => Completion::Done(data),
             failed if failed < total => Completion::Partial(data),
@@ -134,27 +135,33 @@ fn common_error(errors: Vec<AppError>, dry_run: bool) -> AppError {
     if first.phase == Phase::Cleanup { error.in_cleanup() } else { error }
 }
 
-/// The fields of a [`BatchResult`] in the data of a command; empty if there are none.
-pub fn fields_of(data: &Value) -> Map<String, Value> {
-    const FIELDS: [&str; 5] = ["total_operations", "successful", "failed", "partial_success", "results"];
-    let field = |name: &str| Some((name.to_owned(), data.get(name)?.clone()));
-    match data["results"].is_array() && data["total_operations"].is_u64() {
-        true => FIELDS.into_iter().filter_map(field).collect(),
-        false => Map::new(),
+impl BatchResult {
+    /// Retains the first items that fit into this many bytes.
+    pub fn truncate(&mut self, max_bytes: usize) {
+        let mut remaining = max_bytes;
+        let fitting = self.results.iter().take_while(|item| {
+            let size = json!(item).to_string().len();
+            let fits = size <= remaining;
+            remaining = remaining.saturating_sub(size);
+            fits
+        });
+        let count = fitting.count();
+        self.results.truncate(count);
+    }
+
+    /// Appends the items that failed, with the reason of each.
+    pub fn append_failures(&self, mut document: Document) -> Document {
+        let reasons = self.results.iter().filter_map(|item| Some((&item.target, item.error.as_ref()?)));
+        let rows = reasons.map(|(target, error)| vec![target.clone(), error.message.clone()]).collect();
+        if let Some(failed) = table(&["failed", "reason"], rows) {
+            document.insert_before_next(failed);
+        }
+        document
     }
 }
 
-/// Appends the items that failed, with the reason of each.
-pub fn append_failures(mut document: Document, data: &Value) -> Document {
-    let results = data["results"].as_array().into_iter().flatten();
-    let failed = results.filter(|item| item["success"] == false);
-    let rows: Vec<Vec<String>> =
-        failed.map(|item| vec![scalar(&item["target"]), scalar(&item["error"]["message"])]).collect();
-    if let Some(failed) = table(&["failed", "reason"], rows) {
-        document.insert_before_next(failed);
-    }
-    document
-}
+#[cfg(test)]
+impl crate::output::command_data::CommandData for BatchResult {}
 
 #[cfg(test)]
 mod tests {
@@ -193,7 +200,8 @@ mod tests {
         codes.iter().for_each(|code| batch.failed("T-local-1", error(*code)));
         match output(batch).completion {
             Completion::Failed(error, Some(data)) => {
-                assert_eq!((&data["failed"], &data["partial_success"]), (&json!(codes.len()), &json!(false)));
+                let batch = data.batch().unwrap();
+                assert_eq!((batch.failed, batch.partial_success), (codes.len(), false));
                 error.exit()
             }
             other => panic!("{other:?}"),
@@ -216,10 +224,9 @@ mod tests {
             {"target": "b", "success": false, "error": item_error}
         ]);
         assert_eq!(
-            data,
+            data.to_json(),
             json!({"total_operations": 2, "successful": 1, "failed": 1, "partial_success": true, "results": results})
         );
-        assert_eq!(Value::Object(fields_of(&data)), data);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::documents::markdown::MARKDOWN_SPECIAL;
+use crate::output::truncation::apply::shorten;
+use crate::output::truncation::plan::UNLIMITED;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
@@ -26,6 +28,14 @@ pub enum Block {
     ForPeople(Suggestion),
     /// Labelled text that only models read; people have `logs`.
     ForModels(&'static str, String),
+}
+
+impl Block {
+    /// The facts that have a value.
+    pub fn facts<const N: usize>(facts: [(&str, Option<String>); N]) -> Block {
+        let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Block::Facts(known.collect())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +76,28 @@ impl Document {
         self.blocks.insert(next.unwrap_or(self.blocks.len()), block);
     }
 
+    /// A document of which every text and every table has at most this many bytes. A table of a list that continues on
+    /// another page has `listed` rows instead.
+    pub fn truncated(mut self, max_bytes: usize, listed: Option<usize>) -> Document {
+        if max_bytes == UNLIMITED {
+            return self;
+        }
+        for block in &mut self.blocks {
+            match block {
+                Block::Text(text) | Block::Verbatim(text) | Block::ForModels(_, text) => {
+                    shorten(text, max_bytes)
+                }
+                Block::Facts(facts) => facts.iter_mut().for_each(|(_, value)| shorten(value, max_bytes)),
+                Block::Table { rows, .. } => match listed {
+                    Some(listed) => rows.truncate(listed),
+                    None => retain_rows(rows, max_bytes),
+                },
+                Block::Next(_) | Block::ForPeople(_) => {}
+            }
+        }
+        self
+    }
+
     /// A document of arbitrary data: scalars as facts, everything else as JSON.
     pub fn from_value(data: &Value) -> Document {
         let Some(object) = data.as_object() else {
@@ -83,6 +115,19 @@ impl Document {
         }
         document
     }
+}
+
+/// Retains the first rows that fit, at least one.
+fn retain_rows(rows: &mut Vec<Vec<String>>, max_bytes: usize) {
+    let mut remaining = max_bytes;
+    let fitting = rows.iter().take_while(|row| {
+        let size = row.iter().map(|cell| cell.len() + 3).sum();
+        let fits = size <= remaining;
+        remaining = remaining.saturating_sub(size);
+        fits
+    });
+    let count = fitting.count().max(1);
+    rows.truncate(count);
 }
 
 /// The values of these keys, one row per item of a list.
@@ -107,6 +152,11 @@ pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> 
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
     (!rows.is_empty()).then_some(Block::Table { columns, rows })
+}
+
+/// The value of a cell; a dash if there is none.
+pub fn cell(value: Option<&impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
 /// A number with its noun: `1 file`, `2 files`.

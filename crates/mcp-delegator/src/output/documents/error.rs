@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::error::AppError;
 use crate::error::suggestion::NextCall;
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::{batch, verification};
+use crate::output::command_data::Data;
+use crate::output::data::verification;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::Outcome;
 use crate::spec::command_exit_codes::is_retryable;
@@ -37,8 +38,8 @@ pub fn build(outcome: &Outcome, error: &AppError, syntax: CallSyntax<'_>) -> Doc
     }
     document = verification::append_to(document, &json!({"verification": error.context.get("verification")}));
     document = append_quotes(document, &error.context);
-    if let Some(data) = outcome.failure_data() {
-        document = batch::append_failures(document, data);
+    if let Some(batch) = outcome.failure_data().and_then(Data::batch) {
+        document = batch.append_failures(document);
     }
     let suggestion = error.hint().filter(|_| is_complete);
     let suggestion = suggestion.map(|suggestion| syntax.sentence(suggestion));
@@ -127,8 +128,9 @@ fn tail(text: &str) -> &str {
 
 /// For an ended task: the call for its results, and the call that continues its thread, unless only a sign-in helps.
 fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
-    let has_ended = |data: &&Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
-    let ended = outcome.failure_data().filter(has_ended);
+    let has_ended = |data: &Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
+    let data = outcome.failure_data().map(Data::to_json);
+    let ended = data.as_ref().filter(|data| has_ended(data));
     let Some(id) = ended.and_then(|data| data["task_id"].as_str()) else { return Vec::new() };
     let mut calls = vec![Block::Next(NextCall::new(&["local", "results"]).with("task_id", id))];
     let needs_sign_in =

@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::{
-    batch, chain, denied_write, events, files, final_message, findings, group, verification,
-};
+use crate::output::data::{chain, denied_write, events, files, final_message, findings, group, verification};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 use crate::output::documents::{agent_output, conversation};
 
@@ -52,12 +50,11 @@ pub fn result(data: &Value) -> Document {
     if data["group_id"].is_string() && data["task_id"].is_null() {
         return group::describe(data);
     }
-    let document = match data["tasks"].as_array().map(Vec::as_slice) {
+    match data["tasks"].as_array().map(Vec::as_slice) {
         None => single(data),
         Some([only]) => single(only),
         Some(tasks) => several(tasks),
-    };
-    batch::append_failures(document, data)
+    }
 }
 
 fn single(data: &Value) -> Document {

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::command_data::CommandData;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
-use crate::output::outcome::{Completion, Outcome, Warning};
+use crate::output::outcome::{Outcome, Warning};
 use crate::output::values::{
     ProblemData, TruncationFacts, UtcTime, add_missing, milliseconds, problems, rfc3339,
 };
@@ -68,6 +69,8 @@ pub struct StreamEnd {
     pub count: usize,
 }
 
+impl CommandData for StreamEnd {}
+
 pub fn meta_schema() -> Value {
     output_schema::<Meta>().to_value()
 }
@@ -124,7 +127,7 @@ fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
             exit_code: exit.number(),
             tool_version: PRODUCT_VERSION,
             schema_version: SCHEMA_VERSION,
-            not_modified: output.completion == Completion::NotModified,
+            not_modified: output.completion.is_not_modified(),
             truncation: outcome.truncated.map(Into::into),
             cursor: output.next_cursor().map(str::to_owned),
             pagination: output.page.clone(),

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, ExitCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::command_data::Data;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{Completion, Outcome, Warning};
 use crate::output::values::{
@@ -124,8 +125,8 @@ pub fn render(outcome: &Outcome) -> Value {
     let partial = matches!(outcome.output.completion, Completion::Partial(_));
     let error = outcome.error().filter(|_| !partial);
     let data = match &outcome.output.completion {
-        Completion::Done(data) => Some(shaped(outcome, &outcome.with_agent_exit_code(data))),
-        Completion::Partial(data) => Some(data.clone()),
+        Completion::Done(data) => Some(shaped(outcome, data)),
+        Completion::Partial(data) => Some(data.to_json()),
         Completion::Incomplete(..) | Completion::NotModified | Completion::Failed(..) => None,
     };
     json!(StandardEnvelope {
@@ -157,15 +158,16 @@ fn sort_keys(value: &mut Value) {
     }
 }
 
-fn shaped(outcome: &Outcome, data: &Value) -> Value {
+fn shaped(outcome: &Outcome, data: &Data) -> Value {
+    let json = outcome.with_agent_exit_code(data);
     match outcome.output.shape.unwrap_or(outcome.command.shape) {
-        Shape::List(plural) => list(plural, data, outcome.output.page.as_ref()),
-        Shape::Show(singular) => json!({ singular: data }),
+        Shape::List(plural) => list(plural, &json, outcome.output.page.as_ref()),
+        Shape::Show(singular) => json!({ singular: json }),
         Shape::Action(action) => {
-            let title = || (outcome.output.describe)(data).title;
+            let title = || outcome.output.document(data).title;
             json!(ActionData {
                 action,
-                result: data,
+                result: &json,
                 duration: seconds(outcome.duration),
                 message: outcome
                     .output
@@ -291,7 +293,7 @@ fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Map<String, Value> {
             warnings,
             request_id: outcome.request_id.to_string(),
             exit_code: outcome.exit().number(),
-            not_modified: outcome.output.completion == Completion::NotModified,
+            not_modified: outcome.output.completion.is_not_modified(),
             truncation: outcome.truncated.map(Into::into),
             cursor: outcome.output.next_cursor().map(str::to_owned),
             pagination: outcome.output.page.clone(),

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::batch::{self, BatchResult};
+use crate::output::command_data::Data;
+use crate::output::data::batch::BatchResult;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
 use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
@@ -104,8 +105,8 @@ struct ErrorDetails {
     retry_after_ms: Option<u64>,
     /// The items of a batch that failed completely.
     #[serde(flatten)]
-    #[schemars(with = "Option<BatchResult>")]
-    batch: Map<String, Value>,
+    #[serialize_always]
+    batch: Option<BatchResult>,
 }
 
 fn tool_codes() -> BTreeSet<&'static str> {
@@ -135,10 +136,10 @@ pub const OMITTED_IF_EMPTY: [&str; 3] = ["tasks", "queue", "recently_completed"]
 
 /// `data` is always an object.
 fn data(outcome: &Outcome) -> Map<String, Value> {
-    let mut object = match outcome.output.completion.parts() {
-        (Some(Value::Object(object)), _) => object.clone(),
-        (Some(other), _) => Map::from_iter([("value".to_owned(), other.clone())]),
-        (None, _) => Map::new(),
+    let mut object = match outcome.output.completion.parts().0.map(Data::to_json) {
+        Some(Value::Object(object)) => object,
+        Some(other) => Map::from_iter([("value".to_owned(), other)]),
+        None => Map::new(),
     };
     if outcome.command.category == Category::StatusSnapshot {
         object.retain(|key, value| {
@@ -156,7 +157,7 @@ fn meta(outcome: &Outcome, failed: bool) -> ToolMeta<&Map<String, Value>> {
         warnings: output.warnings.clone(),
         next_cursor: output.next_cursor().map(str::to_owned),
         total: output.page.as_ref().map(|page| page.total),
-        not_modified: output.completion == Completion::NotModified,
+        not_modified: output.completion.is_not_modified(),
         partial: matches!(output.completion, Completion::Partial(_)),
         wait_expired: matches!(output.completion, Completion::Incomplete(..)),
         truncation: outcome.truncated.map(Into::into),
@@ -183,7 +184,7 @@ fn tool_error(error: AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> Too
             redirect: error.redirect.clone(),
             child: outcome.output.child.clone().filter(|_| is_free("exit_code")),
             retry_after_ms: error.retry_after().map(milliseconds),
-            batch: outcome.failure_data().map(batch::fields_of).unwrap_or_default(),
+            batch: outcome.failure_data().and_then(Data::batch).cloned(),
             context,
         },
         message: error.message,

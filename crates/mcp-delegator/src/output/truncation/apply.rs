@@ -22,7 +22,7 @@ const TRUNCATED_LAST: [&str; 2] = ["final_message", "metadata"];
 /// The sizes of the parts that can be truncated.
 pub fn sizes(output: &CommandOutput) -> Sizes {
     let (data, error) = output.completion.parts();
-    let mut sizes = data.map_or_else(Sizes::default, sizes_of);
+    let mut sizes = data.map_or_else(Sizes::default, |data| sizes_of(&data.to_json()));
     if let Some(error) = error {
         let partial = error.context.get("partial_results").map_or_else(Sizes::default, partial_sizes);
         let problems: usize = error.problems.iter().map(problem_size).sum();
@@ -70,13 +70,19 @@ pub fn apply(output: &mut CommandOutput, plan: TruncationPlan) {
     if let Some(error) = error {
         truncate_error(error, plan);
     }
-    match data {
-        Some(data) if plan.drop_all_data => *data = Value::Object(Map::new()),
-        Some(Value::Object(task)) => truncate_task(task, plan),
-        Some(other) => truncate_value(other, plan.other_bytes),
-        None => {}
+    if let Some(data) = data {
+        data.truncate(plan);
     }
     output.update_cursors();
+}
+
+/// Truncates the JSON of data.
+pub fn truncate_data(data: &mut Value, plan: TruncationPlan) {
+    match data {
+        data if plan.drop_all_data => *data = Value::Object(Map::new()),
+        Value::Object(task) => truncate_task(task, plan),
+        other => truncate_value(other, plan.other_bytes),
+    }
 }
 
 fn truncate_error(error: &mut AppError, plan: TruncationPlan) {
@@ -192,7 +198,7 @@ fn retain_first(items: &mut Vec<Value>, max_bytes: usize) {
     items.truncate(count);
 }
 
-fn shorten(text: &mut String, max_bytes: usize) {
+pub fn shorten(text: &mut String, max_bytes: usize) {
     if text.len() > max_bytes.max(MIN_TEXT_BYTES) {
         *text = output::excerpt(text, max_bytes.max(MIN_TEXT_BYTES));
     }

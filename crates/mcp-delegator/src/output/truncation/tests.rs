@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 
 use crate::commands::local::{results, run, wait};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::command_data::Data;
 use crate::output::data::events::{LONG_BYTES, cursor_query};
 use crate::output::data::output::{self, MARK};
+use crate::output::data::registry::{EnvironmentData, EnvironmentList};
 use crate::output::outcome::{CallClock, Completion};
 use crate::output::truncation::*;
 use crate::spec::ServedTools;
 use crate::spec::formats::Format;
-use crate::spec::paging::cursor_positions;
+use crate::spec::paging::{Paging, cursor_positions, paginate};
 
 const SECRET: &str = "hunter-2-hunter-2";
 
@@ -62,8 +64,8 @@ fn truncate_output(output: CommandOutput, format: Format, max_size: usize) -> (O
     (outcome, printer.redact(&rendered.body))
 }
 
-fn data(outcome: &Outcome) -> &Value {
-    outcome.data().unwrap()
+fn data(outcome: &Outcome) -> Value {
+    outcome.data().unwrap().to_json()
 }
 
 fn warning(outcome: &Outcome) -> &str {
@@ -82,9 +84,10 @@ fn stdout_and_stderr_share_the_budget_equally() {
     let (out, err) = ("x".repeat(100_000), "y".repeat(100_000));
     for format in [Format::Json, Format::Markdown] {
         let whole = result("Done.", (&out, &err), vec![event(1, 5)], 2);
-        let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, 48_000);
+        let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole.clone())), format, 48_000);
         assert!((47_900..=48_000).contains(&text.chars().count()), "{}", text.chars().count());
-        let output = &data(&outcome)["output"];
+        let truncated_data = data(&outcome);
+        let output = &truncated_data["output"];
         let budget = output["max_bytes"].as_u64().unwrap();
         for stream in ["stdout", "stderr"] {
             let length = output[stream].as_str().unwrap().len() as u64;
@@ -99,22 +102,48 @@ fn stdout_and_stderr_share_the_budget_equally() {
 #[test]
 fn tool_limits_count_characters() {
     let whole = result("Done.", (&"字".repeat(60_000), ""), Vec::new(), 0);
-    let (outcome, text) = truncate_output(CommandOutput::done(whole), Format::Markdown, 20_000);
+    let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole)), Format::Markdown, 20_000);
     assert!((19_900..=20_000).contains(&text.chars().count()), "{}", text.chars().count());
     assert!(data(&outcome)["output"]["max_bytes"].as_u64().unwrap() > 50_000);
 }
 
 #[test]
+fn the_cursor_of_a_truncated_list_continues_after_the_last_row() {
+    let environment = |at: usize| EnvironmentData {
+        id: format!("env-{at}."),
+        name: format!("Environment {at}"),
+        repository: "https://github.com/example/project".to_owned(),
+        tech_stack: "python".to_owned(),
+        provider: "local",
+        created_at: None,
+    };
+    let page = |cursor: Option<&str>| {
+        let paging = Paging { limit: None, cursor: cursor.map(str::to_owned) };
+        paginate((0..200).map(environment).collect(), &paging, &json!("environments")).unwrap()
+    };
+    for format in [Format::Json, Format::Markdown] {
+        let (environments, first) = page(None);
+        let output = CommandOutput::done(EnvironmentList { environments }).with_page("environments", first);
+        let (outcome, text) = truncate_output(output, format, 6_000);
+        let shown = text.matches("env-").count();
+        assert!(shown > 10 && text.chars().count() <= 6_000, "{text}");
+        let (rest, _) = page(outcome.output.next_cursor());
+        assert_eq!(rest[0].id, format!("env-{shown}."), "{format:?}");
+    }
+}
+
+#[test]
 fn long_events_are_always_shortened_for_tools() {
     let whole = result("Done.", ("", ""), vec![event(1, 5), event(2, LONG_BYTES)], 0);
-    let (outcome, _) = truncate_output(CommandOutput::done(whole.clone()), Format::Json, 48_000);
-    let items = &data(&outcome)["events"]["items"];
+    let (outcome, _) = truncate_output(CommandOutput::done(Data::json(whole.clone())), Format::Json, 48_000);
+    let shortened = data(&outcome);
+    let items = &shortened["events"]["items"];
     assert_eq!((&items[0], &items[1]["truncated"]), (&event(1, 5), &json!(true)));
     assert!(outcome.truncated.is_none() && outcome.output.warnings.is_empty());
     // On the command line long events are not shortened.
     let printer = printer();
     let limit = SizeLimit { max_size: 100_000, unit: SizeUnit::Bytes, printer: &printer };
-    let output = CommandOutput::done(whole.clone()).fact("count", 1);
+    let output = CommandOutput::done(Data::json(whole.clone())).fact("count", 1);
     let presentation = Presentation::for_tool(Format::Json, &served());
     let (outcome, _) = truncate_to_fit(CallClock::begin().end(&results::SPEC, output), &presentation, limit);
     assert_eq!(data(&outcome)["events"], whole["events"]);
@@ -124,11 +153,12 @@ fn long_events_are_always_shortened_for_tools() {
 fn newest_events_stay_and_the_cursor_leads_to_older_ones() {
     let events: Vec<Value> = (0..50).map(|at| event(at, 1_500)).collect();
     let (outcome, _) = truncate_output(
-        CommandOutput::done(result("Done.", ("lost", ""), events.clone(), 0)),
+        CommandOutput::done(Data::json(result("Done.", ("lost", ""), events.clone(), 0))),
         Format::Json,
         48_000,
     );
-    let events_data = &data(&outcome)["events"];
+    let truncated_data = data(&outcome);
+    let events_data = &truncated_data["events"];
     let items = events_data["items"].as_array().unwrap();
     assert!((25..35).contains(&items.len()), "{}", items.len());
     assert_eq!(items.as_slice(), &events[50 - items.len()..]);
@@ -185,7 +215,7 @@ fn every_task_of_several_retains_its_message() {
         task["task_id"] = format!("T-{at}").into();
         task
     };
-    let output = CommandOutput::done(json!({"tasks": (0..5).map(task).collect::<Vec<_>>()}));
+    let output = CommandOutput::done(Data::json(json!({"tasks": (0..5).map(task).collect::<Vec<_>>()})));
     let (printer, presentation) = (printer(), Presentation::for_tool(Format::Json, &served()));
     let fit = |max_size: usize| {
         let outcome = CallClock::begin().end(&wait::SPEC, output.clone());
@@ -224,7 +254,7 @@ proptest! {
         let events: Vec<Value> = lengths.iter().enumerate().map(|(at, length)| event(at, *length)).collect();
         let whole = result(&message, (&out, &err), events.clone(), files);
         let format = if is_json { Format::Json } else { Format::Markdown };
-        let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, max_size);
+        let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole.clone())), format, max_size);
         let size = text.chars().count();
         prop_assert!(size <= max_size, "{} characters of {}", size, max_size);
         let truncated = data(&outcome);
@@ -261,7 +291,7 @@ proptest! {
             .context("partial_results", json!({"last_events": [], "last_output": output}))
             .detail(detail);
         let data = result("Done.", (&output, ""), Vec::new(), 3);
-        let output = CommandOutput::new(Completion::Failed(Box::new(error), Some(data)));
+        let output = CommandOutput::new(Completion::Failed(Box::new(error), Some(Data::json(data))));
         let presentation = Presentation::for_tool(if is_json { Format::Json } else { Format::Markdown }, &served());
         let (_, rendered) = truncate_to_fit(CallClock::begin().end(&run::SPEC, output), &presentation, tool_limit(&printer, 8_000));
         prop_assert!(printer.redact(&rendered.body).chars().count() <= 8_000);
