@@ -53,7 +53,7 @@ fn cli_command() -> Command {
     let keep = Arg::new("keep")
         .long("keep")
         .action(ArgAction::SetTrue)
-        .help("Keep the state directory below /var/tmp/mcp-delegator-load");
+        .help("Keep the state directory below /var/tmp/mcp-delegator-load-UID");
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of tables");
     let load = Command::new("load")
         .about(

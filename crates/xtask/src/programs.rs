@@ -10,8 +10,10 @@ use crate::error::LoadError;
 /// The cargo profile of releases; also the name of its directory in `target/`.
 const SHIPPED_PROFILE: &str = "dist";
 
-/// Outside of the repository: examining its files would dominate what a tier measures.
-pub(crate) const TESTBEDS: &str = "/var/tmp/mcp-delegator-load";
+/// Outside of the repository: examining its files would dominate what a tier measures. Each user has a directory.
+pub(crate) fn testbeds() -> PathBuf {
+    PathBuf::from(format!("/var/tmp/mcp-delegator-load-{}", rustix::process::getuid().as_raw()))
+}
 
 /// Paths of the programs a test bed uses.
 #[derive(Debug, Clone)]
@@ -34,7 +36,7 @@ impl Programs {
             delegator: built.join("mcp-delegator"),
             agent: vec![built.join("scripted-agent").display().to_string()],
             server: built.join("xtask"),
-            testbeds: PathBuf::from(TESTBEDS),
+            testbeds: testbeds(),
         })
     }
 }

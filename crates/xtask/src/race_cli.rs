@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::deadline::Deadline;
 use crate::error::LoadError;
-use crate::programs::{TESTBEDS, build_delegator};
+use crate::programs::{build_delegator, testbeds};
 use crate::race::{self, OUR_NAME, RaceOptions, Results, render};
 
 /// For the installation of the peers, their slow starts and the cancelled tasks.
@@ -43,7 +43,7 @@ pub(crate) fn command() -> Command {
             path("cache").help("Install the peers into this directory, and use them again in the next run"),
             path("write").help("Write the page to this file, and its figures beside it as .json"),
             path("render").help("Render these figures instead of measuring"),
-            flag("keep").help("Keep the temporary directory below /var/tmp/mcp-delegator-load"),
+            flag("keep").help("Keep the temporary directory below /var/tmp/mcp-delegator-load-UID"),
             flag("json").help("Print the figures as JSON instead of the page"),
         ])
 }
@@ -78,7 +78,7 @@ fn measure(args: &ArgMatches) -> Result<Results, LoadError> {
         offline: args.get_flag("offline"),
         keep: args.get_flag("keep"),
         cache: args.get_one("cache").cloned(),
-        parent: PathBuf::from(TESTBEDS),
+        parent: testbeds(),
     };
     let deadline = Deadline::new(BASE_TIME + TIME_PER_ROUND * u32::from(rounds))?;
     race::run(&options, &deadline)

@@ -24,7 +24,7 @@ fn call_inside(outer: &[&str], orphan: bool, inner: &str) -> Value {
     // Variables may stand before the arguments.
     let (variables, args) = inner.split_at(inner.find("local ").unwrap());
     let call = format!(
-        "{environment} {variables} {PROGRAM} {args} > {root}/inner.new < /dev/null; mv {root}/inner.new {root}/inner.json",
+        "{environment} {variables} \"{PROGRAM}\" {args} > {root}/inner.new < /dev/null; mv {root}/inner.new {root}/inner.json",
         root = root.display()
     );
     let call = match orphan {
@@ -103,7 +103,7 @@ fn an_agent_cannot_answer_its_own_question_without_the_marker() {
     let stage = asking_agent::stage(PROGRAM, &permission_request());
     let (script, home) = (stage.root().join("bin/asker"), stage.world.home());
     let answer = format!(
-        "env -i PATH=\"$PATH\" HOME={home} MCP_DELEGATOR_HOME={home}/state {PROGRAM} answer \
+        "env -i PATH=\"$PATH\" HOME={home} MCP_DELEGATOR_HOME={home}/state \"{PROGRAM}\" answer \
          \"${{DELEGATOR_TASK%:*}}\" allow_once > own.json < /dev/null\n",
         home = home.display()
     );

@@ -514,7 +514,7 @@ fn writers_that_reach_one_tree_through_a_bind_mount_run_one_after_the_other() {
     let script = format!(
         "cd '{}' && mount --bind project alias && mount --bind project/sub alias-of-sub && \
          mount --bind elsewhere project/shown && for dir in project alias alias/sub alias-of-sub elsewhere; do \
-         {PROGRAM} local exec x --mode workspace-write --skip-git-repo-check --working-dir \"$dir\" || exit; done",
+         \"{PROGRAM}\" local exec x --mode workspace-write --skip-git-repo-check --working-dir \"$dir\" || exit; done",
         stage.root().display()
     );
     let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };

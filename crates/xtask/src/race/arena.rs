@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_agent_behaves_like_the_codex_command_line() {
-        let parent = std::env::temp_dir().join("xtask-race-agent");
+        let parent = std::env::temp_dir().join(format!("xtask-race-agent-{}", std::process::id()));
         let arena = Arena::create(&parent, false).unwrap();
         let run = |args: &[&str]| run_to_end(Command::new(arena.agent("codex")).args(args), "agent").unwrap();
         assert!(run(&["--version"]).starts_with("codex-cli "));
@@ -259,5 +259,6 @@ mod tests {
         let root = arena.root.clone();
         drop(arena);
         assert!(!root.exists());
+        fs::remove_dir(parent).unwrap();
     }
 }
