@@ -11,12 +11,11 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::command_data::Data;
 use crate::output::data::events::{LONG_BYTES, cursor_query};
 use crate::output::data::output::{self, MARK};
-use crate::output::data::registry::{EnvironmentData, EnvironmentList};
 use crate::output::outcome::{CallClock, Completion};
 use crate::output::truncation::*;
 use crate::spec::ServedTools;
 use crate::spec::formats::Format;
-use crate::spec::paging::{Paging, cursor_positions, paginate};
+use crate::spec::paging::cursor_positions;
 
 const SECRET: &str = "hunter-2-hunter-2";
 
@@ -105,31 +104,6 @@ fn tool_limits_count_characters() {
     let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole)), Format::Markdown, 20_000);
     assert!((19_900..=20_000).contains(&text.chars().count()), "{}", text.chars().count());
     assert!(data(&outcome)["output"]["max_bytes"].as_u64().unwrap() > 50_000);
-}
-
-#[test]
-fn the_cursor_of_a_truncated_list_continues_after_the_last_row() {
-    let environment = |at: usize| EnvironmentData {
-        id: format!("env-{at}."),
-        name: format!("Environment {at}"),
-        repository: "https://github.com/example/project".to_owned(),
-        tech_stack: "python".to_owned(),
-        provider: "local",
-        created_at: None,
-    };
-    let page = |cursor: Option<&str>| {
-        let paging = Paging { limit: None, cursor: cursor.map(str::to_owned) };
-        paginate((0..200).map(environment).collect(), &paging, &json!("environments")).unwrap()
-    };
-    for format in [Format::Json, Format::Markdown] {
-        let (environments, first) = page(None);
-        let output = CommandOutput::done(EnvironmentList { environments }).with_page("environments", first);
-        let (outcome, text) = truncate_output(output, format, 6_000);
-        let shown = text.matches("env-").count();
-        assert!(shown > 10 && text.chars().count() <= 6_000, "{text}");
-        let (rest, _) = page(outcome.output.next_cursor());
-        assert_eq!(rest[0].id, format!("env-{shown}."), "{format:?}");
-    }
 }
 
 #[test]
