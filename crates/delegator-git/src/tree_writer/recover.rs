@@ -52,14 +52,13 @@ impl TreeWriter {
         let journal = Journal::read(&self.dir);
         let refs = journal.iter().flat_map(|journal| &journal.refs).map(|change| change.name.as_str());
         self.remove_ref_locks(refs.chain([reference]))?;
-        let Some(journal) = journal else {
-            return match Journal::exists(&self.dir) {
-                false => Ok(None),
-                true => {
-                    let (top_level, dir) = (repository.top_level.clone(), self.dir.clone());
-                    Err(WriteError::ForeignJournal { top_level, dir })
-                }
-            };
+        let journal = match journal {
+            Some(journal) => journal,
+            None if !Journal::exists(&self.dir) => return Ok(None),
+            None => {
+                let (top_level, dir) = (repository.top_level.clone(), self.dir.clone());
+                return Err(WriteError::ForeignJournal { top_level, dir });
+            }
         };
         let (operation, is_completed) = (journal.operation, journal.is_done(&self.git, repository)?);
         let edited = match is_completed {

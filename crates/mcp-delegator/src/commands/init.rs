@@ -406,8 +406,8 @@ fn task_step(
             }
             completion => {
                 progress.task = completion.parts().0.map(Data::to_json);
-                let task = progress.task.clone().unwrap_or_default();
-                let summary = task["summary"].as_str().unwrap_or("completed");
+                let summary = progress.task.as_ref().and_then(|task| task["summary"].as_str());
+                let summary = summary.unwrap_or("completed").to_owned();
                 progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory, agent)));
             }
         },

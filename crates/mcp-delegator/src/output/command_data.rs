@@ -76,6 +76,7 @@ impl Data {
     /// For people and models. `describe` is for data without a type, `listed` the length of a list that is one page.
     pub fn document(&self, describe: fn(&Value) -> Document, listed: Option<usize>) -> Document {
         match &self.content {
+            Content::Typed(_) if self.plan.drop_all_data => Document::default(),
             Content::Typed(data) => data.document().truncated(self.plan.other_bytes, listed),
             Content::Json(data) => describe(data),
         }

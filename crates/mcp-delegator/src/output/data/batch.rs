@@ -12,6 +12,7 @@ use crate::output::call_syntax::CallSyntax;
 use crate::output::command_data::Data;
 use crate::output::documents::document::{Document, table};
 use crate::output::outcome::{CommandOutput, Completion};
+use crate::output::truncation::apply::count_fitting;
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BatchResult {
@@ -138,14 +139,7 @@ fn common_error(errors: Vec<AppError>, dry_run: bool) -> AppError {
 impl BatchResult {
     /// Retains the first items that fit into this many bytes.
     pub fn truncate(&mut self, max_bytes: usize) {
-        let mut remaining = max_bytes;
-        let fitting = self.results.iter().take_while(|item| {
-            let size = json!(item).to_string().len();
-            let fits = size <= remaining;
-            remaining = remaining.saturating_sub(size);
-            fits
-        });
-        let count = fitting.count();
+        let count = count_fitting(&self.results, max_bytes, |item| json!(item).to_string().len());
         self.results.truncate(count);
     }
 
@@ -161,13 +155,13 @@ impl BatchResult {
 }
 
 #[cfg(test)]
-impl crate::output::command_data::CommandData for BatchResult {}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::ExitCode;
+    use crate::output::command_data::CommandData;
     use crate::spec::ServedTools;
+
+    impl CommandData for BatchResult {}
 
     fn error(code: ErrorCode) -> AppError {
         AppError::new(code, "It did not work.").context("state", "completed")

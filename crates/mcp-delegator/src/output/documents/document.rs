@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::documents::markdown::MARKDOWN_SPECIAL;
-use crate::output::truncation::apply::shorten;
+use crate::output::truncation::apply::{count_fitting, shorten};
 use crate::output::truncation::plan::UNLIMITED;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,16 +82,20 @@ impl Document {
         if max_bytes == UNLIMITED {
             return self;
         }
+        self.title.iter_mut().for_each(|title| shorten(title, max_bytes));
         for block in &mut self.blocks {
             match block {
                 Block::Text(text) | Block::Verbatim(text) | Block::ForModels(_, text) => {
                     shorten(text, max_bytes)
                 }
                 Block::Facts(facts) => facts.iter_mut().for_each(|(_, value)| shorten(value, max_bytes)),
-                Block::Table { rows, .. } => match listed {
-                    Some(listed) => rows.truncate(listed),
-                    None => retain_rows(rows, max_bytes),
-                },
+                Block::Table { rows, .. } => {
+                    rows.iter_mut().flatten().for_each(|cell| shorten(cell, max_bytes));
+                    let size = |row: &Vec<String>| row.iter().map(|cell| cell.len() + 3).sum();
+                    let fitting = || count_fitting(rows, max_bytes, size).max(max_bytes.min(1));
+                    let count = listed.unwrap_or_else(fitting);
+                    rows.truncate(count);
+                }
                 Block::Next(_) | Block::ForPeople(_) => {}
             }
         }
@@ -115,19 +119,6 @@ impl Document {
         }
         document
     }
-}
-
-/// Retains the first rows that fit, at least one.
-fn retain_rows(rows: &mut Vec<Vec<String>>, max_bytes: usize) {
-    let mut remaining = max_bytes;
-    let fitting = rows.iter().take_while(|row| {
-        let size = row.iter().map(|cell| cell.len() + 3).sum();
-        let fits = size <= remaining;
-        remaining = remaining.saturating_sub(size);
-        fits
-    });
-    let count = fitting.count().max(1);
-    rows.truncate(count);
 }
 
 /// The values of these keys, one row per item of a list.

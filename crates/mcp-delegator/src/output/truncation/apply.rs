@@ -90,13 +90,7 @@ fn truncate_error(error: &mut AppError, plan: TruncationPlan) {
     for text in [Some(&mut error.message), error.detail.as_mut()].into_iter().flatten() {
         shorten(text, plan.other_bytes);
     }
-    let mut remaining = plan.other_bytes;
-    let fitting = error.problems.iter().take_while(|problem| {
-        let fits = problem_size(problem) <= remaining;
-        remaining = remaining.saturating_sub(problem_size(problem));
-        fits
-    });
-    let count = fitting.count().max(1);
+    let count = count_fitting(&error.problems, plan.other_bytes, problem_size).max(1);
     error.problems.truncate(count);
 }
 
@@ -184,18 +178,23 @@ fn truncate_value(value: &mut Value, max_bytes: usize) {
 
 /// Retains the first items that fit; at least one, unless the limit is 0.
 fn retain_first(items: &mut Vec<Value>, max_bytes: usize) {
+    let count = count_fitting(items, max_bytes, |item| json_size(item) + 1);
+    items.truncate(count.max(max_bytes.min(1)));
+}
+
+/// How many of the first items fit. Without a limit no item is measured.
+pub fn count_fitting<T>(items: &[T], max_bytes: usize, size: impl Fn(&T) -> usize) -> usize {
     if max_bytes == UNLIMITED {
-        return;
+        return items.len();
     }
     let mut remaining = max_bytes;
     let fitting = items.iter().take_while(|item| {
-        let size = json_size(item) + 1;
+        let size = size(item);
         let fits = size <= remaining;
         remaining = remaining.saturating_sub(size);
         fits
     });
-    let count = fitting.count().max(max_bytes.min(1));
-    items.truncate(count);
+    fitting.count()
 }
 
 pub fn shorten(text: &mut String, max_bytes: usize) {

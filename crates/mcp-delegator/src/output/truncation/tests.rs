@@ -6,16 +6,18 @@ use delegator_domain::redact::Redactor;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::commands::cloud::list_environments;
 use crate::commands::local::{results, run, wait};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::command_data::Data;
 use crate::output::data::events::{LONG_BYTES, cursor_query};
 use crate::output::data::output::{self, MARK};
+use crate::output::data::registry::{EnvironmentData, EnvironmentList};
 use crate::output::outcome::{CallClock, Completion};
 use crate::output::truncation::*;
 use crate::spec::ServedTools;
 use crate::spec::formats::Format;
-use crate::spec::paging::cursor_positions;
+use crate::spec::paging::{Paging, cursor_positions, paginate};
 
 const SECRET: &str = "hunter-2-hunter-2";
 
@@ -104,6 +106,58 @@ fn tool_limits_count_characters() {
     let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole)), Format::Markdown, 20_000);
     assert!((19_900..=20_000).contains(&text.chars().count()), "{}", text.chars().count());
     assert!(data(&outcome)["output"]["max_bytes"].as_u64().unwrap() > 50_000);
+}
+
+#[test]
+fn the_cursor_of_a_truncated_list_continues_after_the_last_row() {
+    let environment = |at: usize| EnvironmentData {
+        id: format!("env-{at}."),
+        name: format!("Environment {at}"),
+        repository: "https://github.com/example/project".to_owned(),
+        tech_stack: "python".to_owned(),
+        provider: "codex",
+        created_at: None,
+    };
+    let page = |cursor: Option<&str>| {
+        let paging = Paging { limit: None, cursor: cursor.map(str::to_owned) };
+        paginate((0..200).map(environment).collect(), &paging, &json!("environments")).unwrap()
+    };
+    let printer = printer();
+    for format in [Format::Json, Format::Markdown] {
+        let (environments, first) = page(None);
+        let output = CommandOutput::done(EnvironmentList { environments }).with_page("environments", first);
+        let outcome = CallClock::begin().end(&list_environments::SPEC, output.fact("count", 200));
+        let presentation = Presentation::for_tool(format, &served());
+        let (outcome, rendered) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, 6_000));
+        let shown = rendered.body.matches("env-").count();
+        assert!(shown > 10 && rendered.body.chars().count() <= 6_000, "{}", rendered.body);
+        let (rest, _) = page(outcome.output.next_cursor());
+        assert_eq!(rest[0].id, format!("env-{shown}."), "{format:?}");
+    }
+}
+
+#[test]
+fn typed_data_that_cannot_fit_is_left_out() {
+    let (printer, name) = (printer(), "n".repeat(5_000));
+    for format in [Format::Json, Format::Markdown] {
+        let environment = EnvironmentData {
+            id: "env".to_owned(),
+            name: name.clone(),
+            repository: name.clone(),
+            tech_stack: name.clone(),
+            provider: "codex",
+            created_at: None,
+        };
+        let output = CommandOutput::done(EnvironmentList { environments: vec![environment] });
+        let outcome = CallClock::begin().end(&list_environments::SPEC, output.fact("count", 1));
+        let presentation = Presentation::for_tool(format, &served());
+        for max_size in [3_000, 900] {
+            let limit = tool_limit(&printer, max_size);
+            let (_, rendered) = truncate_to_fit(outcome.clone(), &presentation, limit);
+            let size = rendered.body.chars().count();
+            assert!(size <= max_size, "{format:?}: {size} characters of {max_size}: {}", rendered.body);
+        }
+    }
 }
 
 #[test]
