@@ -134,8 +134,10 @@ fn a_child_can_hold_the_output_open() {
 fn a_child_can_start_without_variables() {
     for clear in [false, true] {
         let (_stage, mut agent, child) = child_of(&json!({"clear_env": clear}));
-        let variables = std::fs::read_to_string(format!("/proc/{}/environ", child.0)).unwrap();
-        assert_eq!(variables.contains("SCRIPTED_AGENT_SCRIPT="), !clear, "{variables}");
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", child.0)).unwrap();
+        // Until its program is loaded, a process has neither arguments nor variables.
+        wait_until("its program", || !read("cmdline").is_empty());
+        wait_until("its variables", || read("environ").contains("SCRIPTED_AGENT_SCRIPT=") != clear);
         agent.kill().unwrap();
         agent.wait().unwrap();
     }
