@@ -23,7 +23,6 @@ use crate::input::path::locate;
 use crate::input::stdin::TextFile;
 use crate::input::{stdin, validation};
 use crate::output::awaited_task::Attachment;
-use crate::output::command_data::Data;
 use crate::output::fields;
 use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
@@ -62,7 +61,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
     install_panic_hook();
     let (spec, attachment) = (parsed.spec, Attachment::default());
     if !spec.is_service {
-        let to_outcome = move |output| call.end(spec, commands.describe(spec, output));
+        let to_outcome = move |output| call.end(spec, output);
         let watching =
             signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), spec, to_outcome);
         if let Err(error) = watching {
@@ -82,8 +81,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
     }
     output.warnings.extend(log_warning);
-    let (outcome, rendered) =
-        finish(&call, spec, commands.describe(spec, output), &parsed.globals, &presentation, &printer);
+    let (outcome, rendered) = finish(&call, spec, output, &parsed.globals, &presentation, &printer);
     print_outcome(&printer, &presentation, &outcome, rendered)
 }
 
@@ -342,7 +340,7 @@ fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String
             *output = AppError::from_problems(vec![problem]).into();
         }
         _ => {
-            *data = Data::json(fields::project(&json, paths));
+            data.select(paths);
             output.selected_fields = paths.to_vec();
         }
     }

@@ -170,12 +170,12 @@ fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Data
     let now_ms = Timestamp::now().as_millisecond();
     let unfinished = |task: &Task| UnfinishedTask::of(task, &TaskFiles::default(), now_ms);
     match (command.category, tasks.as_slice()) {
-        (Category::ExecutionAck, [task]) => Some(Data::json(ExecutionAck::of(task, Capability::Foreground))),
-        (Category::WaitResult, [task]) => Some(Data::json(unfinished(task))),
+        (Category::ExecutionAck, [task]) => Some(ExecutionAck::of(task, Capability::Foreground).into()),
+        (Category::WaitResult, [task]) => Some(unfinished(task).into()),
         (Category::WaitResult, several) => {
             let tasks =
                 several.iter().map(|task| WaitedTask::Unfinished(Box::new(unfinished(task)))).collect();
-            Some(Data::json(WaitedTasks { tasks }))
+            Some(WaitedTasks { tasks }.into())
         }
         _ => None,
     }

@@ -2,7 +2,7 @@
 //!
 //! The first answer wins; later ones fail with the one that won. The agent of a task cannot answer its own questions.
 
-use delegator_domain::question::{Answer as QuestionAnswer, Question, QuestionNumber};
+use delegator_domain::question::{Answer as QuestionAnswer, Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use delegator_registry::StoredQuestion;
 use schemars::JsonSchema;
@@ -14,10 +14,10 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::Data;
+use crate::output::command_data::CommandData;
 use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
-use crate::output::documents::document::{Block, Document, facts, scalar};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};
 
@@ -39,7 +39,7 @@ pub struct Answer {
     pub text: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AnsweredQuestion {
     pub task_id: String,
     #[serde(flatten)]
@@ -70,7 +70,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Answer, AnsweredQuestion>(&["answer"], "Answer a question of a running agent")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_given = |key: &&&str| input.get(**key).is_some_and(|value| !value.is_null());
@@ -114,17 +114,24 @@ fn requested_answer(question: &Question, input: &Answer) -> Option<QuestionAnswe
 }
 
 fn output(id: &TaskId, question: &StoredQuestion) -> CommandOutput {
-    CommandOutput::done(Data::json(AnsweredQuestion { task_id: id.to_string(), question: question.into() }))
+    CommandOutput::done(AnsweredQuestion { task_id: id.to_string(), question: question.into() })
 }
 
-fn describe(data: &Value) -> Document {
-    let (number, task) = (scalar(&data["question_number"]), scalar(&data["task_id"]));
-    if data["state"] != "answered" {
-        let title = format!("Question {number} of {task} is {}", scalar(&data["state"]));
-        return conversation::append_question(Document::titled(title), &data["task_id"], data);
+impl CommandData for AnsweredQuestion {
+    fn document(&self) -> Document {
+        let (question, task) = (&self.question, &self.task_id);
+        let (number, state) = (question.question_number, question.state);
+        if state != QuestionState::Answered.name() {
+            let title = format!("Question {number} of {task} is {state}");
+            return conversation::append_question(Document::titled(title), task, question);
+        }
+        let answer = question.answer.as_ref();
+        Document::titled(format!("Question {number} of {task} answered")).block(Block::facts([
+            ("question", Some(question.title.clone())),
+            ("option", answer.and_then(|answer| answer.option.clone())),
+            ("text", answer.and_then(|answer| answer.text.clone())),
+        ]))
     }
-    let known = [("question", "/title"), ("option", "/answer/option"), ("text", "/answer/text")];
-    Document::titled(format!("Question {number} of {task} answered")).block(Block::Facts(facts(data, &known)))
 }
 
 #[cfg(test)]

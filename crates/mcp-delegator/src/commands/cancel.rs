@@ -57,7 +57,7 @@ pub struct CancelMany {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CancelledTasks {
     pub operation: &'static str,
     pub dry_run: bool,
@@ -71,7 +71,7 @@ pub struct CancelledTasks {
 }
 
 /// The result of one task in the batch.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct ItemState {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ struct ItemState {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CancelledEntry {
     pub task_id: String,
     pub state: &'static str,

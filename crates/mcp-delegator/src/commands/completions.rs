@@ -69,7 +69,7 @@ pub struct Completions {
 }
 
 /// Raw text, for output in an envelope.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RawText {
     pub text: String,
 }

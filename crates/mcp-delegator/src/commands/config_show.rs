@@ -30,7 +30,7 @@ pub struct ConfigShow {
     pub paging: Paging,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Settings {
     pub settings: Vec<Setting>,
     /// Path of the user's configuration file, if it exists.
@@ -40,7 +40,7 @@ pub struct Settings {
     pub state_dir: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Setting {
     pub key: &'static str,
     pub value: Value,

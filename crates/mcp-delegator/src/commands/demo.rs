@@ -26,8 +26,9 @@ use crate::commands::local::run::foreground_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::command_data::Data;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::data::acknowledgement::ExecutionAck;
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::{CommandOutput, WaitHint};
 use crate::spec::shell::shell_word;
 use crate::spec::{CommandSpec, Example, Shape, Toolset};
@@ -42,7 +43,7 @@ pub struct Demo {
     pub keep: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
     /// The state directory of its task. Both are deleted unless they are retained.
@@ -50,7 +51,8 @@ pub struct DemoOutput {
     pub is_retained: bool,
     pub task: String,
     /// Data of the task itself.
-    pub result: Value,
+    #[schemars(with = "Value")]
+    pub result: ExecutionAck,
     /// Output of `git diff`.
     pub diff: String,
 }
@@ -73,10 +75,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Demo, DemoOutput>(&["demo"], "Run an example task offline with a built-in agent")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
-    let demo_dir = tempfile::Builder::new()
+    let mut demo_dir = tempfile::Builder::new()
         .prefix("mcp-delegator-demo-")
         .tempdir()
         .map_err(|error| io_error("Creating a directory for the demo", &error))?;
@@ -103,23 +105,24 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let reattach =
         WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };
     let waited = attach(context, &engine, &submitted.task.id, reattach)?;
-    let mut output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
-    let keep = input.keep;
-    let demo_path = if keep { demo_dir.keep() } else { demo_dir.path().to_owned() };
-    // Only the result of the task has an exit code of an agent, not the demo.
-    output.child = None;
-    if let (Some(data), _) = output.completion.parts_mut() {
-        *data = Data::json(DemoOutput {
-            repository: demo_path.join("repository").display().to_string(),
-            state_dir: demo_path.join("state").display().to_string(),
-            is_retained: keep,
+    let make_data = |result| {
+        let data = DemoOutput {
+            repository: repository.display().to_string(),
+            state_dir: engine.state_dir.display().to_string(),
+            is_retained: input.keep,
             task: demo::task().to_owned(),
-            result: data.to_json(),
+            result,
             diff,
-        });
+        };
+        data.into()
+    };
+    let output = foreground_output(context, &engine, waited, make_data)?;
+    if input.keep {
+        demo_dir.disable_cleanup(true);
     }
-    Ok(output)
+    // Only the result of the task has an exit code of an agent, not the demo.
+    Ok(CommandOutput { child: None, ..output })
 }
 
 fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
@@ -170,28 +173,27 @@ fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn describe(data: &Value) -> Document {
-    let Some(result) = data.get("result") else { return Document::from_value(data) };
-    let facts = vec![
-        ("task".to_owned(), scalar(&data["task"])),
-        ("state".to_owned(), scalar(&result["state"])),
-        ("summary".to_owned(), scalar(&result["summary"])),
-        ("task id".to_owned(), scalar(&result["task_id"])),
-    ];
-    let next = if data["is_retained"] == true {
-        let (repository, state_dir) = (scalar(&data["repository"]), scalar(&data["state_dir"]));
-        let variable = format!("MCP_DELEGATOR_HOME={}", shell_word(&state_dir));
-        let id = scalar(&result["task_id"]);
-        format!("The repository is {repository}. The task: {variable} mcp-delegator results {id}")
-    } else {
-        "The task and its repository are deleted again; --keep keeps them. Next, use a real agent: mcp-delegator run 'your task'"
-            .to_owned()
-    };
-    Document::titled("Demo task")
-        .block(Block::Facts(facts))
-        .block(Block::Text("Final message of the agent:".to_owned()))
-        .block(Block::Verbatim(scalar(&result["final_message"])))
-        .block(Block::Text("Output of git diff:".to_owned()))
-        .block(Block::Verbatim(scalar(&data["diff"])))
-        .block(Block::Text(next))
+impl CommandData for DemoOutput {
+    fn document(&self) -> Document {
+        let result = &self.result;
+        let next = if self.is_retained {
+            let variable = format!("MCP_DELEGATOR_HOME={}", shell_word(&self.state_dir));
+            let (repository, id) = (&self.repository, &result.task_id);
+            format!("The repository is {repository}. The task: {variable} mcp-delegator results {id}")
+        } else {
+            "The task and its repository are deleted again; --keep keeps them. Next, use a real agent: mcp-delegator run 'your task'"
+                .to_owned()
+        };
+        let message = result.report.as_ref().and_then(|report| report.final_message.as_ref());
+        Document::titled("Demo task")
+            .block(Block::facts([
+                ("task", Some(self.task.clone())),
+                ("state", Some(result.state.to_owned())),
+                ("summary", Some(cell(result.summary.as_ref()))),
+                ("task id", Some(result.task_id.clone())),
+            ]))
+            .quote("Final message of the agent:", cell(message))
+            .quote("Output of git diff:", self.diff.as_str())
+            .block(Block::Text(next))
+    }
 }

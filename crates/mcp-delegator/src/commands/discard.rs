@@ -32,7 +32,7 @@ pub struct Discard {
     pub include_only_copies: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DiscardedWorktree {
     pub task_id: String,
     /// The removed directory.
@@ -47,7 +47,7 @@ pub struct DiscardedWorktree {
 }
 
 /// The worktrees of all attempts of a group.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DiscardedGroup {
     pub group_id: String,
     pub worktrees: Vec<DiscardedWorktree>,

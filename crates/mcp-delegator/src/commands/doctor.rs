@@ -42,7 +42,7 @@ pub struct Doctor {
     pub bundle: Option<PathBuf>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Checks {
     pub checks: Vec<Check>,
     /// The agents that tasks can name, installed or not, and what they can do.

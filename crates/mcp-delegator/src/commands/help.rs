@@ -20,14 +20,14 @@ pub struct Help {
     pub command: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HelpOutput {
     pub usage: String,
     pub commands: Vec<HelpCommand>,
     pub text: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HelpCommand {
     pub name: String,
     pub summary: String,

@@ -29,7 +29,7 @@ pub struct Import {
     pub rollout: PathBuf,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Imported {
     pub task_id: String,
     pub thread_id: Option<String>,

@@ -24,9 +24,10 @@ use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration
 use crate::commands::{Command, prepare, question};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::command_data::Data;
+use crate::output::command_data::CommandData;
+use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::warnings;
-use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::{CommandSpec, ConfigUse, Example, Shape, Toolset};
 
@@ -64,6 +65,17 @@ pub enum StepStatus {
     Failed,
 }
 
+impl StepStatus {
+    fn name(self) -> &'static str {
+        match self {
+            StepStatus::Done => "done",
+            StepStatus::Skipped => "skipped",
+            StepStatus::Planned => "planned",
+            StepStatus::Failed => "failed",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Step {
     pub name: String,
@@ -73,12 +85,13 @@ pub struct Step {
     pub next: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct InitOutput {
     pub dry_run: bool,
     pub steps: Vec<Step>,
     /// Data of the first task, if it was run.
-    pub task: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    pub task: Option<ExecutionAck>,
 }
 
 const PLANNED: &str = "init_planned";
@@ -119,7 +132,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// What the user wants, from flags or answers.
 struct Choices {
@@ -133,7 +146,7 @@ struct Choices {
 struct Progress {
     steps: Vec<Step>,
     error: Option<AppError>,
-    task: Option<Value>,
+    task: Option<ExecutionAck>,
 }
 
 impl Progress {
@@ -250,8 +263,8 @@ fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found:
 fn output(progress: Progress, dry_run: bool) -> CommandOutput {
     let data = InitOutput { dry_run, steps: progress.steps, task: progress.task };
     let output = match progress.error {
-        Some(error) => CommandOutput::failed(error, Data::json(data)),
-        None => CommandOutput::done(Data::json(data)),
+        Some(error) => CommandOutput::failed(error, data),
+        None => CommandOutput::done(data),
     };
     let shape = dry_run.then_some(Shape::Action(PLANNED));
     CommandOutput { shape, dry_run, ..output }.fact("dry_run", dry_run)
@@ -399,18 +412,17 @@ fn task_step(
     context.screen.announce("Running a first read-only task. Ctrl-C detaches; the task continues.");
     match engine(context).and_then(|engine| first_task::run(context, &engine, directory, agent)) {
         Err(error) => progress.fail(TASK_STEP, error),
-        Ok(output) => match output.completion {
-            Completion::Failed(error, data) => {
-                progress.task = data.as_ref().map(Data::to_json);
-                progress.fail(TASK_STEP, *error);
+        Ok((completion, task)) => {
+            let summary = task.as_ref().and_then(|task| task.summary.clone());
+            progress.task = task;
+            match completion {
+                Completion::Failed(error, _) => progress.fail(TASK_STEP, *error),
+                _ => {
+                    let summary = summary.unwrap_or_else(|| "completed".to_owned());
+                    progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory, agent)));
+                }
             }
-            completion => {
-                progress.task = completion.parts().0.map(Data::to_json);
-                let summary = progress.task.as_ref().and_then(|task| task["summary"].as_str());
-                let summary = summary.unwrap_or("completed").to_owned();
-                progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory, agent)));
-            }
-        },
+        }
     }
 }
 
@@ -425,22 +437,20 @@ fn next_task(directory: &Path, agent: Option<&str>) -> String {
     format!("mcp-delegator run 'your task' --mode workspace-write{agent}{flag}")
 }
 
-fn describe(data: &Value) -> Document {
-    let steps = data["steps"].as_array().cloned().unwrap_or_default();
-    let next = steps.iter().filter(|step| !step["next"].is_null());
-    let next: Vec<(String, String)> =
-        next.map(|step| (scalar(&step["name"]), scalar(&step["next"]))).collect();
-    let mut document = Document::default().block(Block::Table {
-        columns: vec!["step", "status", "message"],
-        rows: rows(&data["steps"], &["name", "status", "message"]),
-    });
-    if let Some(message) = data["task"]["final_message"].as_str() {
-        document = document
-            .block(Block::Text("The agent's final message:".to_owned()))
-            .block(Block::Verbatim(message.to_owned()));
-    }
-    match next.is_empty() {
-        true => document,
-        false => document.block(Block::Text("Next:".to_owned())).block(Block::Facts(next)),
+impl CommandData for InitOutput {
+    fn document(&self) -> Document {
+        let row = |step: &Step| vec![step.name.clone(), step.status.name().to_owned(), step.message.clone()];
+        let mut document =
+            Document::default().table(&["step", "status", "message"], self.steps.iter().map(row).collect());
+        let report = self.task.as_ref().and_then(|task| task.report.as_ref());
+        if let Some(message) = report.and_then(|report| report.final_message.as_ref()) {
+            document = document.quote("The agent's final message:", message.as_str());
+        }
+        let next = self.steps.iter().filter_map(|step| Some((step.name.clone(), step.next.clone()?)));
+        let next: Vec<(String, String)> = next.collect();
+        match next.is_empty() {
+            true => document,
+            false => document.block(Block::Text("Next:".to_owned())).block(Block::Facts(next)),
+        }
     }
 }

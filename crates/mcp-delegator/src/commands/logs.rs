@@ -38,7 +38,7 @@ pub struct Logs {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LogsOutput {
     pub task_id: String,
     pub state: String,

@@ -31,7 +31,7 @@ pub struct ManifestInputs {
     pub paging: Paging,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Manifest {
     pub name: &'static str,
     pub version: &'static str,
@@ -42,7 +42,7 @@ pub struct Manifest {
     pub commands: Vec<CommandEntry>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Command")]
 pub struct CommandEntry {
     /// Dotted path, as in `meta.command`.
@@ -81,7 +81,7 @@ pub struct CommandEntry {
     pub former_names: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CommandExample {
     pub command: &'static str,
     pub shows: &'static str,

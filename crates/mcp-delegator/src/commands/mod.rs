@@ -39,14 +39,11 @@ pub mod worker;
 use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::commands::blocking::Started;
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
 use crate::input::validation::ValidInput;
-use crate::output::documents::document::Document;
-use crate::output::outcome::CommandOutput;
 use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
 
@@ -82,24 +79,17 @@ where
 
 pub type Prepare = fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>;
 
-/// A command: its spec, its handler, and how its data is shown to readers.
+/// A command: its spec and its handler.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     pub spec: &'static CommandSpec,
     /// Calls [`prepare`] with the handler.
     pub prepare: Prepare,
-    /// Describes the data for readers.
-    pub describe: fn(&Value) -> Document,
 }
 
 impl Command {
-    /// A command whose data is shown as it is.
     pub const fn new(spec: &'static CommandSpec, prepare: Prepare) -> Command {
-        Command { spec, prepare, describe: Document::from_value }
-    }
-
-    pub const fn described_by(self, describe: fn(&Value) -> Document) -> Command {
-        Command { describe, ..self }
+        Command { spec, prepare }
     }
 }
 
@@ -120,14 +110,6 @@ impl CommandList {
     /// The specs of all commands.
     pub fn catalog(self) -> Catalog {
         self.catalog
-    }
-
-    /// Adds to an output how the command's data is shown to readers.
-    pub fn describe(self, spec: &CommandSpec, output: CommandOutput) -> CommandOutput {
-        match self.find(spec) {
-            Ok(command) => CommandOutput { describe: command.describe, ..output },
-            Err(_) => output,
-        }
     }
 
     pub fn find(self, spec: &CommandSpec) -> Result<&'static Command, AppError> {

@@ -33,7 +33,7 @@ pub struct Notify {
     pub retry: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NotifyOutput {
     /// Notifications that are sent again because of this call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct NotifyOutput {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ChannelData {
     /// `command`, `webhook` or `desktop`
     pub channel: &'static str,
@@ -57,7 +57,7 @@ pub struct ChannelData {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NotificationData {
     /// What has ended: `task`, `group` or `chain`
     pub subject: &'static str,

@@ -6,7 +6,6 @@
 use delegator_engine::{Engine, QueueStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
@@ -14,9 +13,9 @@ use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::input::agent_selection::select_agent;
-use crate::output::command_data::Data;
-use crate::output::data::agent_pauses::{PauseData, format_pause};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::command_data::CommandData;
+use crate::output::data::agent_pauses::PauseData;
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};
 
@@ -27,7 +26,7 @@ pub struct Queue {
     pub agent: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QueueState {
     /// Whether the whole queue is paused.
     pub is_paused: bool,
@@ -53,7 +52,7 @@ pub const PAUSE: CommandSpec = CommandSpec {
     )
 };
 
-pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause)).described_by(describe);
+pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause));
 
 pub const RESUME: CommandSpec = CommandSpec {
     details: "With an agent: ends its pause, also one that its usage limit caused.",
@@ -69,13 +68,12 @@ pub const RESUME: CommandSpec = CommandSpec {
     )
 };
 
-pub const RESUME_COMMAND: Command =
-    Command::new(&RESUME, |input| prepare(input, resume)).described_by(describe);
+pub const RESUME_COMMAND: Command = Command::new(&RESUME, |input| prepare(input, resume));
 
 fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
     // A pause of an unknown agent would have no effect.
     check_agent(context, &input)?;
-    set_paused(&engine(context)?, input, true).map(|state| CommandOutput::done(Data::json(state)))
+    set_paused(&engine(context)?, input, true).map(CommandOutput::done)
 }
 
 fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
@@ -84,7 +82,7 @@ fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError
     if !state.is_changed {
         check_agent(context, &input)?;
     }
-    Ok(CommandOutput::done(Data::json(state)))
+    Ok(CommandOutput::done(state))
 }
 
 fn check_agent(context: &Context<'_>, input: &Queue) -> Result<(), AppError> {
@@ -108,28 +106,31 @@ fn set_paused(engine: &Engine, input: Queue, paused: bool) -> Result<QueueState,
     })
 }
 
-fn describe(data: &Value) -> Document {
-    let already = if data["is_changed"] == false { "already " } else { "" };
-    let counts = format!("{} running, {} queued", data["running_count"], data["queued_count"]);
-    let pauses = || data["agent_pauses"].as_array().into_iter().flatten();
-    let (subject, is_paused, resume) = match data["agent"].as_str() {
-        Some(agent) => (
-            format!("The agent {agent}"),
-            pauses().any(|pause| pause["agent"] == agent),
-            NextCall::new(&["queue", "resume"]).with("agent", agent),
-        ),
-        None => ("The queue".to_owned(), data["is_paused"] == true, NextCall::new(&["queue", "resume"])),
-    };
-    let state = if is_paused { "paused" } else { "open" };
-    let mut document = Document::titled(format!("{subject} is {already}{state}: {counts}"));
-    let facts: Vec<_> =
-        pauses().map(|pause| (format!("{} paused", scalar(&pause["agent"])), format_pause(pause))).collect();
-    if !facts.is_empty() {
-        document = document.block(Block::Facts(facts));
-    }
-    match is_paused {
-        true => document
-            .block(Block::ForPeople(Suggestion::with_call("To start queued tasks again: {call}", resume))),
-        false => document,
+impl CommandData for QueueState {
+    fn document(&self) -> Document {
+        let already = if self.is_changed { "" } else { "already " };
+        let resume = NextCall::new(&["queue", "resume"]);
+        let (subject, is_paused, resume) = match &self.agent {
+            Some(agent) => (
+                format!("The agent {agent}"),
+                self.agent_pauses.iter().any(|pause| pause.agent == *agent),
+                resume.with("agent", agent.as_str()),
+            ),
+            None => ("The queue".to_owned(), self.is_paused, resume),
+        };
+        let state = if is_paused { "paused" } else { "open" };
+        let (running, queued) = (self.running_count, self.queued_count);
+        let title = format!("{subject} is {already}{state}: {running} running, {queued} queued");
+        let mut document = Document::titled(title);
+        if !self.agent_pauses.is_empty() {
+            document = document.block(Block::Facts(self.agent_pauses.iter().map(PauseData::fact).collect()));
+        }
+        match is_paused {
+            true => document.block(Block::ForPeople(Suggestion::with_call(
+                "To start queued tasks again: {call}",
+                resume,
+            ))),
+            false => document,
+        }
     }
 }

@@ -76,8 +76,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

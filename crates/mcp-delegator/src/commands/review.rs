@@ -52,8 +52,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Review, ExecutionAck>(&["review"], "Review the changes of a finished task")
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

@@ -39,7 +39,7 @@ pub struct SchemaInputs {
 }
 
 /// The names of all schemas, or one JSON Schema.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]
 pub struct SchemaOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,7 +181,7 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
 }
 
 /// The schema that the call names.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct NamedSchema(Value);
 
 impl CommandData for NamedSchema {

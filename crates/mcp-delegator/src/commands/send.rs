@@ -40,7 +40,7 @@ pub struct Send {
     pub next: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SentData {
     pub task_id: String,
     /// The state of the task.

@@ -55,7 +55,7 @@ pub struct Setup {
     pub approve_tools: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SetupOutput {
     /// The registration, if the call names a client
     #[serde(flatten)]

@@ -13,7 +13,7 @@ use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 use crate::spec::{CommandSpec, ConfigUse, Danger, NoInputs, Shape, Toolset};
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Version {
     pub name: &'static str,
     pub version: &'static str,

@@ -65,7 +65,7 @@ fn default_slots() -> u32 {
     4
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StoppedWorker {
     pub worker: String,
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{AppError, ErrorCode};
 
 /// A file that cannot be changed as the diff demands.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ConflictContext {
     pub path: String,
     pub reason: String,
@@ -19,7 +19,7 @@ pub struct ConflictContext {
 }
 
 /// The lines of a hunk before and after the change, as the diff numbers them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct HunkContext {
     pub old_start: u64,
     pub old_lines: u64,

@@ -13,8 +13,8 @@ use delegator_engine::{ConnectionPool, Engine};
 use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::choices;
@@ -27,7 +27,7 @@ use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 use crate::mcp::transport::http::IsInTask;
 use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
-use crate::output::command_data::Data;
+use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 use crate::spec::{CommandSpec, Danger, Example, NoInputs, RawOutput, Toolset};
@@ -96,6 +96,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };
 
+/// A server that ended has no data.
+#[derive(Debug, Clone, Serialize)]
+struct ServeOutput {}
+
+impl CommandData for ServeOutput {}
+
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// A token file without --http is an error: stdio does not use a token.
@@ -163,7 +169,7 @@ pub fn serve<H: ServerHandler + Clone>(
             http::serve(server, address, token, is_in_task(engine(context)?), context.screen)?;
         }
     }
-    Ok(CommandOutput::done(Data::json(json!({}))))
+    Ok(CommandOutput::done(ServeOutput {}))
 }
 
 /// A client whose task cannot be determined counts as belonging to one.

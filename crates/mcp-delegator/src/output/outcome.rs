@@ -18,7 +18,6 @@ use uuid::Uuid;
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::command_data::Data;
-use crate::output::data::status::{ALL, follow_lists};
 use crate::output::documents::document::Document;
 use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
@@ -189,11 +188,9 @@ impl Completion {
     }
 }
 
-/// A list of which the output contains one page.
+/// A list of which the data contains one page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PagedList {
-    /// The list's name in the data.
-    pub name: &'static str,
     /// Where this page begins.
     pub start: i64,
     /// The position of each item of this page.
@@ -203,19 +200,14 @@ pub struct PagedList {
 }
 
 impl PagedList {
-    /// The items that are in the data. A list that the caller did not select is complete.
-    fn shown(&self, data: &Value) -> Option<usize> {
-        data.get(self.name)?.as_array().map(Vec::len)
-    }
-
-    /// Items that are neither in the data nor on an earlier page.
-    pub fn not_listed(&self, shown: Option<usize>) -> u64 {
-        shown.map_or(0, |shown| self.remaining.saturating_sub(shown as u64))
+    /// Items that are neither among the `shown` ones nor on an earlier page.
+    pub fn not_listed(&self, shown: usize) -> u64 {
+        self.remaining.saturating_sub(shown as u64)
     }
 
     /// Where the next page begins.
-    fn next(&self, shown: Option<usize>) -> i64 {
-        let last = shown.and_then(|shown| self.positions.get(shown.checked_sub(1)?));
+    fn next(&self, shown: usize) -> i64 {
+        let last = shown.checked_sub(1).and_then(|last| self.positions.get(last));
         last.copied().unwrap_or(self.start)
     }
 }
@@ -229,31 +221,13 @@ pub struct ListCursors {
 }
 
 impl ListCursors {
-    /// The cursor to the items that are not in the data. `None` also if no item is: the same page would follow.
-    pub fn next_cursor(&self, data: &Value) -> Option<String> {
-        let shown = self.shown(data);
-        let lists = || self.lists.iter().zip(shown);
-        let has_more = lists().any(|(list, shown)| list.not_listed(shown) > 0);
-        let has_items = shown.iter().flatten().any(|shown| *shown > 0);
+    /// The cursor to the items after the `shown` ones. `None` also if no item is shown: the same page would follow.
+    pub fn next_cursor(&self, shown: [usize; 3]) -> Option<String> {
+        let has_more = self.lists.iter().zip(shown).any(|(list, shown)| list.not_listed(shown) > 0);
+        let has_items = shown.iter().any(|shown| *shown > 0);
         let [running, queued, ended] = &self.lists;
         let next = || [running.next(shown[0]), queued.next(shown[1]), ended.next(shown[2])];
         (has_more && has_items).then(|| position_cursor(next(), &self.query))
-    }
-
-    /// The items of each list that are in the data, also if the caller selected only the list of all tasks.
-    pub fn shown(&self, data: &Value) -> [Option<usize>; 3] {
-        let own = self.lists.each_ref().map(|list| list.shown(data));
-        match data.get(ALL).and_then(Value::as_array) {
-            Some(all) if own.iter().all(Option::is_none) => {
-                let mut left = all.len();
-                self.lists.each_ref().map(|list| {
-                    let shown = left.min(list.positions.len());
-                    left -= shown;
-                    Some(shown)
-                })
-            }
-            _ => own,
-        }
     }
 }
 
@@ -271,7 +245,6 @@ pub struct CommandOutput {
     pub page: Option<Page>,
     /// Where the next page begins, for a list without numbered pages.
     pub next_cursor: Option<String>,
-    pub list_cursors: Option<ListCursors>,
     pub child: Option<ChildExit>,
     /// One line for a person, if the data is not self-explanatory.
     pub message: Option<String>,
@@ -281,8 +254,6 @@ pub struct CommandOutput {
     pub shape: Option<Shape>,
     /// The paths of `--fields`; the data has no others.
     pub selected_fields: Vec<String>,
-    /// Describes data without a type of its own for readers.
-    pub describe: fn(&Value) -> Document,
 }
 
 impl CommandOutput {
@@ -295,13 +266,11 @@ impl CommandOutput {
             warnings: Vec::new(),
             page: None,
             next_cursor: None,
-            list_cursors: None,
             child: None,
             message: None,
             dry_run: false,
             shape: None,
             selected_fields: Vec::new(),
-            describe: Document::from_value,
         }
     }
 
@@ -319,7 +288,7 @@ impl CommandOutput {
 
     /// The data for people and models.
     pub fn document(&self, data: &Data) -> Document {
-        let document = data.document(self.describe, self.page.as_ref().map(|page| page.count));
+        let document = data.document(self.page.as_ref().map(|page| page.count));
         match data.batch() {
             Some(batch) => batch.append_failures(document),
             None => document,
@@ -332,22 +301,18 @@ impl CommandOutput {
         self.next_cursor.as_deref().or(numbered)
     }
 
-    /// Sets the cursor and the number of tasks that are not listed, after lists were built or truncated.
+    /// Sets the cursor of the next page, after lists were built or truncated.
     pub fn update_cursors(&mut self) {
-        if let (Some(page), (Some(data), _)) = (&mut self.page, self.completion.parts()) {
-            // A list that the caller did not select is complete.
-            if let Some(shown) = data.to_json()[page.list].as_array() {
-                page.end_after(shown.len());
-                // The items that are listed; the page has the number of all.
-                if let Some(count) = self.facts.get_mut("count") {
-                    *count = shown.len().into();
-                }
+        let (Some(data), _) = self.completion.parts() else { return };
+        self.next_cursor = data.next_cursor();
+        let Some(page) = &mut self.page else { return };
+        // A list that the caller did not select is complete.
+        if let Some(shown) = data.to_json()[page.list].as_array() {
+            page.end_after(shown.len());
+            // The items that are listed; the page has the number of all.
+            if let Some(count) = self.facts.get_mut("count") {
+                *count = shown.len().into();
             }
-        }
-        let data = self.completion.parts_mut().0.and_then(Data::json_mut);
-        if let (Some(cursors), Some(data)) = (&self.list_cursors, data) {
-            self.next_cursor = cursors.next_cursor(data);
-            follow_lists(data, cursors);
         }
     }
 

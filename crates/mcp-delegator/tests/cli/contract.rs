@@ -10,7 +10,7 @@ use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, SideEffects};
 use mcp_delegator::output::call_syntax::CallSyntax;
-use mcp_delegator::output::command_data::Data;
+use mcp_delegator::output::command_data::CommandData;
 use mcp_delegator::output::data::batch::Batch;
 use mcp_delegator::output::envelopes::answer_schema::{answer_schema, check, violations};
 use mcp_delegator::output::envelopes::schema as envelope_schema;
@@ -24,6 +24,7 @@ use mcp_delegator::spec::command_exit_codes::exit_codes;
 use mcp_delegator::spec::formats::Envelope;
 use mcp_delegator::spec::paging::Page;
 use mcp_delegator::spec::{self, Category, CommandSpec, Shape};
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -55,6 +56,13 @@ fn render_and_validate(outcome: &Outcome) -> [Value; 3] {
     }
     rendered
 }
+
+/// Data of any form.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+struct AnyJson(Value);
+
+impl CommandData for AnyJson {}
 
 #[test]
 fn the_cli_envelope_schema_is_the_published_file() {
@@ -257,7 +265,7 @@ fn a_batch_that_failed_completely_lists_its_items_in_every_envelope() {
         batch.failed(target, AppError::new(ErrorCode::TaskNotFound, format!("There is no task {target}.")));
     }
     let result = batch.result();
-    let outcome = outcome(&commands::local::wait::SPEC, batch.into_output(Data::json(&result)));
+    let outcome = outcome(&commands::local::wait::SPEC, batch.into_output(AnyJson(json!(result))));
     assert_eq!(outcome.exit(), ExitCode::NotFound);
     let [agent, standard, tool] = render_and_validate(&outcome);
     let results = json!(result.results);
@@ -272,7 +280,7 @@ fn an_expired_wait_is_a_result_over_mcp_and_exit_14_elsewhere() {
     let data = json!({"task_id": "T-local-1", "state": "working", "progress": null});
     let outcome = outcome(
         &commands::local::wait::SPEC,
-        CommandOutput::new(Completion::Incomplete(Data::json(data), IncompleteReason::CallExpired(None))),
+        CommandOutput::new(Completion::Incomplete(AnyJson(data).into(), IncompleteReason::CallExpired(None))),
     );
     assert_eq!(outcome.exit(), ExitCode::Incomplete);
     let [agent, standard, tool] = render_and_validate(&outcome);
@@ -303,7 +311,7 @@ fn a_not_modified_response_has_no_data_in_any_envelope() {
 #[test]
 fn the_shapes_of_the_standard_envelope() {
     let data = |spec, data: Value| {
-        render_and_validate(&outcome(spec, CommandOutput::done(Data::json(data))))[1]["data"].clone()
+        render_and_validate(&outcome(spec, CommandOutput::done(AnyJson(data))))[1]["data"].clone()
     };
     let mut list = data(&commands::env::check::SPEC, json!({"environments": []}));
     list["page_size"].take();
@@ -327,7 +335,7 @@ fn the_shapes_of_the_standard_envelope() {
 fn paging_warnings_and_truncation_are_in_every_envelope() {
     let schemas = json!({"schemas": [{"name": "a", "describes": "A"}]});
     let mut output =
-        CommandOutput { shape: Some(Shape::List("schemas")), ..CommandOutput::done(Data::json(schemas)) };
+        CommandOutput { shape: Some(Shape::List("schemas")), ..CommandOutput::done(AnyJson(json!(schemas))) };
     output.page = Some(Page {
         number: 2,
         size: 2,
@@ -359,7 +367,7 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
 #[test]
 fn the_agents_exit_code_and_ours_have_different_keys() {
     let data = sample("wait_result")["data"].clone();
-    let mut output = CommandOutput::done(Data::json(data));
+    let mut output = CommandOutput::done(AnyJson(data));
     output.child = Some(ChildExit { code: Some(3) });
     for (key, value) in sample("wait_result")["meta"].as_object().unwrap() {
         output.facts.insert(key.clone(), value.clone());
@@ -428,7 +436,7 @@ fn the_answer_schemas_reject_wrong_data() {
         "tasks": [], "queue": [], "recently_completed": []
     });
     let facts = json!({"snapshot_ts": "2026-01-01T00:00:00.000Z", "total": 0});
-    let output = CommandOutput::done(Data::json(status)).with_facts(facts);
+    let output = CommandOutput::done(AnyJson(json!(status))).with_facts(facts);
     let rendered = render_and_validate(&outcome(&commands::local::status::SPEC, output));
     assert!(
         rendered[2]["data"].get("tasks").is_none(),
@@ -459,7 +467,7 @@ fn failure_data_has_the_published_shape() {
         &commands::version::SPEC,
         CommandOutput::failed(
             AppError::new(ErrorCode::WarningsAsErrors, "A warning."),
-            Data::json(json!({"name": "mcp-delegator", "version": "1", "envelope_version": "2"})),
+            AnyJson(json!({"name": "mcp-delegator", "version": "1", "envelope_version": "2"})),
         ),
     ));
     assert_eq!(agent["meta"]["failure_data"]["version"], "1");

@@ -41,11 +41,12 @@ use std::sync::Arc;
 
 use delegator_testkit::generated::assert_up_to_date;
 use mcp_delegator::commands::version;
-use mcp_delegator::output::command_data::Data;
+use mcp_delegator::output::command_data::CommandData;
 use mcp_delegator::output::outcome::{CallClock, CommandOutput};
 use mcp_delegator::output::presentation::Presentation;
 use mcp_delegator::spec::ServedTools;
 use mcp_delegator::spec::formats::Format;
+use serde::Serialize;
 use serde_json::Value;
 
 use row::{Document, Verdict};
@@ -88,6 +89,13 @@ fn every_row_states_what_it_asserts_or_why_not() {
     }
 }
 
+/// Data of any form.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+struct AnyJson(Value);
+
+impl CommandData for AnyJson {}
+
 /// The variable with the data that [`renders_the_answer_in_its_environment`] renders.
 const ANSWER: &str = "CONTRACT_AUDIT_ANSWER";
 
@@ -97,7 +105,7 @@ const ANSWER: &str = "CONTRACT_AUDIT_ANSWER";
 #[expect(clippy::disallowed_methods, reason = "a variable has the data")]
 fn renders_the_answer_in_its_environment() {
     let Ok(data) = std::env::var(ANSWER) else { return };
-    let output = CommandOutput::done(Data::json(serde_json::from_str::<Value>(&data).unwrap()));
+    let output = CommandOutput::done(AnyJson(serde_json::from_str(&data).unwrap()));
     let outcome = CallClock::begin().end(&version::SPEC, output);
     let served = ServedTools { prefix: "_codex_".to_owned(), names: Vec::new() };
     let rendered = Presentation::for_tool(Format::Json, &Arc::new(served)).render(&outcome);

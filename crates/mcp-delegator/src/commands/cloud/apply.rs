@@ -39,7 +39,7 @@ pub struct Apply {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AppliedDiff {
     pub task_id: String,
     pub dry_run: bool,
@@ -68,7 +68,7 @@ pub struct AppliedDiff {
 }
 
 /// The attempt of a group that was, or would be, applied.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AppliedAttempt {
     pub group_id: String,
     pub attempt: u8,
@@ -80,7 +80,7 @@ pub struct AppliedAttempt {
 }
 
 /// A file that was, or would be, changed; relative to the top of the work tree.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ChangedFile {
     pub path: String,
     #[schemars(extend("enum" = ["modified", "added", "deleted", "renamed"]))]

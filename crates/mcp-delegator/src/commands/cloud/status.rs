@@ -8,7 +8,6 @@ use crate::commands::context::Context;
 use crate::commands::local::status::{self, Scope, Status, StatusInputs};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::status::cloud_snapshot;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Toolset, input_schema};
 
@@ -30,7 +29,7 @@ const SPEC: CommandSpec = CommandSpec {
     ..status::SPEC
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(cloud_snapshot);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
     let scope = Scope { location: TaskLocation::Cloud, environment: input.env_id };

@@ -17,7 +17,6 @@ use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::task as task_data;
 use crate::output::outcome::CommandOutput;
@@ -68,8 +67,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> {
     let mut record = json!(input);
@@ -137,7 +135,7 @@ pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<C
         ..ExecutionAck::of(&task, Capability::Background)
     };
     let facts = AckFacts { replayed, ..AckFacts::default() };
-    let mut output = CommandOutput::done(Data::json(acknowledgement)).with_facts(facts);
+    let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
     output.message = Some(format!("Task {} accepted", task.id));
     report_obstacles(&engine(context)?, std::slice::from_ref(&task), &mut output)?;
     Ok(output)

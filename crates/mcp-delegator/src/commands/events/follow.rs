@@ -24,7 +24,6 @@ use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::command_data::Data;
 use crate::output::documents::text::TextStyle;
 use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
@@ -65,7 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(summary::describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// A lost worker was replaced.
 pub const RESTARTED: &str = "The task was started again; the events of the new attempt follow.";
@@ -114,8 +113,8 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
     let report = state.summarizer.report();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
     let mut output = match expired {
-        true => CommandOutput::incomplete(Data::json(summary), IncompleteReason::CallExpired(None)),
-        false => CommandOutput::done(Data::json(summary)),
+        true => CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None)),
+        false => CommandOutput::done(summary),
     };
     output.warnings = warnings;
     output.warnings.extend(summary::warnings(&report));

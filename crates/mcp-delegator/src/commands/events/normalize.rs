@@ -10,7 +10,7 @@ use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::command_data::Data;
+use crate::output::command_data::CommandData;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
@@ -28,7 +28,7 @@ pub struct Normalize {
 }
 
 /// Summary of the conversion. The lines themselves are printed, or in `events`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Normalized {
     /// thread, idle, protocol or rollout; null if no line was recognised.
     pub dialect: Option<Value>,
@@ -127,6 +127,8 @@ fn collect(collected: &mut Vec<u8>, out: &mut Vec<u8>) {
     out.clear();
 }
 
+impl CommandData for Normalized {}
+
 fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> CommandOutput {
     let data = Normalized {
         dialect: summary.dialect.map(|dialect| json!(dialect)),
@@ -138,7 +140,7 @@ fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Com
         no_place: json!(summary.no_place),
         events,
     };
-    let mut output = CommandOutput::done(Data::json(data)).raw(String::new());
+    let mut output = CommandOutput::done(data).raw(String::new());
     output.warnings = warnings(summary);
     output
 }

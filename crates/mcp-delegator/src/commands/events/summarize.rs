@@ -11,7 +11,6 @@ use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::Data;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
@@ -45,7 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run)).described_by(summary::describe);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 const TOKEN_KEYS: [&str; 5] = [
     "input_tokens",
@@ -98,7 +97,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     bar.finish_and_clear();
     let report = summarizer.finish();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
-    let mut output = CommandOutput::done(Data::json(summary));
+    let mut output = CommandOutput::done(summary);
     output.warnings = summary::warnings(&report);
     Ok(output)
 }

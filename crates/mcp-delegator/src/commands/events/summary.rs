@@ -8,14 +8,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::output::command_data::CommandData;
 use crate::output::data::end_reason::EndedWriter;
-use crate::output::data::progress::{Progress, described_percent};
+use crate::output::data::progress::Progress;
 use crate::output::data::task::TestResults;
-use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::documents::task as task_document;
+use crate::output::documents::document::{Block, Document, cell, known_facts};
 use crate::output::outcome::Warning;
+use crate::output::truncation::apply::shorten;
+use crate::output::truncation::plan::TruncationPlan;
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Summary {
     /// completed, failed, interrupted, working (while followed), or unknown if the stream does not say.
     pub state: &'static str,
@@ -56,7 +58,7 @@ pub struct Summary {
     pub counts: CountsSummary,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FileSummary {
     pub modified_files: Vec<String>,
     pub added_files: Vec<String>,
@@ -66,7 +68,7 @@ pub struct FileSummary {
     pub failed_patch_count: u64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CommandsSummary {
     pub finished_count: u64,
     pub failed_count: u64,
@@ -75,7 +77,7 @@ pub struct CommandsSummary {
     pub items: Vec<CommandSummary>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CommandSummary {
     pub command: String,
     pub status: Value,
@@ -84,7 +86,7 @@ pub struct CommandSummary {
 }
 
 /// One run of a test command.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TestRun {
     pub command: String,
     pub runner: Value,
@@ -116,7 +118,7 @@ impl From<&TestRunReport> for TestRun {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct McpCallsSummary {
     pub finished_count: u64,
     pub failed_count: u64,
@@ -124,7 +126,7 @@ pub struct McpCallsSummary {
     pub by_tool: Vec<ToolCallsSummary>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ToolCallsSummary {
     pub server: String,
     pub tool: String,
@@ -132,13 +134,13 @@ pub struct ToolCallsSummary {
     pub failed_count: u64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PlanStep {
     pub text: String,
     pub completed: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ThreadInfo {
     pub thread_id: Option<String>,
     /// 0 to 1: cached over all input tokens.
@@ -149,13 +151,13 @@ pub struct ThreadInfo {
     pub thread_token_usage: Option<BTreeMap<&'static str, i64>>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CountedMessage {
     pub message: String,
     pub count: u64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CountsSummary {
     pub line_count: u64,
     pub byte_count: u64,
@@ -349,93 +351,73 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     warnings
 }
 
-pub fn describe(data: &Value) -> Document {
-    let count = |path: &str| data.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-    let mut facts = vec![("state".to_owned(), scalar(&data["state"]))];
-    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    if let Some(message) = data["error_message"].as_str() {
-        fact("error", message.to_owned());
-    }
-    if let Some(task) = data.get("task") {
-        let reason = task["reason"].as_str().map(|reason| format!(". {reason}")).unwrap_or_default();
-        fact("task", format!("{} {}{reason}", scalar(&task["task_id"]), scalar(&task["state"])));
-    }
-    if let Some(activity) = data.pointer("/progress/current_activity").and_then(Value::as_str) {
-        fact("activity", activity.to_owned());
-    }
-    if let Some(percent) = described_percent(&data["progress"]) {
-        fact("progress", percent);
-    }
-    if let Some(thread) = data.pointer("/thread_info/thread_id").and_then(Value::as_str) {
-        fact("thread", thread.to_owned());
-    }
-    if let Some(usage) = data.pointer("/thread_info/token_usage").filter(|usage| usage.is_object()) {
-        let (read, cached, written) =
-            (&usage["input_tokens"], &usage["cached_input_tokens"], &usage["output_tokens"]);
-        fact("tokens", format!("{read} input ({cached} cached), {written} output"));
-    }
-    fact(
-        "commands",
-        format!("{} run, {} failed", count("/commands/finished_count"), count("/commands/failed_count")),
-    );
-    for (name, value) in task_document::tests(&data["test_results"]) {
-        fact(&name, value);
-    }
-    fact("lines", format!("{} ({} events)", count("/counts/line_count"), count("/counts/event_count")));
-    let mut document = Document::titled("Transcript summary").block(Block::Facts(facts));
-    for block in
-        [files_block(data), plan_block(data), commands_block(data), notices_block(data), message_block(data)]
-    {
-        document.blocks.extend(block);
-    }
-    document
-}
-
-fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-fn files_block(data: &Value) -> Option<Block> {
-    let files = &data["file_operations"];
-    let mut rows = Vec::new();
-    for (key, label) in
-        [("added_files", "added"), ("modified_files", "modified"), ("deleted_files", "deleted")]
-    {
-        rows.extend(list(files.get(key)).iter().map(|path| vec![label.to_owned(), scalar(path)]));
-    }
-    (!rows.is_empty()).then_some(Block::Table { columns: vec!["file", "path"], rows })
-}
-
-fn plan_block(data: &Value) -> Option<Block> {
-    let rows: Vec<Vec<String>> = list(data.get("plan"))
-        .iter()
-        .map(|step| {
-            vec![if step["completed"] == true { "done" } else { "open" }.to_owned(), scalar(&step["text"])]
-        })
-        .collect();
-    (!rows.is_empty()).then_some(Block::Table { columns: vec!["plan", "step"], rows })
-}
-
-fn commands_block(data: &Value) -> Option<Block> {
-    let rows: Vec<Vec<String>> = list(data.pointer("/commands/items"))
-        .iter()
-        .map(|command| vec![scalar(&command["exit_code"]), scalar(&command["command"]).replace('\n', " ")])
-        .collect();
-    (!rows.is_empty()).then_some(Block::Table { columns: vec!["exit", "command"], rows })
-}
-
-fn notices_block(data: &Value) -> Option<Block> {
-    let mut rows = Vec::new();
-    for (key, label) in [("agent_warnings", "warning"), ("transient_errors", "transient error")] {
-        let notices = list(data.get(key)).iter();
-        rows.extend(
+impl CommandData for Summary {
+    fn document(&self) -> Document {
+        let mut document = Document::titled("Transcript summary").block(Block::Facts(self.facts()));
+        let files = &self.file_operations;
+        let files = [
+            (&files.added_files, "added"),
+            (&files.modified_files, "modified"),
+            (&files.deleted_files, "deleted"),
+        ];
+        let files = files
+            .iter()
+            .flat_map(|(paths, change)| paths.iter().map(|path| vec![(*change).to_owned(), path.clone()]));
+        let step = |step: &PlanStep| {
+            vec![if step.completed { "done" } else { "open" }.to_owned(), step.text.clone()]
+        };
+        let command = |command: &CommandSummary| {
+            vec![cell(command.exit_code.as_ref()), command.command.replace('\n', " ")]
+        };
+        let notices = [(&self.agent_warnings, "warning"), (&self.transient_errors, "transient error")];
+        let notices = notices.iter().flat_map(|(notices, label)| {
             notices
-                .map(|notice| vec![label.to_owned(), scalar(&notice["count"]), scalar(&notice["message"])]),
-        );
+                .iter()
+                .map(|notice| vec![(*label).to_owned(), notice.count.to_string(), notice.message.clone()])
+        });
+        document = document
+            .table(&["file", "path"], files.collect())
+            .table(&["plan", "step"], self.plan.iter().map(step).collect())
+            .table(&["exit", "command"], self.commands.items.iter().map(command).collect())
+            .table(&["notice", "times", "message"], notices.collect());
+        document.blocks.extend(self.final_message.clone().map(Block::FinalMessage));
+        document
     }
-    (!rows.is_empty()).then_some(Block::Table { columns: vec!["notice", "times", "message"], rows })
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        let Some(message) = &mut self.final_message else { return };
+        let bytes = message.len();
+        shorten(message, plan.priority_bytes);
+        self.is_final_message_truncated |= message.len() != bytes;
+    }
 }
 
-fn message_block(data: &Value) -> Option<Block> {
-    data["final_message"].as_str().map(|message| Block::Verbatim(message.to_owned()))
+impl Summary {
+    fn facts(&self) -> Vec<(String, String)> {
+        let progress = self.progress.as_ref();
+        let task = self.task.as_ref().map(|task| {
+            let reason = task.end.as_ref().map(|end| format!(". {}", end.reason)).unwrap_or_default();
+            format!("{} {}{reason}", task.task_id, task.state)
+        });
+        let tokens = self.thread_info.token_usage.as_ref().map(|usage| {
+            let [read, cached, written] =
+                ["input_tokens", "cached_input_tokens", "output_tokens"].map(|name| cell(usage.get(name)));
+            format!("{read} input ({cached} cached), {written} output")
+        });
+        let CommandsSummary { finished_count, failed_count, .. } = self.commands;
+        let mut facts = known_facts([
+            ("state", Some(self.state.to_owned())),
+            ("error", self.error_message.clone()),
+            ("task", task),
+            ("activity", progress.and_then(|progress| progress.current_activity.clone())),
+            ("progress", progress.and_then(Progress::percent_text)),
+            ("thread", self.thread_info.thread_id.clone()),
+            ("tokens", tokens),
+            ("commands", Some(format!("{finished_count} run, {failed_count} failed"))),
+        ]);
+        facts.extend(self.test_results.iter().flat_map(TestResults::facts));
+        let CountsSummary { line_count, event_count, .. } = self.counts;
+        facts.push(("lines".to_owned(), format!("{line_count} ({event_count} events)")));
+        facts
+    }
 }

@@ -27,7 +27,7 @@ pub struct FleetCancel {
     pub database: DatabaseInput,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CancelledFleetTask {
     /// The id on the machine that submitted the task, if that is known.
     pub task_id: Option<String>,

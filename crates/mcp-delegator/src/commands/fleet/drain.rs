@@ -22,7 +22,7 @@ pub struct Drain {
     pub database: DatabaseInput,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DrainedWorker {
     pub worker: String,
     /// Whether this call changed it; false if it was draining already.

@@ -13,7 +13,7 @@ use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Shape, Toolset};
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MigratedTables {
     /// Version of the tables before; 0 if there were none.
     pub from_version: String,

@@ -67,7 +67,7 @@ pub struct FleetOrWorker {
 }
 
 /// Which workers claim tasks, after a command.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ClaimingChange {
     /// The worker; null for the whole fleet.
     pub worker: Option<String>,

@@ -28,7 +28,7 @@ pub struct FleetStatusInput {
     pub database: DatabaseInput,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FleetOverview {
     /// Whether the whole fleet is paused.
     pub is_paused: bool,
@@ -53,7 +53,7 @@ pub struct FleetOverview {
     pub schema_version: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FleetWorker {
     pub name: String,
     /// idle, busy, full, paused or draining.

@@ -45,7 +45,7 @@ fn default_limit() -> u32 {
     DEFAULT_LIMIT
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FleetTasks {
     /// Running tasks, then queued ones in the order of their claims, then ended ones, the last first.
     pub tasks: Vec<FleetTaskEntry>,
@@ -53,7 +53,7 @@ pub struct FleetTasks {
     pub has_more: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FleetTaskEntry {
     /// The id on the machine that submitted the task, if that is known.
     pub task_id: Option<String>,

@@ -17,7 +17,8 @@ use crate::commands::local::attempts::AttemptsInputs;
 use crate::commands::local::run::{Run, foreground_output};
 use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::error::AppError;
-use crate::output::outcome::{CommandOutput, WaitHint};
+use crate::output::data::acknowledgement::ExecutionAck;
+use crate::output::outcome::{Completion, WaitHint};
 
 const TASK: &str = "Describe this project in at most five sentences: what it does, how it is built and how it is tested. \
                     Do not change anything.";
@@ -36,13 +37,14 @@ pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task
     Ok(found.into_iter().find(|task| Path::new(&task.working_dir) == directory))
 }
 
-/// Runs the task on this agent, or on the default one, and waits for it.
+/// Runs the task on this agent, or on the default one, and waits for it. Returns how that ended, and what is known about
+/// the task.
 pub(super) fn run(
     context: &Context<'_>,
     engine: &Engine,
     directory: &Path,
     agent: Option<&str>,
-) -> Result<CommandOutput, AppError> {
+) -> Result<(Completion, Option<ExecutionAck>), AppError> {
     let input = Run {
         submission: SubmissionInputs {
             task: TASK.to_owned(),
@@ -66,7 +68,9 @@ pub(super) fn run(
     let submitted = engine.submit(build_submission(context, engine, request)?)?;
     let id = submitted.task.id;
     let waited = attach(context, engine, &id, WaitHint::for_task(&id))?;
-    foreground_output(context, engine, waited)
+    let mut task = None;
+    let output = foreground_output(context, engine, waited, |data| task.insert(data).clone().into())?;
+    Ok((output.completion, task))
 }
 
 fn labels() -> BTreeMap<String, String> {

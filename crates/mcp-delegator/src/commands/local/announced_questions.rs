@@ -3,7 +3,6 @@
 use delegator_domain::question::QuestionNumber;
 use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
-use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::output::data::conversation::QuestionData;
@@ -35,9 +34,8 @@ impl<'a> AnnouncedQuestions<'a> {
         for (task, stored) in self.engine.open_questions(self.ids).unwrap_or_default() {
             let key = (task, stored.question.number);
             if !self.announced.contains(&key) {
-                let question = json!(QuestionData::from(&stored));
-                let document =
-                    conversation::append_question(Document::default(), &json!(key.0.as_str()), &question);
+                let question = QuestionData::from(&stored);
+                let document = conversation::append_question(Document::default(), key.0.as_str(), &question);
                 screen.announce(&document.to_text(TextStyle::default()));
                 self.announced.push(key);
             }

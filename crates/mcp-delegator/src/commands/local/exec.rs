@@ -18,7 +18,6 @@ use crate::commands::local::tasks::{TaskRequest, engine};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::input::preflight::agent_problems;
-use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::diff_omissions::not_carried_warning;
 use crate::output::data::group::GroupData;
@@ -67,8 +66,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// How long the call waits for the agent to announce its thread.
 const THREAD_WAIT: Duration = Duration::from_millis(1500);
@@ -102,7 +100,7 @@ pub fn accepted_output(
         group: group_of(&task).map(|group| GroupData::of_tasks(group, &submitted.attempts)),
         ..ExecutionAck::of(&task, capability)
     };
-    let mut output = CommandOutput::done(Data::json(acknowledgement)).with_facts(AckFacts {
+    let mut output = CommandOutput::done(acknowledgement).with_facts(AckFacts {
         queue_position: (!has_ended).then_some(submitted.queue_position),
         estimated_start_ms: submitted.estimated_start_ms,
         replayed: submitted.replayed,

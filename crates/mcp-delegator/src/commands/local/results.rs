@@ -17,7 +17,6 @@ use crate::commands::local::attempts::compare;
 use crate::commands::local::tasks::{ended, engine, mark_read, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::Data;
 use crate::output::data::events::EventsPage;
 use crate::output::data::group::GroupData;
 use crate::output::data::task::{ResultFacts, ResultSet, ResultsData, RunTimes};
@@ -59,8 +58,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Results, ResultsData>(&["local", "results"], "Show the result of a finished task")
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::result);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// Maximum number of events in a response.
 const MAX_EVENTS: usize = 50;
@@ -81,7 +79,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
         completed_ts: UtcTime::from_ms(times.ended_ms),
         events,
     };
-    let mut output = CommandOutput::done(Data::json(results)).with_facts(ResultFacts { count: 1 });
+    let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
     output.warnings.extend(mark_read(&engine, &task.id));
@@ -92,8 +90,8 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
 fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
     let compared = compare(context, engine, group)?;
     let count = compared.attempts.len() as u64;
-    let mut output = CommandOutput::done(Data::json(GroupData::of_compared(group, &compared)))
-        .with_facts(ResultFacts { count });
+    let mut output =
+        CommandOutput::done(GroupData::of_compared(group, &compared)).with_facts(ResultFacts { count });
     output
         .warnings
         .extend(compared.attempts.iter().filter_map(|attempt| mark_read(engine, &attempt.task.id)));

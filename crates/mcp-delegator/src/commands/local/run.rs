@@ -93,8 +93,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::accepted);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn confirmation(input: &Value, surface: Surface) -> Option<Problem> {
     let is_confirmed = input.get("confirm") == Some(&Value::Bool(true));
@@ -139,7 +138,7 @@ pub fn after_wait(
     let group = watched.tasks.first().and_then(group_of).cloned();
     let mut output = match group {
         Some(group) => group_output(context, &engine, &group)?,
-        None => foreground_output(context, &engine, first_ended(&watched)?)?,
+        None => foreground_output(context, &engine, first_ended(&watched)?, Data::from)?,
     };
     if replayed {
         output.facts.insert("replayed".into(), true.into());
@@ -152,7 +151,8 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
     let tasks = engine.group(group)?;
     if let Some(task) = tasks.iter().find(|task| !task.state.is_terminal()).cloned() {
         let data = GroupData::of_tasks(group, &tasks);
-        return waited_output(context, engine, WaitOutcome { task, expired: true }, Some(data));
+        let waited = WaitOutcome { task, expired: true };
+        return foreground_output(context, engine, waited, with_group(data));
     }
     let compared = compare(context, engine, group)?;
     let data = GroupData::of_compared(group, &compared);
@@ -170,31 +170,27 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
         chosen = taken;
     }
     let waited = WaitOutcome { task: chosen.task, expired: false };
-    let mut output = waited_output(context, engine, waited, Some(data))?;
+    let mut output = foreground_output(context, engine, waited, with_group(data))?;
     output.warnings.extend(warnings);
     Ok(output)
 }
 
-/// The output of a run that was waited for.
+/// Adds the group to the data of one of its attempts.
+fn with_group(group: GroupData) -> impl FnOnce(ExecutionAck) -> Data {
+    |attempt| ExecutionAck { group: Some(group), ..attempt }.into()
+}
+
+/// The output of a run that was waited for. `make_data` makes the data of the command.
 pub fn foreground_output(
     context: &Context<'_>,
     engine: &Engine,
     waited: WaitOutcome,
-) -> Result<CommandOutput, AppError> {
-    waited_output(context, engine, waited, None)
-}
-
-fn waited_output(
-    context: &Context<'_>,
-    engine: &Engine,
-    waited: WaitOutcome,
-    group: Option<GroupData>,
+    make_data: impl FnOnce(ExecutionAck) -> Data,
 ) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
     let followers = chain::followers(&files.followers);
-    let acknowledgement =
-        ExecutionAck { followers, group, ..ExecutionAck::of(&task, Capability::Foreground) };
+    let acknowledgement = ExecutionAck { followers, ..ExecutionAck::of(&task, Capability::Foreground) };
     if expired {
         let progress = Some(files.snapshot.as_ref().and_then(Progress::of_snapshot));
         let elapsed_seconds = task_data::elapsed_seconds(&task, Timestamp::now().as_millisecond());
@@ -202,7 +198,7 @@ fn waited_output(
         let data = ExecutionAck { progress, elapsed_seconds, waiting_for_answer, ..acknowledgement };
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
-        let mut output = CommandOutput::incomplete(Data::json(data), parting);
+        let mut output = CommandOutput::incomplete(make_data(data), parting);
         report_obstacles(engine, std::slice::from_ref(&task), &mut output)?;
         return Ok(output);
     }
@@ -217,9 +213,10 @@ fn waited_output(
         )),
         ..acknowledgement
     };
+    let data = make_data(data);
     let mut output = match task_error(&task, &files) {
-        None => CommandOutput::done(Data::json(data)),
-        Some(error) => CommandOutput::failed(error, Data::json(data)),
+        None => CommandOutput::done(data),
+        Some(error) => CommandOutput::failed(error, data),
     };
     output.warnings.extend(warnings::for_task(&task, &files));
     output.warnings.extend(mark_read(engine, &task.id));

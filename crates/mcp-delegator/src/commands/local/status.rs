@@ -22,12 +22,11 @@ use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::Data;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::GroupData;
 use crate::output::data::status::{
-    CloudTasks, ENDED, EndedTask, ListedTask, QUEUED, QueuedTask, RUNNING, RunningTask, StatusCounts,
-    StatusFacts, StatusSnapshot, Unread,
+    CloudTasks, EndedTask, ListedTask, QueuedTask, RunningTask, StatusCounts, StatusFacts, StatusSnapshot,
+    Unread,
 };
 use crate::output::data::usage::Usage;
 use crate::output::data::warnings;
@@ -91,8 +90,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::status::snapshot);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// Running and queued tasks that are read for one response: more than fit into 48,000 characters or, on the command line,
 /// into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
@@ -128,34 +126,27 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     let wanted = overview_query(context, &engine, &input.filter, &scope, now_ms)?;
     let Some(overview) = engine.overview(&wanted)? else {
         let all_tasks = (context.surface == Surface::CommandLine).then(Vec::new);
-        return Ok(snapshot_output(now_ms, StatusSnapshot { all_tasks, ..StatusSnapshot::default() }));
+        let is_cloud = scope.location == TaskLocation::Cloud;
+        let empty = StatusSnapshot { all_tasks, is_cloud, ..StatusSnapshot::default() };
+        return Ok(snapshot_output(now_ms, empty));
     };
     let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
     let all_tasks = (context.surface == Surface::CommandLine).then(|| all_tasks(&overview, now_ms));
     let warnings = overview_warnings(&engine, &overview, &wanted, &scope);
     let groups = listed_groups(&engine, &overview)?;
     let conversations = Conversations { questions: overview.questions, messages: overview.messages };
-    let mut tasks = Vec::new();
-    for running in overview.running.tasks {
-        let id = running.task.id.clone();
-        let mut task = RunningTask {
-            conversation: conversations.of(&id),
-            ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
-        };
-        if input.filter.verbose {
-            let stored = engine.read_stored_tail(&id, TaskFile::Events, VERBOSE_BYTES)?;
-            task.last_lines = Some(last_lines(&stored));
-        }
-        tasks.push(task);
-    }
+    let tasks = running_tasks(&engine, overview.running.tasks, &conversations, input.filter.verbose, now_ms)?;
     let usage = if input.usage { Some(usage(&engine, &wanted, input.filter.limit)?) } else { None };
     let queued = overview
         .queued
         .tasks
         .into_iter()
         .map(|queued| QueuedTask { messages: conversations.messages_to(&queued.task.id), ..queued.into() });
-    let ended = overview.ended.tasks.iter();
-    let ended = ended.map(|task| EndedTask { messages: conversations.messages_to(&task.id), ..task.into() });
+    let ended = overview
+        .ended
+        .tasks
+        .iter()
+        .map(|task| EndedTask { messages: conversations.messages_to(&task.id), ..task.into() });
     let is_local = scope.location == TaskLocation::Local;
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
@@ -176,12 +167,36 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         // The status of one task is only about this task.
         unread: Unread::of(&overview.unread).filter(|_| wanted.only.is_empty()),
         cloud: CloudTasks::of(overview.cloud),
+        is_cloud: !is_local,
+        cursors: Some(cursors),
     };
     let mut output = snapshot_output(now_ms, snapshot);
     output.warnings.extend(warnings);
-    output.list_cursors = Some(cursors);
     output.update_cursors();
     Ok(output)
+}
+
+fn running_tasks(
+    engine: &Engine,
+    running: Vec<delegator_engine::RunningTask>,
+    conversations: &Conversations,
+    verbose: bool,
+    now_ms: i64,
+) -> Result<Vec<RunningTask>, AppError> {
+    let mut tasks = Vec::new();
+    for running in running {
+        let id = running.task.id.clone();
+        let mut task = RunningTask {
+            conversation: conversations.of(&id),
+            ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
+        };
+        if verbose {
+            let stored = engine.read_stored_tail(&id, TaskFile::Events, VERBOSE_BYTES)?;
+            task.last_lines = Some(last_lines(&stored));
+        }
+        tasks.push(task);
+    }
+    Ok(tasks)
 }
 
 /// The questions and messages of all listed tasks.
@@ -260,19 +275,16 @@ fn list_cursors(request: &OverviewRequest, overview: &Overview, query: Value) ->
     let Overview { running, queued, ended, .. } = overview;
     let lists = [
         PagedList {
-            name: RUNNING,
             start: request.running_after,
             positions: running.tasks.iter().map(|running| running.task.seq).collect(),
             remaining: running.remaining,
         },
         PagedList {
-            name: QUEUED,
             start: request.queued_after,
             positions: queued.tasks.iter().map(|queued| queued.task.seq).collect(),
             remaining: queued.remaining,
         },
         PagedList {
-            name: ENDED,
             // Newest first, so the first page begins before the highest position.
             start: request.ended_before.unwrap_or(i64::MAX),
             positions: ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect(),
@@ -336,10 +348,11 @@ pub fn absolute_dir(context: &Context<'_>, given: &Path) -> String {
     path.canonicalize().unwrap_or(path).display().to_string()
 }
 
-fn snapshot_output(now_ms: i64, snapshot: StatusSnapshot) -> CommandOutput {
+fn snapshot_output(now_ms: i64, mut snapshot: StatusSnapshot) -> CommandOutput {
     let total = snapshot.summary.running + snapshot.summary.queued;
+    snapshot.follow_lists(snapshot.list_lengths());
     let facts = StatusFacts { snapshot_ts: UtcTime::from_ms(now_ms), total };
-    CommandOutput::done(Data::json(snapshot)).with_facts(facts)
+    CommandOutput::done(snapshot).with_facts(facts)
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {

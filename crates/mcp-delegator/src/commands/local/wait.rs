@@ -30,7 +30,6 @@ use crate::commands::local::tasks::{
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::Data;
 use crate::output::data::batch::Batch;
 use crate::output::data::task::{
     EndedItem, RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
@@ -104,8 +103,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
-pub const COMMAND: Command =
-    Command::new(&SPEC, |input| prepare(input, run)).described_by(crate::output::documents::task::result);
+pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 /// A wait whose ids are resolved once: a prefix that becomes ambiguous during the wait does not change the response.
 #[derive(Debug)]
@@ -212,13 +210,13 @@ fn single_output(
     if expired {
         let reattach = Some(WaitHint::for_task(&task.id));
         let data = unfinished(engine, &task)?;
-        return Ok(CommandOutput::incomplete(Data::json(data), IncompleteReason::CallExpired(reattach)));
+        return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
     }
     let files = engine.files(&task.id)?;
     let data = ended_task(context, engine, input, &task, &files)?;
     let output = match exit_status_error(input, &task, &files) {
-        Some(error) => CommandOutput::failed(error, Data::json(data)),
-        None => CommandOutput::done(Data::json(data)),
+        Some(error) => CommandOutput::failed(error, data),
+        None => CommandOutput::done(data),
     };
     let mut output = output.with_facts(WaitFacts::from(RunTimes::of(&task)));
     output.warnings.extend(warnings::for_task(&task, &files));
@@ -258,7 +256,7 @@ fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> 
 }
 
 /// The result of one task in a batch.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct ItemState {
     state: &'static str,
     summary: String,
@@ -322,9 +320,10 @@ fn all_output(
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: result };
     let output = match pending.is_empty() {
-        true => batch.into_output(Data::json(data)),
-        false => CommandOutput::incomplete(Data::json(data), IncompleteReason::CallExpired(None))
-            .fact("pending", pending),
+        true => batch.into_output(data),
+        false => {
+            CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
+        }
     };
     Ok(CommandOutput { warnings, ..output })
 }
@@ -342,8 +341,8 @@ fn first_output(
     let data = WaitedTasks { tasks: vec![data] };
     let is_resolved = wait.targets.iter().all(|(_, id)| id.is_ok());
     let output = match (is_resolved, error) {
-        (true, Some(error)) => CommandOutput::failed(error, Data::json(data)),
-        (true, None) => CommandOutput::done(Data::json(data)),
+        (true, Some(error)) => CommandOutput::failed(error, data),
+        (true, None) => CommandOutput::done(data),
         (false, _) => {
             let mut batch = empty_batch(context);
             for (target, id) in &wait.targets {
@@ -354,7 +353,7 @@ fn first_output(
                 }
             }
             let data = WaitBatch { data, batch: Some(batch.result()) };
-            batch.into_output(Data::json(data))
+            batch.into_output(data)
         }
     };
     warnings.extend(mark_read(engine, &first.id));

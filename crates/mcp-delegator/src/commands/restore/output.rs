@@ -17,7 +17,7 @@ use crate::output::outcome::Warning;
 use crate::output::values::rfc3339;
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(super) struct RestoreOutput {
     pub task_id: Option<String>,
     /// Something was changed
@@ -48,13 +48,13 @@ pub(super) struct RestoreOutput {
     pub batch: Option<BatchResult>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct UnavailableTree {
     pub work_tree: String,
     pub problem: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct TreeOutput {
     /// The restore point that was used
     pub restore_point: String,
@@ -86,20 +86,20 @@ pub(super) struct TreeOutput {
     pub undo_point: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "KeptFile")]
 pub(super) struct UnchangedFile {
     pub path: String,
     pub reason: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct PossibleUserEdit {
     pub path: String,
     pub reason: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct PointOutput {
     pub task_id: String,
     pub restore_point: String,

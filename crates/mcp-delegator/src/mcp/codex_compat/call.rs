@@ -131,11 +131,11 @@ fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Va
 }
 
 fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
-    let data = match started {
-        Started::Finished(output) => output.completion.parts().0.map(Data::to_json),
+    let task = match started {
+        Started::Finished(output) => output.completion.parts().0.and_then(Data::task),
         Started::Waiting(..) => None,
     };
-    let id = data.as_ref().and_then(|data| data["task_id"].as_str()).and_then(|id| id.parse().ok());
+    let id = task.and_then(|task| task.task_id.parse().ok());
     id.ok_or_else(|| AppError::new(ErrorCode::Internal, "The task was accepted without an id."))
 }
 

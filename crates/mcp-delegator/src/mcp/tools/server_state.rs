@@ -154,11 +154,7 @@ impl ServerState {
         }
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
-        let (outcome, rendered) = truncate_to_fit(
-            call.clock.end(call.spec, self.commands.describe(call.spec, output)),
-            &presentation,
-            limit(),
-        );
+        let (outcome, rendered) = truncate_to_fit(call.clock.end(call.spec, output), &presentation, limit());
         let text = self.printer.redact(&rendered.body);
         let is_error = outcome.tool_error().is_some();
         let structured = match call.format {

@@ -22,8 +22,17 @@ pub enum Capability {
     Foreground,
 }
 
+impl Capability {
+    pub fn name(self) -> &'static str {
+        match self {
+            Capability::Background => "background",
+            Capability::Foreground => "foreground",
+        }
+    }
+}
+
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ExecutionAck {
     pub task_id: String,
     pub thread_id: Option<String>,
@@ -92,7 +101,7 @@ impl ExecutionAck {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct AckFacts {
     /// 0: the task has a slot.
     pub queue_position: Option<u64>,

@@ -3,13 +3,11 @@
 use delegator_registry::AgentPause;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::output::documents::document::scalar;
 use crate::output::values::UtcTime;
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PauseData {
     pub agent: String,
     /// Absent if it is paused until a user resumes it.
@@ -32,11 +30,13 @@ impl From<&AgentPause> for PauseData {
     }
 }
 
-/// `until 2026-01-02T03:04:05.000Z: the usage limit was reached`.
-pub fn format_pause(pause: &Value) -> String {
-    let until = match pause["until_at"].as_str() {
-        Some(until) => format!("until {until}"),
-        None => "until it is resumed".to_owned(),
-    };
-    format!("{until}: {}", scalar(&pause["reason"]))
+impl PauseData {
+    /// `codex paused`, and `until 2026-01-02T03:04:05.000Z: the usage limit was reached`.
+    pub fn fact(&self) -> (String, String) {
+        let until = match &self.until_at {
+            Some(until) => format!("until {}", until.0),
+            None => "until it is resumed".to_owned(),
+        };
+        (format!("{} paused", self.agent), format!("{until}: {}", self.reason))
+    }
 }

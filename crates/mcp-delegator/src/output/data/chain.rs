@@ -4,10 +4,9 @@ use delegator_domain::task::{ChainOutcome, Follows, State};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::output::data::task::state_names;
-use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::documents::document::{Block, Document};
 
 /// The task that a task follows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -25,7 +24,7 @@ impl From<&Follows> for FollowsData {
 }
 
 /// A task that follows another one.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FollowerData {
     pub task_id: String,
     pub follows: FollowsData,
@@ -52,25 +51,23 @@ pub fn is_branch_not_taken(task: &Task) -> bool {
     task.follows.is_some() && task.state == State::Cancelled && task.cancel.is_none() && task.starts == 0
 }
 
-/// `T-… (on success)`: the task that this one follows.
-pub fn follows_fact(data: &Value) -> Option<(String, String)> {
-    let follows = &data["follows"];
-    let task = follows["task_id"].as_str()?;
-    Some(("follows".to_owned(), format!("{task} (on {})", scalar(&follows["on"]))))
+impl FollowsData {
+    /// `T-… (on success)`.
+    pub fn text(&self) -> String {
+        format!("{} (on {})", self.task_id, self.on)
+    }
 }
 
 /// Adds the table of the followers.
-pub fn append_to(document: Document, data: &Value) -> Document {
-    let Some(followers) = data["followers"].as_array().filter(|followers| !followers.is_empty()) else {
+pub fn append_to(document: Document, followers: &[FollowerData]) -> Document {
+    if followers.is_empty() {
         return document;
+    }
+    let row = |follower: &FollowerData| {
+        let after = format!("{} of {}", follower.follows.on, follower.follows.task_id);
+        vec![follower.task_id.clone(), after, follower.state.to_owned(), follower.title.clone()]
     };
-    let rows = followers.iter().map(|follower| {
-        let on =
-            format!("{} of {}", scalar(&follower["follows"]["on"]), scalar(&follower["follows"]["task_id"]));
-        vec![scalar(&follower["task_id"]), on, scalar(&follower["state"]), scalar(&follower["title"])]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    let mut document = document.block(Block::Text("Followed by:".to_owned()));
-    document.blocks.extend(table(&["task", "after", "state", "title"], rows));
     document
+        .block(Block::Text("Followed by:".to_owned()))
+        .table(&["task", "after", "state", "title"], followers.iter().map(row).collect())
 }

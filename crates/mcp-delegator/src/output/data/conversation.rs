@@ -16,7 +16,7 @@ const MAX_DETAIL_CHARS: usize = 2_000;
 const MAX_LABEL_CHARS: usize = 200;
 
 /// The messages to the agent of a task.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MessagesData {
     pub queued_count: u64,
     pub delivered_count: u64,
@@ -30,7 +30,7 @@ pub struct MessagesData {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MessageData {
     /// 1, 2, … per task.
     pub message_number: u32,
@@ -83,7 +83,7 @@ impl From<&Message> for MessageData {
 
 /// A question of the agent.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QuestionData {
     /// 1, 2, … per task.
     pub question_number: u32,
@@ -105,7 +105,7 @@ pub struct QuestionData {
     pub answer: Option<AnswerData>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct OptionData {
     pub id: String,
     pub label: String,
@@ -114,7 +114,7 @@ pub struct OptionData {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AnswerData {
     /// The id of the chosen option.
     pub option: Option<String>,
@@ -154,7 +154,7 @@ impl From<&AnswerOption> for OptionData {
 }
 
 /// What a task that has not ended waits for, and its messages.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Conversation {
     /// Questions of the agent that wait for an answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]

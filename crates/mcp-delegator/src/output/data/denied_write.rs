@@ -10,13 +10,12 @@ use delegator_registry::Task;
 use delegator_transcript::CommandReport;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::Block;
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeniedWrite {
     pub reason: &'static str,
     /// How to let the agent write.
@@ -115,14 +114,14 @@ fn is_read_only_error(line: &str) -> bool {
         .any(|error| line.contains(error))
 }
 
-/// Appends what the task was not allowed to do, and how to let it.
-pub fn append_to(document: Document, data: &Value) -> Document {
-    let denied = &data["denied_write"];
-    if denied.is_null() {
-        return document;
+impl DeniedWrite {
+    /// What the task was not allowed to do, and how to let it.
+    pub fn block(&self) -> Block {
+        Block::facts([
+            ("write access", Some(self.reason.to_owned())),
+            ("suggestion", Some(self.suggestion.clone())),
+        ])
     }
-    let facts = [("write access", &denied["reason"]), ("suggestion", &denied["suggestion"])];
-    document.block(Block::Facts(facts.map(|(name, value)| (name.to_owned(), scalar(value))).to_vec()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::output::data::diff_omissions::OmissionsData;
 /// Hunks with more bytes than this in all are not built: they would be truncated anyway.
 const MAX_HUNK_BYTES: usize = 4 << 20;
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskDiffData {
     pub task_id: String,
     /// What is compared: `task`, the states before and after the task; `so_far`, the states before the task and now; `late`, the
@@ -35,7 +35,7 @@ pub struct TaskDiffData {
     pub unavailable_work_trees: Vec<UnavailableWorkTree>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UnavailableWorkTree {
     pub path: String,
     pub reason: String,
@@ -43,7 +43,7 @@ pub struct UnavailableWorkTree {
 
 /// A changed file. Its path is relative to the top of the work tree, or absolute in another work tree.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FileDiffData {
     pub path: String,
     #[schemars(extend("enum" = ["modified", "added", "deleted", "renamed"]))]
@@ -59,7 +59,7 @@ pub struct FileDiffData {
     pub hunks: Option<Vec<HunkData>>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HunkData {
     pub old_start: u64,
     pub old_lines: u64,

@@ -11,7 +11,7 @@ use crate::output::outcome::Warning;
 const NAMED_FILES: usize = 5;
 
 /// What the diff of a task does not have.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct OmissionsData {
     /// Changed files that are not in the diff, with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -10,7 +10,7 @@ use crate::error::engine::sentence;
 use crate::output::data::failure;
 use crate::output::data::task::exit_code;
 
-#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EndReason {
     /// Of a failed task.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ impl EndReason {
 }
 
 /// The task that wrote a transcript.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EndedWriter {
     pub task_id: String,
     pub state: &'static str,

@@ -27,7 +27,7 @@ const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ErrorContext {
     pub error_message: String,
     pub error_type: String,
@@ -46,7 +46,7 @@ pub struct ErrorContext {
 }
 
 /// A location in the output of a failed command.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReportedLocation {
     #[serde(flatten)]
     pub position: Position,

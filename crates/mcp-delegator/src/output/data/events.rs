@@ -5,10 +5,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::suggestion::NextCall;
 use crate::output::documents::document::{Block, Document};
+use crate::output::truncation::plan::TruncationPlan;
 use crate::spec::paging::{cursor_positions, position_cursor};
 
 /// A longer event may be shortened.
@@ -20,7 +21,7 @@ const MAX_NAME_BYTES: usize = 128;
 const ID_POINTERS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EventsPage {
     pub included: bool,
     /// All events of the task.
@@ -38,7 +39,7 @@ pub fn cursor_query(task_id: &str) -> Value {
 }
 
 /// Replaces long events by their type, id and size.
-pub fn shorten(items: &mut [Value]) {
+fn shorten(items: &mut [Value]) {
     for item in items {
         let size = item.to_string().len();
         if size > LONG_BYTES {
@@ -53,54 +54,54 @@ fn name_at(event: &Value, pointers: &[&str]) -> Value {
     found.filter(|name| name.len() <= MAX_NAME_BYTES).map(Value::from).next().unwrap_or_default()
 }
 
-/// Drops all but the newest events of a task, and moves the cursor to the new beginning of the list.
-pub fn retain_newest(task: &mut Map<String, Value>, newest: usize) {
-    let query = task.get("task_id").and_then(Value::as_str).map(cursor_query);
-    let Some(events) = task.get_mut("events").and_then(Value::as_object_mut) else { return };
-    let Some(items) = events.get_mut("items").and_then(Value::as_array_mut) else { return };
-    let dropped = drop_oldest(items, newest);
-    // If the caller selected only some fields, the old beginning of the list is unknown.
-    let (Some(query), true, true) = (query, dropped > 0, events.contains_key("included")) else {
-        return;
-    };
-    let start = match events.get("next_cursor").and_then(Value::as_str) {
-        Some(cursor) => cursor_positions(("events_cursor", cursor), &query).map(|[position]| position),
-        None => Ok(0),
-    };
-    if let Ok(start) = start {
-        let position = start.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
-        events.insert("next_cursor".into(), position_cursor([position], &query).into());
+impl EventsPage {
+    /// Shortens long events and drops the oldest, as the plan says. The cursor moves to the new beginning of the list.
+    pub fn shrink(&mut self, task_id: &str, plan: TruncationPlan) {
+        let Some(items) = &mut self.items else { return };
+        let dropped = truncate(items, plan);
+        if dropped == 0 {
+            return;
+        }
+        let query = cursor_query(task_id);
+        let start = match &self.next_cursor {
+            Some(cursor) => cursor_positions(("events_cursor", cursor), &query).map(|[position]| position),
+            None => Ok(0),
+        };
+        if let Ok(start) = start {
+            let position = start.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
+            self.next_cursor = Some(position_cursor([position], &query));
+        }
+    }
+
+    /// Adds the events to a document, with the call for earlier ones.
+    pub fn append_to(&self, document: Document, task_id: &str) -> Document {
+        let Some(items) = &self.items else { return document };
+        let label = match self.count > items.len() as u64 {
+            true => format!("The agent's events, {} of {}:", items.len(), self.count),
+            false => "The agent's events:".to_owned(),
+        };
+        let lines: Vec<String> = items.iter().map(Value::to_string).collect();
+        let document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+        match &self.next_cursor {
+            Some(cursor) => {
+                let results = NextCall::new(&["local", "results"])
+                    .with("task_id", task_id)
+                    .with("events_cursor", cursor.as_str());
+                document.block(Block::Next(results))
+            }
+            None => document,
+        }
     }
 }
 
-/// Returns how many were dropped.
-pub fn drop_oldest(items: &mut Vec<Value>, newest: usize) -> usize {
-    let dropped = items.len().saturating_sub(newest);
+/// Shortens long events and drops the oldest. Returns how many were dropped.
+pub fn truncate(items: &mut Vec<Value>, plan: TruncationPlan) -> usize {
+    if plan.shorten_events {
+        shorten(items);
+    }
+    let dropped = items.len().saturating_sub(plan.max_events);
     items.drain(..dropped);
     dropped
-}
-
-/// Adds the events to a document, with the call for earlier ones.
-pub fn append_to(document: Document, data: &Value) -> Document {
-    let events = &data["events"];
-    let Some(items) = events["items"].as_array() else { return document };
-    let label = match events["count"].as_u64() {
-        Some(count) if count > items.len() as u64 => {
-            format!("The agent's events, {} of {count}:", items.len())
-        }
-        _ => "The agent's events:".to_owned(),
-    };
-    let lines: Vec<String> = items.iter().map(Value::to_string).collect();
-    let document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
-    match events.get("next_cursor") {
-        Some(cursor) => {
-            let results = NextCall::new(&["local", "results"])
-                .with("task_id", data["task_id"].clone())
-                .with("events_cursor", cursor.clone());
-            document.block(Block::Next(results))
-        }
-        None => document,
-    }
 }
 
 #[cfg(test)]
@@ -134,34 +135,29 @@ mod tests {
 
     #[test]
     fn cursor_points_to_the_first_listed_event() {
-        let task = |next: Option<i64>| {
-            let mut task =
-                json!({"task_id": "T-1", "events": {"included": true, "count": 9, "items": [4, 5, 6]}});
-            if let Some(position) = next {
-                task["events"]["next_cursor"] = position_cursor([position], &cursor_query("T-1")).into();
-            }
-            task.as_object().unwrap().clone()
+        let page = |start: Option<i64>| EventsPage {
+            included: true,
+            count: 9,
+            reason: None,
+            items: Some(vec![json!(4), json!(5), json!(6)]),
+            next_cursor: start.map(|position| position_cursor([position], &cursor_query("T-1"))),
         };
-        let position = |task: &Map<String, Value>| {
-            let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
-            cursor.map(|cursor| {
+        let position = |page: &EventsPage| {
+            page.next_cursor.as_deref().map(|cursor| {
                 let [position] = cursor_positions(("events_cursor", cursor), &cursor_query("T-1")).unwrap();
                 position
             })
         };
-        for (start, newest, left, now) in [
+        for (start, max_events, left, now) in [
             (None, 5, json!([4, 5, 6]), None),
             (None, 2, json!([5, 6]), Some(1)),
             (Some(4), 3, json!([4, 5, 6]), Some(4)),
             (Some(4), 1, json!([6]), Some(6)),
             (Some(4), 0, json!([]), Some(7)),
         ] {
-            let mut task = task(start);
-            retain_newest(&mut task, newest);
-            assert_eq!((&task["events"]["items"], position(&task)), (&left, now), "{start:?}, {newest}");
+            let mut page = page(start);
+            page.shrink("T-1", TruncationPlan { max_events, ..TruncationPlan::NONE });
+            assert_eq!((json!(page.items), position(&page)), (left, now), "{start:?}, {max_events}");
         }
-        let mut picked = json!({"task_id": "T-1", "events": {"items": [1, 2]}}).as_object().unwrap().clone();
-        retain_newest(&mut picked, 1);
-        assert_eq!(picked["events"], json!({"items": [2]}), "the beginning of the list is unknown");
     }
 }

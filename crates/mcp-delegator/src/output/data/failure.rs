@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use delegator_domain::task::FailureKind;
 use delegator_engine::Record;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::apply::ConflictContext;
@@ -45,8 +45,6 @@ pub struct ErrorSubject {
     pub nearest_thread_id: String,
     /// The state of the task.
     pub state: String,
-    /// The group of attempts that the call names.
-    pub group_id: String,
     /// Task ids that match an abbreviated one.
     pub candidates: Vec<String>,
     /// The tasks whose worktrees take too much disk space, the oldest first.
@@ -103,7 +101,7 @@ pub fn kind_names() -> BTreeSet<&'static str> {
     ErrorCode::ALL.iter().map(|code| code.facts().kind.name()).collect()
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TimeoutContext {
     #[schemars(extend("enum" = ["wall", "idle", "hard"]))]
     pub timeout_type: &'static str,
@@ -113,7 +111,7 @@ pub struct TimeoutContext {
     pub run: Option<TimedOutRun>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TimedOutRun {
     pub idle_seconds: u64,
     #[schemars(extend("x-optional" = true))]
@@ -122,7 +120,7 @@ pub struct TimedOutRun {
 }
 
 /// What a timed-out task printed last.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct PartialResults {
     pub last_events: Vec<Value>,
     /// The end of stdout, then the end of stderr under a heading.
@@ -138,7 +136,7 @@ impl PartialResults {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FailureContext {
     pub failure_kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

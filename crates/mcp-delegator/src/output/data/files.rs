@@ -15,13 +15,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::output::documents::document::known_facts;
 use crate::output::outcome::Warning;
 
 /// The code of the warning that comes first: the user's next git command may run a program of the agent.
 pub const GIT_SETTINGS_CHANGED: &str = "W_GIT_006";
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct FileOperations {
     pub modified_files: Vec<String>,
     pub added_files: Vec<String>,
@@ -57,7 +58,7 @@ pub struct FileOperations {
 
 /// A file that changed during the task and still exists.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ArtifactData {
     #[serde(rename = "type")]
     pub kind: &'static str,
@@ -73,7 +74,7 @@ pub struct ArtifactData {
     pub attributed_to: &'static str,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GitChanges {
     pub head_before: Option<String>,
     pub head_after: Option<String>,
@@ -220,58 +221,74 @@ fn warning_code(kind: FindingKind) -> &'static str {
     }
 }
 
-/// Whether a task changed files, the index or HEAD, or may have: not everything could be examined.
-pub fn may_have_changes(data: &Value) -> bool {
-    const LISTS: [&str; 3] = ["modified_files", "added_files", "deleted_files"];
-    let (files, git) = (&data["metadata"]["file_operations"], &data["git"]);
-    let is_listed = |key: &str| files[key].as_array().is_some_and(|paths| !paths.is_empty());
-    files["scope"] != "whole"
-        || LISTS.into_iter().any(is_listed)
-        || git["is_index_changed"] == true
-        || git["head_before"] != git["head_after"]
-        || git["branch_before"] != git["branch_after"]
+impl GitChanges {
+    fn has_changes(&self) -> bool {
+        self.is_index_changed
+            || self.head_before != self.head_after
+            || self.branch_before != self.branch_after
+    }
 }
 
-/// Facts for a document: renames, lines, commits.
-pub fn outline(data: &Value) -> Vec<(String, String)> {
-    let files = &data["metadata"]["file_operations"];
-    let mut facts = Vec::new();
-    for (key, label) in [
-        ("unattributed_files", "not attributed to the agent"),
-        ("possibly_agent_files", "possibly by the agent"),
-    ] {
-        let names = files[key].as_array().map(Vec::as_slice).unwrap_or_default();
-        let names: Vec<String> = names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        if !names.is_empty() {
-            facts.push((label.to_owned(), join_truncated(&names)));
-        }
+impl FileOperations {
+    /// Whether a task changed files, the index or HEAD, or may have: not everything could be examined.
+    pub fn may_have_changes(&self, git: Option<&GitChanges>) -> bool {
+        let lists = [&self.modified_files, &self.added_files, &self.deleted_files];
+        self.scope != "whole"
+            || lists.iter().any(|files| !files.is_empty())
+            || git.is_some_and(GitChanges::has_changes)
     }
-    let pairs = files["renamed_files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let renames: Vec<String> = pairs
-        .iter()
-        .filter_map(|pair| Some(format!("{} → {}", pair["from"].as_str()?, pair["to"].as_str()?)))
-        .collect();
-    if !renames.is_empty() {
-        facts.push(("renamed".to_owned(), join_truncated(&renames)));
+
+    /// Facts for a document: files, renames, lines, commits.
+    pub fn facts(&self, git: Option<&GitChanges>) -> Vec<(String, String)> {
+        // Files that nothing attributes to the agent have their own line.
+        let attributed = |files: &[String]| -> Vec<String> {
+            files.iter().filter(|file| !self.unattributed_files.contains(file)).cloned().collect()
+        };
+        let renamed: Vec<String> =
+            self.renamed_files.iter().map(|pair| format!("{} → {}", pair.from, pair.to)).collect();
+        let lines = self.lines_added.zip(self.lines_deleted).filter(|(added, deleted)| added + deleted > 0);
+        let commits = git.filter(|git| git.commit_count > 0);
+        known_facts([
+            ("modified", joined(&attributed(&self.modified_files))),
+            ("added", joined(&attributed(&self.added_files))),
+            ("deleted", joined(&attributed(&self.deleted_files))),
+            ("not attributed to the agent", joined(&self.unattributed_files)),
+            ("possibly by the agent", joined(&self.possibly_agent_files)),
+            ("renamed", joined(&renamed)),
+            ("lines", lines.map(|(added, deleted)| format!("+{added} −{deleted}"))),
+            (
+                "commits",
+                commits
+                    .map(|git| format!("{}: {}", git.commit_count, joined(&git.commits).unwrap_or_default())),
+            ),
+        ])
     }
-    if let (Some(added), Some(deleted)) = (files["lines_added"].as_u64(), files["lines_deleted"].as_u64())
-        && added + deleted > 0
-    {
-        facts.push(("lines".to_owned(), format!("+{added} −{deleted}")));
-    }
-    if let Some(count) = data["git"]["commit_count"].as_u64().filter(|count| *count > 0) {
-        let subjects = data["git"]["commits"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let subjects: Vec<String> = subjects.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        facts.push(("commits".to_owned(), format!("{count}: {}", join_truncated(&subjects))));
-    }
-    facts
 }
 
-fn join_truncated(items: &[String]) -> String {
-    const MAX_ITEMS: usize = 20;
-    let items: Vec<String> = items.iter().map(|item| escape_line_breaks(item)).collect();
-    match items.len().saturating_sub(MAX_ITEMS) {
-        0 => items.join(", "),
-        more => format!("{} and {more} more", items[..MAX_ITEMS].join(", ")),
+/// The first names, and how many more there are; `None` if there are none.
+pub fn joined(names: &[String]) -> Option<String> {
+    const MAX_NAMES: usize = 20;
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| escape_line_breaks(name)).collect();
+    match names.len().saturating_sub(MAX_NAMES) {
+        _ if names.is_empty() => None,
+        0 => Some(shown.join(", ")),
+        more => Some(format!("{} and {more} more", shown.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_changed_is_not_listed_as_a_change_of_the_agent() {
+        let operations = FileOperations {
+            modified_files: vec!["a.txt".to_owned(), "c.txt".to_owned()],
+            unattributed_files: vec!["c.txt".to_owned()],
+            ..FileOperations::default()
+        };
+        let expected = [("modified", "a.txt"), ("not attributed to the agent", "c.txt")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(operations.facts(None), expected);
     }
 }

@@ -7,10 +7,10 @@ use delegator_engine::Record;
 use delegator_transcript::{Dialect, FinalMessage};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::truncation::apply::shorten;
 
 /// Characters of the final message that every result contains.
 const MAX_CHARS: usize = 8_000;
@@ -22,7 +22,7 @@ const MAX_BYTES_WITHOUT_LIMIT: u64 = 30_000;
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// How much of the final message is missing, and how to read it.
-#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessageTruncation {
     pub shown_bytes: u64,
     /// As the agent wrote it.
@@ -90,36 +90,16 @@ impl Side {
     }
 }
 
-/// The key of [`MessageTruncation`] in the data of a task.
-const TRUNCATION: &str = "final_message_truncated";
-
-/// Updates the facts after the size limit shortened the message from `before` bytes.
-pub fn note_size_limit(task: &mut Map<String, Value>, before: usize) {
-    let shown = task.get("final_message").and_then(Value::as_str).map_or(0, str::len);
-    if shown == before {
-        return;
+/// Shortens the message to the size limit, and updates how much of it is missing.
+pub fn shrink(message: &mut Option<String>, missing: &mut Option<MessageTruncation>, max_bytes: usize) {
+    let Some(text) = message else { return };
+    let total_bytes = text.len() as u64;
+    shorten(text, max_bytes);
+    let shown_bytes = text.len() as u64;
+    if shown_bytes != total_bytes {
+        let unknown = MessageTruncation { shown_bytes, total_bytes, suggestion: None };
+        missing.get_or_insert(unknown).shown_bytes = shown_bytes;
     }
-    // The summary of events has a flag instead.
-    if let Some(flag) = task.get_mut("is_final_message_truncated") {
-        *flag = true.into();
-        return;
-    }
-    let facts = task.entry(TRUNCATION).or_insert_with(|| serde_json::json!({"total_bytes": before}));
-    facts["shown_bytes"] = shown.into();
-}
-
-/// ` (7988 of 9000 bytes)` for a heading; empty if the message is complete.
-pub fn extent(task: &Value) -> String {
-    let facts = &task[TRUNCATION];
-    match (facts["shown_bytes"].as_u64(), facts["total_bytes"].as_u64()) {
-        (Some(shown), Some(total)) => format!(" ({shown} of {total} bytes)"),
-        _ => String::new(),
-    }
-}
-
-/// How to read the missing part.
-pub fn hint(task: &Value) -> Option<&str> {
-    task[TRUNCATION]["suggestion"].as_str()
 }
 
 #[cfg(test)]

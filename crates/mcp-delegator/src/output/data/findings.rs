@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::Warning;
 
 /// More are not read.
@@ -131,21 +131,19 @@ fn severity_of(name: &str) -> &'static str {
 }
 
 /// Adds the table of findings to a document.
-pub fn append_to(document: Document, data: &Value) -> Document {
-    let Some(findings) = data["findings"].as_array() else { return document };
+pub fn append_to(document: Document, findings: &[Finding]) -> Document {
     if findings.is_empty() {
         return document.block(Block::Text("The reviewer found no problems.".to_owned()));
     }
-    let rows = findings.iter().map(|finding| {
-        let place = match finding["line"].as_u64() {
-            Some(line) => format!("{}:{line}", scalar(&finding["file"])),
-            None => scalar(&finding["file"]),
+    let row = |finding: &Finding| {
+        let file = cell(finding.file.as_ref());
+        let place = match finding.line {
+            Some(line) => format!("{file}:{line}"),
+            None => file,
         };
-        vec![scalar(&finding["severity"]), place, scalar(&finding["title"])]
-    });
-    let mut document = document;
-    document.blocks.extend(table(&["severity", "place", "finding"], rows.collect()));
-    document
+        vec![finding.severity.to_owned(), place, finding.title.clone()]
+    };
+    document.table(&["severity", "place", "finding"], findings.iter().map(row).collect())
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use delegator_engine::{ComparedAttempt, ComparedGroup};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::error::suggestion::NextCall;
+use crate::output::command_data::CommandData;
 use crate::output::data::task::{RunTimes, state_names, summary};
-use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::documents::document::{Block, Document, cell};
 
 /// The place of a task in a group.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -27,7 +27,7 @@ impl From<&GroupMember> for MemberData {
 
 /// A group of attempts.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GroupData {
     pub group_id: String,
     pub attempts: Vec<AttemptData>,
@@ -38,7 +38,7 @@ pub struct GroupData {
 }
 
 /// One of the attempts.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AttemptData {
     #[schemars(range(min = 1, max = 4))]
     pub attempt: u8,
@@ -54,7 +54,7 @@ pub struct AttemptData {
 
 /// What an ended attempt did. What is not known is absent.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AttemptResult {
     /// The result in one sentence.
     #[serde(rename = "summary")]
@@ -127,86 +127,101 @@ impl AttemptResult {
     }
 }
 
-/// `2 of G-…`: the place of a task in its group.
-pub fn member_fact(data: &Value) -> Option<(String, String)> {
-    let (group, attempt) = (data["group_id"].as_str()?, data["attempt"].as_u64()?);
-    Some(("attempt".to_owned(), format!("{attempt} of {group}")))
-}
-
-/// The states of the attempts of a group, in one line.
-pub fn states_fact(group: &Value) -> (String, String) {
-    let attempts = group["attempts"].as_array().into_iter().flatten();
-    let state = |attempt: &Value| {
-        let [number, task, state] = ["attempt", "task_id", "state"].map(|key| scalar(&attempt[key]));
-        format!("{number}: {task} {state}")
-    };
-    let states: Vec<String> = attempts.map(state).collect();
-    (format!("group {}", scalar(&group["group_id"])), states.join(", "))
-}
-
-/// The comparison of the attempts; before their end, only their states.
-pub fn describe(data: &Value) -> Document {
-    let attempts = data["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let is_live = |attempt: &Value| {
-        let state = &attempt["state"];
-        *state == State::Queued.public_name() || *state == State::Working.public_name()
-    };
-    let live = attempts.iter().filter(|attempt| is_live(attempt)).count();
-    let id = scalar(&data["group_id"]);
-    let document = match live {
-        0 => Document::titled(format!("Group {id}: {} attempts ended", attempts.len())),
-        _ => Document::titled(format!("Group {id}: {live} of {} attempts have not ended", attempts.len())),
-    };
-    append_to(document, data)
-}
-
-/// Adds the table of the attempts, the recommendation, and the next call.
-pub fn append_to(mut document: Document, data: &Value) -> Document {
-    let Some(attempts) = data["attempts"].as_array().filter(|_| data["group_id"].is_string()) else {
-        return document;
-    };
-    document.blocks.extend(attempts_table(attempts));
-    let Some(reason) = data["recommendation_reason"].as_str() else {
-        let wait = NextCall::new(&["local", "wait"]).with("task_id", data["group_id"].clone());
-        return document.block(Block::Next(wait));
-    };
-    match data["recommended_attempt"].as_u64() {
-        Some(number) => {
-            let apply = NextCall::new(&["apply"]).with("task_id", data["group_id"].clone());
-            let text = format!("Recommended: attempt {number}, because {reason}.");
-            document.block(Block::Text(text)).block(Block::Next(apply))
-        }
-        None => document.block(Block::Text(format!("No attempt is recommended: {reason}."))),
+impl MemberData {
+    /// `2 of G-…`.
+    pub fn text(&self) -> String {
+        format!("{} of {}", self.attempt, self.group_id)
     }
 }
 
-fn attempts_table(attempts: &[Value]) -> Option<Block> {
-    let compared = attempts.iter().any(|attempt| attempt.get("duration_seconds").is_some());
-    let row = |attempt: &Value| {
-        let cell = |key: &str| scalar(attempt.get(key).unwrap_or(&json!(null)));
-        let agent = match attempt["model"].as_str() {
-            Some(model) => format!("{} ({model})", cell("agent")),
-            None => cell("agent"),
+impl CommandData for GroupData {
+    /// The comparison of the attempts; before their end, only their states.
+    fn document(&self) -> Document {
+        let (id, count) = (&self.group_id, self.attempts.len());
+        let is_live = |attempt: &&AttemptData| {
+            [State::Queued, State::Working].iter().any(|state| state.public_name() == attempt.state)
         };
-        let mut cells = vec![cell("attempt"), cell("task_id"), agent, cell("state")];
-        if compared {
-            let pair = |one: &str, other: &str, text: fn(String, String) -> String| match attempt.get(one) {
-                Some(_) => text(cell(one), cell(other)),
-                None => "-".to_owned(),
-            };
-            cells.push(cell("verification"));
-            cells.push(pair("passed_test_count", "failed_test_count", |passed, failed| {
-                format!("{passed} passed, {failed} failed")
-            }));
-            cells.push(cell("file_count"));
-            cells.push(pair("lines_added", "lines_deleted", |added, deleted| format!("+{added} -{deleted}")));
-            cells.push(cell("duration_seconds"));
-            cells.push(cell("used_tokens"));
+        let title = match self.attempts.iter().filter(is_live).count() {
+            0 => format!("Group {id}: {count} attempts ended"),
+            live => format!("Group {id}: {live} of {count} attempts have not ended"),
+        };
+        self.append_to(Document::titled(title))
+    }
+}
+
+impl GroupData {
+    /// The states of the attempts, in one line.
+    pub fn states_fact(&self) -> (String, String) {
+        let state =
+            |attempt: &AttemptData| format!("{}: {} {}", attempt.attempt, attempt.task_id, attempt.state);
+        let states: Vec<String> = self.attempts.iter().map(state).collect();
+        (format!("group {}", self.group_id), states.join(", "))
+    }
+
+    /// Adds the table of the attempts, the recommendation, and the next call.
+    pub fn append_to(&self, document: Document) -> Document {
+        let document =
+            document.table(self.columns(), self.attempts.iter().map(|row| self.row(row)).collect());
+        let next = |command| Block::Next(NextCall::new(command).with("task_id", self.group_id.as_str()));
+        let Some(reason) = &self.recommendation_reason else {
+            return document.block(next(&["local", "wait"]));
+        };
+        match self.recommended_attempt {
+            Some(number) => document
+                .block(Block::Text(format!("Recommended: attempt {number}, because {reason}.")))
+                .block(next(&["apply"])),
+            None => document.block(Block::Text(format!("No attempt is recommended: {reason}."))),
+        }
+    }
+
+    fn is_compared(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.result.is_some())
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        const COLUMNS: [&str; 10] = [
+            "attempt",
+            "task",
+            "agent",
+            "state",
+            "verify",
+            "tests",
+            "files",
+            "lines",
+            "seconds",
+            "used_tokens",
+        ];
+        if self.is_compared() { &COLUMNS } else { &COLUMNS[..4] }
+    }
+
+    fn row(&self, attempt: &AttemptData) -> Vec<String> {
+        let agent = match &attempt.model {
+            Some(model) => format!("{} ({model})", attempt.agent),
+            None => attempt.agent.clone(),
+        };
+        let (number, state) = (attempt.attempt.to_string(), attempt.state.to_owned());
+        let mut cells = vec![number, attempt.task_id.clone(), agent, state];
+        if self.is_compared() {
+            let unknown = || std::array::from_fn(|_| "-".to_owned());
+            cells.extend(attempt.result.as_ref().map_or_else(unknown, AttemptResult::cells));
         }
         cells
-    };
-    let rows = attempts.iter().map(row).collect();
-    let columns =
-        ["attempt", "task", "agent", "state", "verify", "tests", "files", "lines", "seconds", "used_tokens"];
-    table(if compared { &columns } else { &columns[..4] }, rows)
+    }
+}
+
+impl AttemptResult {
+    fn cells(&self) -> [String; 6] {
+        let passed_and_failed = self.passed_test_count.zip(self.failed_test_count);
+        let tests = passed_and_failed.map(|(passed, failed)| format!("{passed} passed, {failed} failed"));
+        let added_and_deleted = self.lines_added.zip(self.lines_deleted);
+        let lines = added_and_deleted.map(|(added, deleted)| format!("+{added} -{deleted}"));
+        [
+            cell(self.verification.as_ref()),
+            cell(tests.as_ref()),
+            cell(self.file_count.as_ref()),
+            cell(lines.as_ref()),
+            self.duration_seconds.to_string(),
+            cell(self.used_tokens.as_ref()),
+        ]
+    }
 }

@@ -29,6 +29,7 @@ pub mod structured_output;
 pub mod suggestions;
 pub mod task;
 pub mod task_facts;
+mod task_parts;
 pub mod usage;
 pub mod verification;
 pub mod warnings;

@@ -7,7 +7,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 /// Replaces the removed text.
 pub const MARK: &str = " [truncated] ";
@@ -61,31 +60,27 @@ pub fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) ->
     }
 }
 
-/// Bytes of both streams.
-pub fn size(output: &Value) -> usize {
-    ["stdout", "stderr"].iter().filter_map(|stream| output[*stream].as_str()).map(str::len).sum()
-}
+impl AgentOutput {
+    /// Bytes of both streams.
+    pub fn size(&self) -> usize {
+        self.streams().map(str::len).sum()
+    }
 
-/// Truncates included output to a smaller budget, and updates its facts.
-pub fn shrink(output: &mut Map<String, Value>, budget: usize) {
-    let stream = |name: &str| output.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (stdout, stderr) = (stream("stdout"), stream("stderr"));
-    let size = stdout.len() + stderr.len();
-    if size <= budget {
-        return;
+    pub fn streams(&self) -> impl Iterator<Item = &str> {
+        [&self.stdout, &self.stderr].into_iter().filter_map(|stream| stream.as_deref())
     }
-    let budget = budget.min(size.saturating_sub(MIN_SECOND_REDUCTION));
-    let streams = excerpts(stdout, stderr, budget);
-    for (name, text) in [("stdout", streams.0), ("stderr", streams.1)] {
-        if let Some(whole) = output.get_mut(name) {
-            *whole = text.into();
-        }
-    }
-    // With `--fields` the object may lack these keys.
-    if output.contains_key("included") {
-        output.insert("truncated".into(), true.into());
-        output.insert("max_bytes".into(), budget.into());
-        output.entry("original_size").or_insert(size.into());
+
+    /// Truncates included output to a smaller budget, and updates its facts.
+    pub fn shrink(&mut self, budget: usize) {
+        let size = self.size();
+        let (Some(stdout), Some(stderr), true) = (&mut self.stdout, &mut self.stderr, size > budget) else {
+            return;
+        };
+        let budget = budget.min(size.saturating_sub(MIN_SECOND_REDUCTION));
+        (*stdout, *stderr) = excerpts(stdout, stderr, budget);
+        self.truncated = true;
+        self.max_bytes = budget;
+        self.original_size.get_or_insert(size as u64);
     }
 }
 
@@ -164,47 +159,37 @@ pub fn excerpt(text: &str, share: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
     use super::*;
-
-    fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) -> Value {
-        json!(super::included(stdout, stderr, budget, sizes))
-    }
+    use proptest::prelude::*;
 
     #[test]
     fn unused_budget_goes_to_the_other_stream() {
         let output = included(&"x".repeat(60_000), "", 65_536, (60_000, 0));
-        assert_eq!((&output["truncated"], output["stdout"].as_str().unwrap().len()), (&json!(false), 60_000));
+        assert_eq!((output.truncated, output.stdout.unwrap().len()), (false, 60_000));
         let output = included(&"x".repeat(100_000), &"y".repeat(100_000), 65_536, (100_000, 100_000));
-        assert_eq!(output["stdout"].as_str().unwrap().len(), 32_768);
-        assert_eq!(output["stderr"].as_str().unwrap().len(), 32_768);
-        assert_eq!(output["original_size"], 200_000);
+        assert_eq!(output.streams().map(str::len).collect::<Vec<_>>(), [32_768, 32_768]);
+        assert_eq!(output.original_size, Some(200_000));
     }
 
     #[test]
     fn second_truncation_looks_like_the_only_one() {
         let (out, err) = ("é".repeat(50_000), "y".repeat(100_000));
         let mut output = included(&out, &err, 65_536, (500_000, 100_000));
-        shrink(output.as_object_mut().unwrap(), 20_000);
+        output.shrink(20_000);
         assert_eq!(output, included(&out, &err, 20_000, (500_000, 100_000)));
         let unchanged = output.clone();
-        shrink(output.as_object_mut().unwrap(), 20_000);
+        output.shrink(20_000);
         assert_eq!(output, unchanged, "output that fits is unchanged");
-        shrink(output.as_object_mut().unwrap(), 0);
-        let nothing = json!({
-            "included": true, "stdout": "", "stderr": "", "truncated": true, "max_bytes": 0, "original_size": 600_000
-        });
-        assert_eq!(output, nothing);
+        output.shrink(0);
+        assert_eq!(output, included("", "", 0, (500_000, 100_000)));
     }
 
     proptest! {
         #[test]
         fn budget_holds_for_any_text(out in ".{0,300}", err in ".{0,300}", budget in 0usize..600) {
             let output = included(&out, &err, budget, (out.len() as u64, err.len() as u64));
-            prop_assert!(size(&output) <= budget);
-            prop_assert_eq!(output["truncated"] == true, out.len() + err.len() > budget);
+            prop_assert!(output.size() <= budget);
+            prop_assert_eq!(output.truncated, out.len() + err.len() > budget);
         }
 
         #[test]
@@ -212,15 +197,15 @@ mod tests {
             out in "[aé]{0,300}", err in "[aé]{0,300}", first in 0usize..600, second in 0usize..600,
         ) {
             let mut output = included(&out, &err, first, (out.len() as u64, err.len() as u64));
-            let before = size(&output);
-            shrink(output.as_object_mut().unwrap(), second);
-            prop_assert!(size(&output) <= second.min(before));
-            let budget = usize::try_from(output["max_bytes"].as_u64().unwrap()).unwrap();
-            prop_assert!(size(&output) <= budget && budget <= first.max(second));
-            prop_assert_eq!(output["truncated"] == true, out.len() + err.len() > size(&output));
-            prop_assert_eq!(output["truncated"] == true, output["original_size"] == (out.len() + err.len()));
-            for stream in ["stdout", "stderr"] {
-                let text = output[stream].as_str().unwrap();
+            let before = output.size();
+            output.shrink(second);
+            prop_assert!(output.size() <= second.min(before));
+            let budget = output.max_bytes;
+            prop_assert!(output.size() <= budget && budget <= first.max(second));
+            prop_assert_eq!(output.truncated, out.len() + err.len() > output.size());
+            let original = output.truncated.then_some((out.len() + err.len()) as u64);
+            prop_assert_eq!(output.original_size, original);
+            for text in output.streams() {
                 prop_assert!(text.matches('[').count() <= 1, "{}", text);
                 prop_assert!(text.matches(']').count() <= 1, "{}", text);
             }

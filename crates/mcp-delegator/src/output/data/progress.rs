@@ -7,11 +7,10 @@ use delegator_engine::{Percent, PercentSource, Snapshot};
 use delegator_transcript::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 const SOURCES: [&str; 2] = [source_name(PercentSource::Plan), source_name(PercentSource::History)];
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Progress {
     /// Null if neither a plan nor history tells it. A running task has at most 99: the end of a turn is not its end.
     #[schemars(range(max = 100))]
@@ -29,7 +28,7 @@ pub struct Progress {
 }
 
 /// What the agent has done so far.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ActivityCounts {
     pub event_count: u64,
     pub command_count: u64,
@@ -69,6 +68,21 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// The percentage as text; `None` if it is unknown.
+    pub fn percent_text(&self) -> Option<String> {
+        let is_estimate = self.progress_source == Some(source_name(PercentSource::History));
+        let source = if is_estimate { PercentSource::History } else { PercentSource::Plan };
+        self.percent.map(|value| percent_text(Percent { value, source }))
+    }
+
+    /// The counts as text; `None` if nothing happened.
+    pub fn counts_text(&self) -> Option<String> {
+        let counts = self.counts.as_ref()?;
+        counts_text([counts.event_count, counts.command_count, counts.file_count])
+    }
+}
+
 const fn source_name(source: PercentSource) -> &'static str {
     match source {
         PercentSource::Plan => "plan",
@@ -96,35 +110,27 @@ pub fn counts_text(counts: [u64; 3]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The percentage of a task in our JSON as text; `None` if it is unknown.
-pub fn described_percent(progress: &Value) -> Option<String> {
-    let value = u8::try_from(progress["percent"].as_u64()?).ok()?;
-    let is_estimate = progress["progress_source"] == source_name(PercentSource::History);
-    let source = if is_estimate { PercentSource::History } else { PercentSource::Plan };
-    Some(percent_text(Percent { value, source }))
-}
-
-/// The counts of a task in our JSON as text.
-pub fn described_counts(progress: &Value) -> Option<String> {
-    let count = |name: &str| progress[name].as_u64().unwrap_or(0);
-    counts_text(["event_count", "command_count", "file_count"].map(count))
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn every_text_marks_an_estimate() {
-        for (progress, expected) in [
-            (json!({"percent": 60, "progress_source": "history"}), Some("about 60 % (estimate)")),
-            (json!({"percent": 50, "progress_source": "plan"}), Some("50 %")),
-            (json!({"percent": 100}), Some("100 %")),
-            (json!({"percent": null}), None),
+        for (percent, progress_source, expected) in [
+            (Some(60), Some("history"), Some("about 60 % (estimate)")),
+            (Some(50), Some("plan"), Some("50 %")),
+            (Some(100), None, Some("100 %")),
+            (None, None, None),
         ] {
-            assert_eq!(described_percent(&progress).as_deref(), expected);
+            let progress = Progress {
+                percent,
+                progress_source,
+                completed_steps: None,
+                total_steps: None,
+                current_activity: None,
+                counts: None,
+            };
+            assert_eq!(progress.percent_text().as_deref(), expected);
         }
     }
 

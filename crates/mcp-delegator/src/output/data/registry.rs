@@ -35,17 +35,17 @@ pub struct RegistryFacts {
     pub ack_ts: Option<UtcTime>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EnvironmentList {
     pub environments: Vec<EnvironmentData>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ChangedEnvironment {
     pub environment: EnvironmentData,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EnvironmentData {
     pub id: String,
     pub name: String,
@@ -70,7 +70,7 @@ impl From<&Environment> for EnvironmentData {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Cleanup {
     /// Nothing was changed; the other fields state what would be done.
     pub dry_run: bool,
@@ -86,20 +86,20 @@ pub struct Cleanup {
     pub batch: Option<BatchResult>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CleanupCounts {
     pub stuck_tasks: StuckTasks,
     pub old_tasks: OldTasks,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StuckTasks {
     pub found: usize,
     pub cleaned: usize,
     pub task_ids: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct OldTasks {
     pub found: u64,
     pub deleted: u64,
@@ -107,13 +107,13 @@ pub struct OldTasks {
 }
 
 /// Files that crashes left behind.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Leftovers {
     pub found: usize,
     pub removed_count: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RestorePointCounts {
     pub retained_count: u64,
     pub dropped_count: usize,
@@ -121,7 +121,7 @@ pub struct RestorePointCounts {
     pub dropped_items: Vec<TaskRestorePoint>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskRestorePoint {
     pub task_id: String,
     pub repository: String,
@@ -132,7 +132,7 @@ pub struct TaskRestorePoint {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CancelledTask {
     pub operation: &'static str,
     pub task_id: String,
@@ -150,7 +150,7 @@ pub struct CancelledTask {
 }
 
 /// Processes that outlived the agent.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Swept {
     #[schemars(range(min = 1))]
     pub process_count: usize,

@@ -13,7 +13,7 @@ const SHOWN_BYTES: usize = 8_000;
 
 /// Where a task runs.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RemoteData {
     /// Environment id.
     pub environment: String,
@@ -54,7 +54,7 @@ impl RemoteData {
 }
 
 /// The changes of a task that a provider ran, as a unified diff.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DiffData {
     /// The length of the whole diff.
     pub bytes: u64,

@@ -13,7 +13,7 @@ use crate::output::outcome::Warning;
 const MAX_LISTED_FILES: usize = 100;
 
 /// The restore point of the working directory, with those of other work trees.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskRestorePoints {
     #[serde(flatten)]
     pub point: PointData,
@@ -24,7 +24,7 @@ pub struct TaskRestorePoints {
     pub other_work_trees: Vec<PointData>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PointData {
     #[serde(rename = "ref")]
     pub reference: String,

@@ -1,13 +1,14 @@
 //! The data of `status`: running, queued and recently ended tasks.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{SandboxKind, State};
 use delegator_engine::{CloudCounts, Snapshot};
 use delegator_registry::{BlockedBy, Task, TaskSummary, UnreadResults};
 use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::output::data::agent_pauses::PauseData;
 use crate::output::data::chain::FollowsData;
@@ -16,22 +17,16 @@ use crate::output::data::group::{GroupData, MemberData};
 use crate::output::data::progress::Progress;
 use crate::output::data::task::{RunTimes, seconds_since, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
-use crate::output::outcome::{ListCursors, PagedList};
+use crate::output::outcome::ListCursors;
+use crate::output::truncation::apply::{json_size, retain_first};
+use crate::output::truncation::plan::TruncationPlan;
 use crate::output::values::UtcTime;
-
-/// The names of the lists in the data.
-pub const RUNNING: &str = "tasks";
-pub const QUEUED: &str = "queue";
-pub const ENDED: &str = "recently_completed";
-
-/// All listed tasks in one shape, on the command line.
-pub const ALL: &str = "all_tasks";
 
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct StatusSnapshot {
     pub summary: StatusCounts,
     pub tasks: Vec<RunningTask>,
@@ -45,7 +40,7 @@ pub struct StatusSnapshot {
     pub worktree: Option<String>,
     /// The tasks of the three lists, in this order and in one shape. Only on the command line.
     pub all_tasks: Option<Vec<ListedTask>>,
-    /// Set by [`follow_lists`].
+    /// Set by [`StatusSnapshot::follow_lists`].
     pub not_listed: Option<NotListed>,
     pub usage: Option<Usage>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -56,9 +51,14 @@ pub struct StatusSnapshot {
     pub unread: Option<Unread>,
     /// Cloud tasks, which only `cloud status` lists; in the status of this machine, if there are any.
     pub cloud: Option<CloudTasks>,
+    /// The status of cloud tasks, not of this machine.
+    #[serde(skip)]
+    pub is_cloud: bool,
+    #[serde(skip)]
+    pub cursors: Option<ListCursors>,
 }
 
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct StatusCounts {
     pub running: u64,
     pub queued: u64,
@@ -66,54 +66,49 @@ pub struct StatusCounts {
 }
 
 /// Tasks beyond the end of the lists; the cursor leads to them.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NotListed {
     pub running_count: u64,
     pub queued_count: u64,
 }
 
-/// Updates `all_tasks` and `not_listed` after the lists were built or truncated.
-pub fn follow_lists(data: &mut Value, cursors: &ListCursors) {
-    let shown = cursors.shown(data);
-    if shown_lists(data)
-        && let Some(Value::Array(all)) = data.get_mut(ALL)
-    {
-        retain_shown(all, &cursors.lists, shown);
+impl StatusSnapshot {
+    /// The items of the three lists.
+    pub fn list_lengths(&self) -> [usize; 3] {
+        [self.tasks.len(), self.queue.len(), self.recently_completed.len()]
     }
-    let lists = || cursors.lists.iter().zip(shown);
-    let count = |name| {
-        lists().filter(|(list, _)| list.name == name).map(|(list, shown)| list.not_listed(shown)).sum()
-    };
-    let not_listed = NotListed { running_count: count(RUNNING), queued_count: count(QUEUED) };
-    if not_listed.running_count + not_listed.queued_count > 0
-        && let Some(data) = data.as_object_mut()
-    {
-        data.insert("not_listed".to_owned(), json!(not_listed));
+
+    /// Retains the first items of each list that fit.
+    pub fn shrink_lists(&mut self, plan: TruncationPlan) {
+        let before = self.list_lengths();
+        retain_first(&mut self.tasks, plan.task_list_bytes, json_size);
+        retain_first(&mut self.queue, plan.other_bytes, json_size);
+        retain_first(&mut self.recently_completed, plan.other_bytes, json_size);
+        self.follow_lists(before);
     }
-}
 
-/// Whether the data has the three lists, and not only fields that the caller selected.
-pub fn shown_lists(data: &Value) -> bool {
-    [RUNNING, QUEUED, ENDED].iter().all(|list| data.get(list).is_some())
-}
-
-/// Removes the tasks that are in none of the truncated lists.
-fn retain_shown(all: &mut Vec<Value>, lists: &[PagedList], shown: [Option<usize>; 3]) {
-    let is_shown: Vec<bool> = lists
-        .iter()
-        .zip(shown)
-        .flat_map(|(list, shown)| {
-            (0..list.positions.len()).map(move |at| shown.is_none_or(|shown| at < shown))
-        })
-        .collect();
-    if is_shown.len() == all.len() {
-        let mut is_shown = is_shown.into_iter();
-        all.retain(|_| is_shown.next().unwrap_or(true));
+    /// Updates `all_tasks` and `not_listed` after the lists were built or truncated. `before` are their former lengths.
+    pub fn follow_lists(&mut self, before: [usize; 3]) {
+        let shown = self.list_lengths();
+        if let Some(all) = &mut self.all_tasks {
+            let is_shown = before
+                .into_iter()
+                .zip(shown)
+                .flat_map(|(before, shown)| (0..before).map(move |position| position < shown));
+            let is_shown: Vec<bool> = is_shown.collect();
+            let mut is_shown = is_shown.into_iter();
+            all.retain(|_| is_shown.next().unwrap_or(true));
+        }
+        let Some(ListCursors { lists: [running, queued, _], .. }) = &self.cursors else { return };
+        let (running_count, queued_count) = (running.not_listed(shown[0]), queued.not_listed(shown[1]));
+        if running_count + queued_count > 0 {
+            self.not_listed = Some(NotListed { running_count, queued_count });
+        }
     }
 }
 
 /// Ended tasks whose results were not read.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Unread {
     #[schemars(range(min = 1))]
     pub count: u64,
@@ -129,7 +124,7 @@ impl Unread {
 }
 
 /// How many cloud tasks are not listed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CloudTasks {
     /// Running and queued, as last reported.
     pub unfinished_count: u64,
@@ -145,7 +140,7 @@ impl CloudTasks {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StatusFacts {
     pub snapshot_ts: UtcTime,
     /// Running and queued tasks.
@@ -153,7 +148,7 @@ pub struct StatusFacts {
 }
 
 /// A task in any state. Fields that its state does not have are null.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ListedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(|_| true)))]
@@ -180,7 +175,7 @@ pub struct ListedTask {
 }
 
 /// A running task in a list.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RunningTask {
     pub task_id: String,
     #[schemars(extend("enum" = [State::Working.public_name()]))]
@@ -202,7 +197,7 @@ pub struct RunningTask {
 
 /// A task in the queue.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QueuedTask {
     pub task_id: String,
     #[schemars(extend("enum" = [State::Queued.public_name()], "x-optional" = true))]
@@ -220,15 +215,15 @@ pub struct QueuedTask {
 }
 
 /// The task that a queued task waits for, besides a free slot.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct WaitingFor {
     pub task_id: String,
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// An ended task in a list.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EndedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(State::is_terminal)))]
@@ -243,7 +238,7 @@ pub struct EndedTask {
 
 /// What a status says about a task in each of these states.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskDescription {
     #[schemars(extend("x-optional" = true))]
     pub title: String,
@@ -366,7 +361,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
 
 impl From<&BlockedBy> for WaitingFor {
     fn from(blocked: &BlockedBy) -> WaitingFor {
-        WaitingFor { task_id: blocked.task.to_string(), reason: blocked.obstacle.name() }
+        WaitingFor { task_id: blocked.task.to_string(), reason: blocked.obstacle.name().into() }
     }
 }
 

@@ -7,7 +7,7 @@ use delegator_engine::{Record, TaskFiles};
 use delegator_registry::{EndRecord, Task};
 use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::output::call_syntax::CallSyntax;
@@ -32,6 +32,7 @@ use crate::output::data::worktree::WorktreeData;
 use crate::output::data::{
     denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
 };
+use crate::output::documents::document::known_facts;
 use crate::output::values::UtcTime;
 
 /// Marks a truncated text; its length counts.
@@ -106,7 +107,7 @@ pub struct OutputExcerpt {
 
 /// The result of an ended task, for `wait`.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskResult {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(State::is_terminal)))]
@@ -138,7 +139,7 @@ pub struct TaskResult {
 }
 
 /// The result of an ended task, for `results`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ResultSet {
     #[serde(flatten)]
     pub result: TaskResult,
@@ -157,14 +158,14 @@ pub struct ResultsData {
     pub group: Option<GroupData>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ResultFacts {
     pub count: u64,
 }
 
 /// What a task did.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct TaskReport {
     #[schemars(extend("x-optional" = true))]
     #[serialize_always]
@@ -200,7 +201,7 @@ pub struct TaskReport {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Metadata {
     /// In seconds.
     pub duration: u64,
@@ -216,7 +217,7 @@ pub struct Metadata {
     pub task_status: Option<&'static str>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ThreadInfo {
     pub thread_id: Option<String>,
     #[schemars(range(min = 0, max = 1))]
@@ -229,7 +230,7 @@ pub struct ThreadInfo {
 }
 
 /// Flags are included only if they are set.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TestResults {
     pub passed: u64,
     pub failed: u64,
@@ -238,10 +239,10 @@ pub struct TestResults {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_tests_not_listed_count: Option<u64>,
     /// Some tests ran without being counted.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_incomplete: bool,
     /// A test command failed although none of its tests did.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended_badly: bool,
 }
 
@@ -376,6 +377,19 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
 }
 
 impl TestResults {
+    /// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let TestResults { passed, failed, skipped, .. } = self;
+        let mut counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
+        if self.is_incomplete {
+            counts.push_str("; the count is incomplete");
+        }
+        if self.has_ended_badly {
+            counts.push_str("; a test command failed although none of its tests did");
+        }
+        known_facts([("tests", Some(counts)), ("failed tests", files::joined(&self.failed_tests))])
+    }
+
     /// `None` if no test was counted: uncounted tests are not zero tests.
     pub fn of(tests: &TestReport) -> Option<TestResults> {
         ((tests.passed, tests.failed, tests.skipped) != (0, 0, 0)).then(|| TestResults {
@@ -392,7 +406,7 @@ impl TestResults {
 
 /// A task that has not ended when the wait is over.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UnfinishedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(|_| true)))]
@@ -421,7 +435,7 @@ pub struct UnfinishedTask {
 }
 
 /// An ended task in a list: its result, with the facts that the response to a call for one task has in `meta`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EndedItem {
     #[serde(flatten)]
     pub result: TaskResult,
@@ -437,23 +451,23 @@ impl EndedItem {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WaitedTask {
     Ended(Box<EndedItem>),
     Unfinished(Box<UnfinishedTask>),
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WaitedTasks {
     pub tasks: Vec<WaitedTask>,
 }
 
 /// The task or tasks that were waited for, and the items of the call if some of them failed.
-#[derive(Debug, Serialize)]
-pub struct WaitBatch<T> {
+#[derive(Debug, Clone, Serialize)]
+pub struct WaitBatch {
     #[serde(flatten)]
-    pub data: T,
+    pub data: WaitedTasks,
     #[serde(flatten)]
     pub batch: Option<BatchResult>,
 }
@@ -472,7 +486,7 @@ pub struct WaitData {
 }
 
 /// The times of an ended task.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WaitFacts {
     pub started_ts: UtcTime,
     pub completed_ts: UtcTime,

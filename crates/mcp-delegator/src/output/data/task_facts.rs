@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::output::values::UtcTime;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct TaskFacts<'a> {
     pub task_id: &'a str,
     pub state: &'static str,

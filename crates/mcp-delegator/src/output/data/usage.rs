@@ -4,11 +4,11 @@ use delegator_engine::WorktreeSize;
 use delegator_registry::{Cost, UsageTable};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::json;
 
-use crate::output::documents::document::{Block, rows, scalar};
+use crate::output::documents::document::{Block, Document, cell};
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Usage {
     pub total: UsageSums,
     pub per_task: Vec<TaskUsage>,
@@ -18,7 +18,7 @@ pub struct Usage {
     pub worktrees: WorktreeUsage,
 }
 
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct WorktreeUsage {
     pub count: usize,
     pub total_bytes: u64,
@@ -26,7 +26,7 @@ pub struct WorktreeUsage {
     pub per_worktree: Vec<WorktreeBytes>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WorktreeBytes {
     /// The task for which it was created.
     pub task_id: String,
@@ -50,7 +50,7 @@ impl WorktreeUsage {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UsageSums {
     pub task_count: Option<u64>,
     pub duration_seconds: i64,
@@ -64,7 +64,7 @@ pub struct UsageSums {
     pub tasks_without_tokens_count: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskUsage {
     pub task_id: String,
     #[serde(flatten)]
@@ -72,7 +72,7 @@ pub struct TaskUsage {
     pub title: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LabelUsage {
     /// `key=value`
     pub label: String,
@@ -80,7 +80,7 @@ pub struct LabelUsage {
     pub sums: UsageSums,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DayUsage {
     /// In UTC
     pub day: String,
@@ -127,61 +127,57 @@ impl Usage {
     }
 }
 
-const COLUMNS: [(&str, &str); 5] = [
-    ("tasks", "task_count"),
-    ("seconds", "duration_seconds"),
-    ("input", "input_tokens"),
-    ("cached", "cached_input_tokens"),
-    ("output", "output_tokens"),
-];
-
-/// The usage as tables; empty groups are omitted.
-pub fn blocks(usage: &Value) -> Vec<Block> {
-    if usage.is_null() {
-        return Vec::new();
-    }
-    let total = &usage["total"];
-    let line = format!(
-        "Ended tasks in the registry: {}, {} s, {} input tokens ({} cached), {} output tokens",
-        scalar(&total["task_count"]),
-        scalar(&total["duration_seconds"]),
-        scalar(&total["input_tokens"]),
-        scalar(&total["cached_input_tokens"]),
-        scalar(&total["output_tokens"]),
-    );
-    let mut blocks = vec![Block::Text(line)];
-    if let Some(without_tokens) = total.get("tasks_without_tokens_count") {
-        blocks.push(Block::Text(format!(
-            "The agents of {} of these tasks reported no tokens.",
-            scalar(without_tokens)
+impl Usage {
+    /// The usage as tables; empty ones are omitted.
+    pub fn append_to(&self, document: Document) -> Document {
+        let UsageSums { duration_seconds, input_tokens, cached_input_tokens, output_tokens, .. } = self.total;
+        let mut document = document.block(Block::Text(format!(
+            "Ended tasks in the registry: {}, {duration_seconds} s, {input_tokens} input tokens \
+             ({cached_input_tokens} cached), {output_tokens} output tokens",
+            cell(self.total.task_count.as_ref()),
         )));
-    }
-    if let Some(cost) = total.get("cost_usd") {
-        blocks.push(Block::Text(format!("Cost, where agents report it: {} US dollars", scalar(cost))));
-    }
-    for (group, key, column) in
-        [("per_day", "day", "day (UTC)"), ("per_label", "label", "label"), ("per_task", "task_id", "task")]
-    {
-        let lines: Vec<&Value> = usage[group].as_array().into_iter().flatten().collect();
-        if lines.is_empty() {
-            continue;
+        if let Some(count) = self.total.tasks_without_tokens_count {
+            let text = format!("The agents of {count} of these tasks reported no tokens.");
+            document = document.block(Block::Text(text));
         }
-        let counted = COLUMNS.iter().filter(|(_, name)| group != "per_task" || *name != "task_count");
-        let (mut columns, names): (Vec<&'static str>, Vec<&str>) = counted.copied().unzip();
-        columns.insert(0, column);
-        let cells = |line: &&Value| {
-            std::iter::once(scalar(&line[key])).chain(names.iter().map(|name| scalar(&line[*name]))).collect()
+        if let Some(cost) = self.total.cost_usd {
+            let text = format!("Cost, where agents report it: {} US dollars", json!(cost));
+            document = document.block(Block::Text(text));
+        }
+        let days = self.per_day.iter().map(|usage| usage.sums.cells(&usage.day));
+        let labels = self.per_label.iter().map(|usage| usage.sums.cells(&usage.label));
+        let tasks = self.per_task.iter().map(|usage| usage.sums.cells(&usage.task_id));
+        document = document
+            .table(&columns("day (UTC)"), days.collect())
+            .table(&columns("label"), labels.collect())
+            .table(&columns("task"), tasks.collect());
+        self.worktrees.append_to(document)
+    }
+}
+
+/// The columns of [`UsageSums::cells`]. A table of tasks has no number of tasks.
+fn columns(first: &'static str) -> [&'static str; 6] {
+    [first, "tasks", "seconds", "input", "cached", "output"]
+}
+
+impl UsageSums {
+    fn cells(&self, name: &str) -> Vec<String> {
+        let counts = [self.duration_seconds, self.input_tokens, self.cached_input_tokens, self.output_tokens];
+        let names = [name.to_owned(), cell(self.task_count.as_ref())];
+        names.into_iter().chain(counts.map(|count| count.to_string())).collect()
+    }
+}
+
+impl WorktreeUsage {
+    fn append_to(&self, document: Document) -> Document {
+        if self.per_worktree.is_empty() {
+            return document;
+        }
+        let row = |worktree: &WorktreeBytes| {
+            vec![worktree.task_id.clone(), worktree.size_bytes.to_string(), worktree.path.clone()]
         };
-        blocks.push(Block::Table { columns, rows: lines.iter().map(cells).collect() });
+        document
+            .block(Block::Text(format!("Worktrees: {}, {} bytes", self.count, self.total_bytes)))
+            .table(&["worktree of", "bytes", "directory"], self.per_worktree.iter().map(row).collect())
     }
-    let worktrees = rows(&usage["worktrees"]["per_worktree"], &["task_id", "size_bytes", "path"]);
-    if !worktrees.is_empty() {
-        blocks.push(Block::Text(format!(
-            "Worktrees: {}, {} bytes",
-            scalar(&usage["worktrees"]["count"]),
-            scalar(&usage["worktrees"]["total_bytes"])
-        )));
-        blocks.push(Block::Table { columns: vec!["worktree of", "bytes", "directory"], rows: worktrees });
-    }
-    blocks
 }

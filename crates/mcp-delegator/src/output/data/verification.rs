@@ -1,5 +1,7 @@
 //! The verification of a task's work in our JSON and in documents. It is our own result, separate from the agent's report.
 
+use std::borrow::Cow;
+
 use delegator_domain::task::Verification;
 use delegator_engine::{Record, VerifyCommand};
 use delegator_registry::Task;
@@ -9,31 +11,30 @@ use serde_json::{Value, json};
 
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::task::TestResults;
-use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::documents::task as task_document;
+use crate::output::documents::document::{Block, Document, known_facts};
 use crate::output::outcome::Warning;
 
 /// The tail of the verify command's output in every result.
 const TAIL_BYTES: usize = 4 << 10;
 const MAX_TAIL_BYTES: usize = 64 << 10;
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct VerificationData {
     #[schemars(extend("enum" = ["verified", "verify_failed", "not_run"]))]
-    pub status: &'static str,
+    pub status: Cow<'static, str>,
     /// As it was given: a command line, or a program and its arguments.
     #[schemars(with = "Value")]
     pub command: VerifyCommand,
     #[serde(flatten)]
     pub run: Option<VerifyRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'static str>,
+    pub reason: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 /// A run of the verify command.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyRun {
     #[schemars(extend("x-optional" = true))]
     pub exit_code: Option<i32>,
@@ -52,11 +53,11 @@ pub fn of_task(task: &Task, record: Option<&Record>, budget: Option<usize>) -> O
     let command = verify_command(task)?;
     let Some(check) = record.and_then(|record| record.check.as_ref()) else {
         let outcome = task.ended.as_ref().map(|ended| Verification::not_run(&ended.end))?;
-        let (status, reason) = (outcome.status(), outcome.reason());
+        let (status, reason) = (outcome.status().into(), outcome.reason().map(Cow::Borrowed));
         return Some(VerificationData { status, command, run: None, reason, detail: None });
     };
     Some(VerificationData {
-        status: check.outcome.status(),
+        status: check.outcome.status().into(),
         command,
         run: Some(VerifyRun {
             exit_code: check.exit_code,
@@ -67,7 +68,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, budget: Option<usize>) -> O
             test_results: check.tests.as_ref().and_then(TestResults::of),
             signal: check.signal,
         }),
-        reason: check.outcome.reason(),
+        reason: check.outcome.reason().map(Cow::Borrowed),
         detail: check.detail.clone(),
     })
 }
@@ -90,35 +91,38 @@ pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
     let check = record.and_then(|record| record.check.as_ref());
     let problem = check.map_or_else(|| "not verified".to_owned(), delegator_engine::CheckRecord::describe);
     let error = AppError::new(ErrorCode::AgentFailed, format!("The agent completed its task; {problem}."));
-    Some(error.context("failure_kind", verification.status).context("verification", json!(verification)))
+    Some(
+        error
+            .context("failure_kind", verification.status.as_ref())
+            .context("verification", json!(verification)),
+    )
 }
 
-/// Adds the verification to a document; unless verified, with the output of the verify command.
-pub fn append_to(document: Document, data: &Value) -> Document {
-    let value = &data["verification"];
-    if value["status"].is_null() {
-        return document;
-    }
-    let mut facts = vec![("verification".to_owned(), scalar(&value["status"]))];
-    for (name, key) in [("reason", "reason"), ("detail", "detail"), ("exit code", "exit_code")] {
-        if !value[key].is_null() {
-            facts.push((name.to_owned(), scalar(&value[key])));
+impl VerificationData {
+    /// Adds the verification to a document; unless verified, with the output of the verify command.
+    pub fn append_to(&self, document: Document) -> Document {
+        let exit_code = self.run.as_ref().and_then(|run| run.exit_code);
+        let mut facts = known_facts([
+            ("verification", Some(self.status.to_string())),
+            ("reason", self.reason.as_ref().map(ToString::to_string)),
+            ("detail", self.detail.clone()),
+            ("exit code", exit_code.map(|code| code.to_string())),
+        ]);
+        let tests = self.run.as_ref().and_then(|run| run.test_results.as_ref());
+        facts.extend(tests.into_iter().flat_map(TestResults::facts));
+        let document = document.block(Block::Facts(facts));
+        let output = self.run.as_ref().map(|run| run.output_tail.as_str());
+        match output.filter(|text| !text.is_empty() && self.status != Verification::Verified.status()) {
+            Some(text) => document.quote("The last output of the verify command:", text),
+            None => document,
         }
     }
-    facts.extend(task_document::tests(&value["test_results"]));
-    let document = document.block(Block::Facts(facts));
-    match value["output_tail"].as_str().filter(|text| !text.is_empty() && value["status"] != "verified") {
-        Some(text) => document
-            .block(Block::Text("The last output of the verify command:".to_owned()))
-            .block(Block::Verbatim(text.to_owned())),
-        None => document,
-    }
-}
 
-/// Truncates the output tail to the budget.
-pub fn shrink(value: &mut Value, budget: usize) {
-    if let Some(Value::String(text)) = value.get_mut("output_tail") {
-        *text = tail(text, Some(budget)).to_owned();
+    /// Truncates the output tail to the budget.
+    pub fn shrink(&mut self, budget: usize) {
+        if let Some(run) = &mut self.run {
+            run.output_tail = tail(&run.output_tail, Some(budget)).to_owned();
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use delegator_engine::{WorktreeInfo, WorktreeState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WorktreeData {
     /// The directory in which an isolated task works.
     #[schemars(extend("x-optional" = true))]

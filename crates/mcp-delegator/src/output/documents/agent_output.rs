@@ -8,24 +8,28 @@ use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::data::output::{MARK, size};
+use crate::output::data::output::{AgentOutput, MARK};
 use crate::output::documents::document::{Block, Document};
 
 /// Adds the streams to a document, and how much is missing. `stdout` is what the document shows of it.
-pub(super) fn append_to(mut document: Document, data: &Value, stdout: Option<Stdout>) -> Document {
-    let output = &data["output"];
+pub(super) fn append_to(
+    mut document: Document,
+    task_id: &str,
+    output: &AgentOutput,
+    stdout: Option<Stdout>,
+) -> Document {
     document = match stdout {
         Some(Stdout::Events(events)) => {
-            let logs = NextCall::new(&["logs"]).with("task_id", data["task_id"].clone());
+            let logs = NextCall::new(&["logs"]).with("task_id", task_id);
             document
                 .block(Block::ForModels("The agent's stdout:", events))
                 .block(Block::ForPeople(Suggestion::with_call("What the agent did: {call}", logs)))
         }
-        Some(Stdout::Text(text)) => append_stream(document, "The agent's stdout:", text),
+        Some(Stdout::Text(text)) => document.quote("The agent's stdout:", text),
         None => document,
     };
-    if let Some(stderr) = non_empty(&output["stderr"]) {
-        document = append_stream(document, "The agent's stderr:", stderr.to_owned());
+    if let Some(stderr) = output.stderr.as_ref().filter(|stderr| !stderr.is_empty()) {
+        document = document.quote("The agent's stderr:", stderr.as_str());
     }
     match truncation_remark(output) {
         Some(remark) => document.block(Block::Text(remark)),
@@ -34,12 +38,11 @@ pub(super) fn append_to(mut document: Document, data: &Value, stdout: Option<Std
 }
 
 /// How much of the output is missing.
-fn truncation_remark(output: &Value) -> Option<String> {
-    let original = output["original_size"].as_u64().filter(|_| output["truncated"] == true)?;
-    let (shown, budget) = (size(output), output["max_bytes"].as_u64()?);
-    let streams = || ["stdout", "stderr"].iter().filter_map(|stream| output[*stream].as_str());
+fn truncation_remark(output: &AgentOutput) -> Option<String> {
+    let original = output.original_size.filter(|_| output.truncated)?;
+    let (shown, budget) = (output.size(), output.max_bytes);
     // A longer stream than can be stored has a gap below the limit of the answer.
-    let exceeds_limit = shown == 0 || streams().any(|text| text.contains(MARK));
+    let exceeds_limit = shown == 0 || output.streams().any(|text| text.contains(MARK));
     let limit = if exceeds_limit { format!(", the limit is {budget}") } else { String::new() };
     Some(format!("The output was truncated: {shown} of {original} bytes{limit}."))
 }
@@ -54,9 +57,11 @@ pub(super) enum Stdout {
 
 /// The final message and stdout of a result as a document shows them: each text once. The stdout of a structured agent
 /// has an event with the message, and the stdout of a plain agent is the message.
-pub(super) fn distinct_texts(data: &Value) -> (Option<&str>, Option<Stdout>) {
-    let message = data["final_message"].as_str();
-    let Some(stdout) = non_empty(&data["output"]["stdout"]) else { return (message, None) };
+pub(super) fn distinct_texts<'a>(
+    message: Option<&'a str>,
+    stdout: Option<&str>,
+) -> (Option<&'a str>, Option<Stdout>) {
+    let Some(stdout) = stdout.filter(|stdout| !stdout.is_empty()) else { return (message, None) };
     match message {
         _ if is_event_stream(stdout) => {
             (message, Some(Stdout::Events(without_message(stdout, message.unwrap_or_default()))))
@@ -96,10 +101,6 @@ fn without_message<'a>(events: &'a str, message: &str) -> String {
     }
 }
 
-fn non_empty(text: &Value) -> Option<&str> {
-    text.as_str().filter(|text| !text.is_empty())
-}
-
 /// Whether this is the output of a structured agent. A plain agent may print JSON, too.
 fn is_event_stream(stdout: &str) -> bool {
     let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
@@ -107,15 +108,12 @@ fn is_event_stream(stdout: &str) -> bool {
     summarizer.report().dialect.is_some()
 }
 
-fn append_stream(document: Document, label: &str, text: String) -> Document {
-    document.block(Block::Text(label.to_owned())).block(Block::Verbatim(text))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::data::output::included;
 
     #[test]
     fn only_the_events_of_an_agent_are_an_event_stream() {
@@ -126,11 +124,11 @@ mod tests {
             assert!(!is_event_stream(plain), "{plain}");
         }
     }
+
     #[test]
     fn the_message_of_a_plain_agent_is_shown_once() {
         let texts = |message: &str, stdout: &str| {
-            let data = json!({"final_message": message, "output": {"stdout": stdout}});
-            let (message, stdout) = distinct_texts(&data);
+            let (message, stdout) = distinct_texts(Some(message), Some(stdout));
             (message.is_some(), stdout.is_some())
         };
         assert_eq!(texts("a\nb\nc", "a\nb\nc\n"), (true, false));
@@ -149,8 +147,10 @@ mod tests {
             let events = format!(
                 "{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}\n{event}\n{{\"type\":\"turn.started\"}}\n"
             );
-            let data = json!({"final_message": message, "output": {"stdout": events}});
-            let (Some(whole), Some(Stdout::Events(events))) = distinct_texts(&data) else { panic!("{data}") };
+            let (Some(whole), Some(Stdout::Events(events))) = distinct_texts(Some(message), Some(&events))
+            else {
+                panic!("{events}")
+            };
             assert_eq!((whole, events.lines().count()), (message, 3));
             assert!(!events.contains("agent_message") && events.contains("turn.started"), "{events}");
         }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_remark_names_the_limit_only_if_it_was_reached() {
-        let output = |stdout: &str| json!({"truncated": true, "stdout": stdout, "stderr": "", "max_bytes": 20, "original_size": 90});
+        let output = |stdout: &str| included(stdout, "", 20, (90, 0));
         let remark = |stdout: &str| truncation_remark(&output(stdout)).unwrap();
         assert_eq!(remark("a [truncated] b"), "The output was truncated: 15 of 90 bytes, the limit is 20.");
         assert_eq!(remark("ab"), "The output was truncated: 2 of 90 bytes.");

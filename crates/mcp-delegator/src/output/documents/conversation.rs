@@ -1,98 +1,110 @@
 //! The open questions and the messages of a task in a document.
 
-use serde_json::Value;
+use delegator_domain::question::{QuestionKind, QuestionState};
 
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
+use crate::output::data::conversation::{MessageData, MessagesData, QuestionData};
+use crate::output::documents::document::{Block, Document, cell, truncate_cell};
 
 const MAX_EXCERPT_BYTES: usize = 80;
 const MAX_REASON_BYTES: usize = 80;
 
 /// The open questions of a task, each with its possible answers and the call that answers it.
-pub fn append_questions(document: Document, task: &Value) -> Document {
-    let open = task["waiting_for_answer"].as_array().into_iter().flatten();
-    open.fold(document, |document, question| append_question(document, &task["task_id"], question))
+pub fn append_questions(document: Document, task_id: &str, open: &[QuestionData]) -> Document {
+    open.iter().fold(document, |document, question| append_question(document, task_id, question))
 }
 
 /// One question with its possible answers. An open one also has the call that answers it.
-pub fn append_question(document: Document, task: &Value, question: &Value) -> Document {
-    let label = match question["kind"].as_str() {
-        Some("permission") => "The agent asks for permission",
-        _ => "The agent asks",
+pub fn append_question(document: Document, task_id: &str, question: &QuestionData) -> Document {
+    let label = match question.kind == QuestionKind::Permission.name() {
+        true => "The agent asks for permission",
+        false => "The agent asks",
     };
-    let number = scalar(&question["question_number"]);
-    let title = scalar(&question["title"]);
+    let (number, title) = (question.question_number, &question.title);
     let mut document = document.block(Block::Text(format!("{label} (question {number}): {title}")));
-    if let Some(detail) = question["detail"].as_str() {
-        document = document.block(Block::Verbatim(detail.to_owned()));
+    if let Some(detail) = &question.detail {
+        document = document.block(Block::Verbatim(detail.clone()));
     }
-    let options = question["options"].as_array().into_iter().flatten();
-    let row = |option: &Value| vec![scalar(&option["id"]), scalar(&option["label"])];
-    document.blocks.extend(table(&["answer", "meaning"], options.map(row).collect()));
-    if question["state"] != "open" {
+    let rows = question.options.iter().map(|option| vec![option.id.clone(), option.label.clone()]);
+    let document = document.table(&["answer", "meaning"], rows.collect());
+    if question.state != QuestionState::Open.name() {
         return document;
     }
-    let facts = vec![("open until".to_owned(), scalar(&question["expires_at"]))];
-    document.block(Block::Facts(facts)).block(Block::ForPeople(how_to_answer(task, question)))
+    document
+        .block(Block::facts([("open until", Some(question.expires_at.0.clone()))]))
+        .block(Block::ForPeople(how_to_answer(task_id, question)))
 }
 
 /// The call that answers a question, with its first option.
-pub fn how_to_answer(task: &Value, question: &Value) -> Suggestion {
-    let call = NextCall::new(&["answer"]).with("task_id", task.clone());
-    let (call, text) = match question["options"][0]["id"].as_str() {
-        Some(first) if question["is_text_accepted"] == true => {
-            (call.with("option", first), "Answer with one of them or with a text, for example: {call}")
+fn how_to_answer(task_id: &str, question: &QuestionData) -> Suggestion {
+    let call = NextCall::new(&["answer"]).with("task_id", task_id);
+    let (call, text) = match question.options.first() {
+        Some(first) if question.is_text_accepted => (
+            call.with("option", first.id.as_str()),
+            "Answer with one of them or with a text, for example: {call}",
+        ),
+        Some(first) => {
+            (call.with("option", first.id.as_str()), "Answer with one of them, for example: {call}")
         }
-        Some(first) => (call.with("option", first), "Answer with one of them, for example: {call}"),
         None => (call.with("text", "…"), "Answer: {call}"),
     };
-    Suggestion::with_call(text, call.with("question", question["question_number"].clone()))
+    Suggestion::with_call(text, call.with("question", question.question_number))
 }
 
 /// The last messages of a task.
-pub fn append_messages(document: Document, task: &Value) -> Document {
-    let items = task["messages"]["items"].as_array().into_iter().flatten();
-    let row = |message: &Value| {
+pub fn append_messages(document: Document, messages: Option<&MessagesData>) -> Document {
+    let row = |message: &MessageData| {
         vec![
-            scalar(&message["message_number"]),
-            scalar(&message["state"]),
-            truncate_cell(&scalar(&message["excerpt"]), MAX_EXCERPT_BYTES),
-            truncate_cell(&scalar(&message["reason"]), MAX_REASON_BYTES),
+            message.message_number.to_string(),
+            message.state.to_owned(),
+            truncate_cell(&message.excerpt, MAX_EXCERPT_BYTES),
+            truncate_cell(&cell(message.reason.as_ref()), MAX_REASON_BYTES),
         ]
     };
-    let mut document = document;
-    document.blocks.extend(table(&["message", "state", "text", "reason"], items.map(row).collect()));
-    document
+    let rows = messages.into_iter().flat_map(|messages| &messages.items).map(row);
+    document.table(&["message", "state", "text", "reason"], rows.collect())
 }
 
-/// `2 queued, 1 accepted`; `None` if there are no messages.
-pub fn message_counts(task: &Value) -> Option<String> {
-    let messages = task.get("messages").filter(|messages| messages.is_object())?;
-    let counts = ["queued", "delivered", "accepted", "failed", "unknown"].into_iter().filter_map(|state| {
-        let count = messages[format!("{state}_count")].as_u64().filter(|count| *count > 0)?;
-        Some(format!("{count} {state}"))
-    });
-    Some(counts.collect::<Vec<_>>().join(", "))
+impl MessagesData {
+    /// `2 queued, 1 accepted`.
+    pub fn counts_text(&self) -> String {
+        let counts = [
+            (self.queued_count, "queued"),
+            (self.delivered_count, "delivered"),
+            (self.accepted_count, "accepted"),
+            (self.failed_count, "failed"),
+            (self.unknown_count, "unknown"),
+        ];
+        let known = counts.into_iter().filter(|(count, _)| *count > 0);
+        known.map(|(count, state)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::output::call_syntax::CallSyntax;
+    use crate::output::data::conversation::OptionData;
     use crate::output::documents::text::TextStyle;
+    use crate::output::values::UtcTime;
 
     #[test]
     fn a_question_is_shown_with_its_answers_and_the_command_that_answers_it() {
-        let option = |id: &str, label: &str| json!({"id": id, "label": label, "kind": "other"});
-        let question = json!({
-            "question_number": 2, "kind": "permission", "state": "open", "title": "Run a command?",
-            "detail": "rm -r build", "expires_at": "2026-01-01T00:00:00.000Z",
-            "options": [option("yes", "Allow once"), option("no", "Reject")],
-        });
-        let task = json!({"task_id": "T-local-0123456789", "waiting_for_answer": [question]});
-        let document = append_questions(Document::default(), &task);
+        let option =
+            |id: &str, label: &str| OptionData { id: id.to_owned(), label: label.to_owned(), kind: "other" };
+        let question = QuestionData {
+            question_number: 2,
+            kind: "permission",
+            state: "open",
+            title: "Run a command?".to_owned(),
+            detail: Some("rm -r build".to_owned()),
+            options: vec![option("yes", "Allow once"), option("no", "Reject")],
+            is_text_accepted: false,
+            asked_at: UtcTime::from_ms(0),
+            expires_at: UtcTime::from_ms(1),
+            answer: None,
+        };
+        let document = append_questions(Document::default(), "T-local-0123456789", &[question]);
         let text = document.to_text(TextStyle::default());
         for part in [
             "The agent asks for permission (question 2): Run a command?",
@@ -107,9 +119,14 @@ mod tests {
 
     #[test]
     fn counts_of_zero_are_not_shown() {
-        let messages = json!({"queued_count": 2, "delivered_count": 0, "accepted_count": 1, "failed_count": 0,
-            "unknown_count": 0});
-        assert_eq!(message_counts(&json!({"messages": messages})).as_deref(), Some("2 queued, 1 accepted"));
-        assert_eq!(message_counts(&json!({})), None);
+        let messages = MessagesData {
+            queued_count: 2,
+            delivered_count: 0,
+            accepted_count: 1,
+            failed_count: 0,
+            unknown_count: 0,
+            items: Vec::new(),
+        };
+        assert_eq!(messages.counts_text(), "2 queued, 1 accepted");
     }
 }

@@ -22,6 +22,8 @@ pub enum Block {
     },
     /// Text whose line breaks matter.
     Verbatim(String),
+    /// The same, for the agent's final message: it is truncated last, by its own limit.
+    FinalMessage(String),
     /// The next useful call.
     Next(NextCall),
     /// Advice for a person, which a model should not follow by itself.
@@ -33,9 +35,13 @@ pub enum Block {
 impl Block {
     /// The facts that have a value.
     pub fn facts<const N: usize>(facts: [(&str, Option<String>); N]) -> Block {
-        let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Block::Facts(known.collect())
+        Block::Facts(known_facts(facts))
     }
+}
+
+/// The facts that have a value.
+pub fn known_facts<const N: usize>(facts: [(&str, Option<String>); N]) -> Vec<(String, String)> {
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,6 +57,17 @@ impl Document {
 
     pub fn block(mut self, block: Block) -> Self {
         self.blocks.push(block);
+        self
+    }
+
+    /// Adds a text under a label.
+    pub fn quote(self, label: &str, text: impl Into<String>) -> Self {
+        self.block(Block::Text(label.to_owned())).block(Block::Verbatim(text.into()))
+    }
+
+    /// Adds a table without its empty columns, unless it has no row.
+    pub fn table(mut self, columns: &[&'static str], rows: Vec<Vec<String>>) -> Self {
+        self.blocks.extend(table(columns, rows));
         self
     }
 
@@ -96,7 +113,7 @@ impl Document {
                     let count = listed.unwrap_or_else(fitting);
                     rows.truncate(count);
                 }
-                Block::Next(_) | Block::ForPeople(_) => {}
+                Block::FinalMessage(_) | Block::Next(_) | Block::ForPeople(_) => {}
             }
         }
         self
@@ -119,20 +136,6 @@ impl Document {
         }
         document
     }
-}
-
-/// The values of these keys, one row per item of a list.
-pub fn rows(items: &Value, keys: &[&str]) -> Vec<Vec<String>> {
-    let row = |item: &Value| keys.iter().map(|key| scalar(&item[*key])).collect();
-    items.as_array().into_iter().flatten().map(row).collect()
-}
-
-/// Names, and the values at these JSON pointers as far as there are any.
-pub fn facts(data: &Value, wanted: &[(&str, &str)]) -> Vec<(String, String)> {
-    let fact = |(name, path): &(&str, &str)| {
-        ((*name).to_owned(), data.pointer(path).map_or_else(|| "-".to_owned(), scalar))
-    };
-    wanted.iter().map(fact).filter(|(_, value)| value != "-").collect()
 }
 
 /// A table without its empty columns; `None` if there is no row.
@@ -200,9 +203,8 @@ mod tests {
 
     #[test]
     fn a_name_with_a_line_break_does_not_begin_a_line() {
-        let data = json!({"files": ["a\n- forged: yes", "b\u{202e}c"]});
-        let document =
-            Document::titled("Title\n# forged").block(Block::Facts(facts(&data, &[("files", "/files")])));
+        let files = scalar(&json!(["a\n- forged: yes", "b\u{202e}c"]));
+        let document = Document::titled("Title\n# forged").block(Block::facts([("files", Some(files))]));
         let warning = crate::output::outcome::Warning::new("W_X_001", "changed: a\nerror: forged");
         for text in [
             document.to_text(TextStyle::default()),

@@ -4,13 +4,15 @@
 //! of long output is shown; the suggested call returns the rest.
 
 use delegator_domain::task::FailureKind;
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::error::AppError;
 use crate::error::suggestion::NextCall;
 use crate::output::call_syntax::CallSyntax;
-use crate::output::command_data::Data;
-use crate::output::data::verification;
+use crate::output::command_data::{Data, TaskState};
+use crate::output::data::failure::PartialResults;
+use crate::output::data::verification::VerificationData;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::Outcome;
 use crate::spec::command_exit_codes::is_retryable;
@@ -36,7 +38,10 @@ pub fn build(outcome: &Outcome, error: &AppError, syntax: CallSyntax<'_>) -> Doc
     if let Some(detail) = &error.detail {
         document = document.block(Block::Verbatim(detail.clone()));
     }
-    document = verification::append_to(document, &json!({"verification": error.context.get("verification")}));
+    let verification = error.context.get("verification").map(VerificationData::deserialize);
+    if let Some(Ok(verification)) = verification {
+        document = verification.append_to(document);
+    }
     document = append_quotes(document, &error.context);
     if let Some(batch) = outcome.failure_data().and_then(Data::batch) {
         document = batch.append_failures(document);
@@ -102,11 +107,13 @@ fn problems(error: &AppError) -> Block {
 /// Quotes of the agent's message and output.
 fn append_quotes(document: Document, context: &Map<String, Value>) -> Document {
     let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default().trim_end();
-    let printed = context.get("partial_results").and_then(|partial| partial["last_output"].as_str());
+    let partial =
+        context.get("partial_results").and_then(|partial| PartialResults::deserialize(partial).ok());
+    let printed = partial.map(|partial| partial.last_output).unwrap_or_default();
     [
         ("Reported by the agent:", text("agent_message")),
         ("The end of its stderr:", text("stderr_tail")),
-        ("The end of its output:", tail(printed.unwrap_or_default().trim_end())),
+        ("The end of its output:", tail(printed.trim_end())),
     ]
     .into_iter()
     .filter(|(_, quote)| !quote.is_empty())
@@ -128,10 +135,12 @@ fn tail(text: &str) -> &str {
 
 /// For an ended task: the call for its results, and the call that continues its thread, unless only a sign-in helps.
 fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
-    let has_ended = |data: &Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
-    let data = outcome.failure_data().map(Data::to_json);
-    let ended = data.as_ref().filter(|data| has_ended(data));
-    let Some(id) = ended.and_then(|data| data["task_id"].as_str()) else { return Vec::new() };
+    let task = outcome.failure_data().and_then(Data::task);
+    let Some(TaskState { task_id: id, .. }) =
+        task.filter(|task| !["queued", "working"].contains(&task.state))
+    else {
+        return Vec::new();
+    };
     let mut calls = vec![Block::Next(NextCall::new(&["local", "results"]).with("task_id", id))];
     let needs_sign_in =
         error.context.get("failure_kind").is_some_and(|kind| kind == FailureKind::Auth.name());

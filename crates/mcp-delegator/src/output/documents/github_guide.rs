@@ -38,7 +38,7 @@ pub struct Guide {
 const TOKEN_PAGE: &str = "https://github.com/settings/personal-access-tokens/new";
 const ENVIRONMENTS_PAGE: &str = "https://chatgpt.com/codex/settings/environments";
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GithubGuide {
     /// All steps as Markdown.
     pub guide: String,
@@ -47,7 +47,7 @@ pub struct GithubGuide {
     pub verification_task: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GuideStep {
     #[schemars(range(min = 1))]
     pub step: u8,
@@ -58,14 +58,14 @@ pub struct GuideStep {
 }
 
 /// A text to paste, and its destination.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Paste {
     #[serde(rename = "where")]
     pub to: &'static str,
     pub text: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TokenPermissions {
     pub contents: &'static str,
     pub pull_requests: &'static str,

@@ -27,7 +27,7 @@ fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
             let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();
             lines.join("\n")
         }
-        Block::Verbatim(text) => fenced(text),
+        Block::Verbatim(text) | Block::FinalMessage(text) => fenced(text),
         Block::Facts(facts) => {
             let lines: Vec<String> = facts.iter().map(|(name, value)| fact(name, value)).collect();
             lines.join("\n")

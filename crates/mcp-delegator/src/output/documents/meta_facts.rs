@@ -1,11 +1,12 @@
 //! Adds the facts of `meta` to a document, as far as a reader can act on them.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::estimate;
-use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::documents::task as task_document;
+use crate::output::data::status::WaitingFor;
+use crate::output::documents::document::{Block, Document, known_facts, scalar};
 use crate::output::outcome::CommandOutput;
 
 pub fn append_to(document: Document, output: &CommandOutput) -> Document {
@@ -42,10 +43,11 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
     let failed_with = output.child.as_ref().and_then(|child| child.code).filter(|code| *code != 0);
     let pending: Vec<String> = pending(output).into_iter().map(scalar).collect();
     let ended: Vec<String> = listed(output, "ended").into_iter().map(scalar).collect();
-    let facts = [
+    let waiting_for = fact("waiting_for").and_then(|task| WaitingFor::deserialize(task).ok());
+    known_facts([
         ("exit code", failed_with.map(|code| code.to_string())),
         ("queue position", position.map(|position| position.to_string())),
-        ("waits for", fact("waiting_for").and_then(task_document::format_waiting_for)),
+        ("waits for", waiting_for.map(|task| task.text())),
         (
             "starts in",
             fact("estimated_start_ms")
@@ -61,6 +63,5 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
         // One ended task is the one described.
         ("ended", (ended.len() > 1).then(|| ended.join(", "))),
         ("pending", (!pending.is_empty()).then(|| pending.join(", "))),
-    ];
-    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    ])
 }

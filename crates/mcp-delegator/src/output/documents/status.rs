@@ -1,16 +1,20 @@
 //! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are short and
 //! empty columns are omitted: one task fits in 600 bytes. Columns are ordered by importance: a narrow terminal omits the last.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::data::agent_pauses::format_pause;
-use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::status::{ENDED, QUEUED, RUNNING};
-use crate::output::data::{estimate, group, usage};
+use crate::output::command_data::CommandData;
+use crate::output::data::conversation::MessagesData;
+use crate::output::data::estimate;
+use crate::output::data::group::GroupData;
+use crate::output::data::status::{
+    CloudTasks, EndedTask, QueuedTask, RunningTask, StatusSnapshot, TaskDescription, Unread, WaitingFor,
+};
 use crate::output::documents::conversation;
-use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
+use crate::output::documents::document::{Block, Document, cell, truncate_cell};
 use crate::output::documents::task as task_document;
+use crate::output::truncation::plan::TruncationPlan;
 
 /// Maximum bytes of cells with foreign text.
 const MAX_TITLE_BYTES: usize = 100;
@@ -19,208 +23,225 @@ const MAX_LABELS_BYTES: usize = 50;
 /// Unread results that are listed; the others are only counted.
 const MAX_UNREAD_IDS: usize = 3;
 
-pub fn snapshot(data: &Value) -> Document {
-    let first = NextCall::new(&["local", "run"]).with("task", "Explain what this project does.");
-    overview(data, Suggestion::with_call("Start a task that only reads: {call}", first))
+impl CommandData for StatusSnapshot {
+    fn document(&self) -> Document {
+        let common =
+            task_document::common_directory(self.descriptions().map(|task| task.working_dir.as_str()));
+        let mut document = Document::titled(self.headline())
+            .table(&RUNNING_COLUMNS, self.tasks.iter().map(|task| running_row(task, common)).collect())
+            .table(&QUEUED_COLUMNS, self.queue.iter().map(|task| queued_row(task, common)).collect());
+        document.blocks.extend(self.not_listed_text().map(Block::Text));
+        document = document.table(
+            &ENDED_COLUMNS,
+            self.recently_completed.iter().map(|task| ended_row(task, common)).collect(),
+        );
+        document = self.append_facts(document, common);
+        document = self.append_conversations(document);
+        for task in &self.tasks {
+            if let Some(lines) = task.last_lines.as_ref().filter(|lines| !lines.is_empty()) {
+                document = document.quote(&format!("Last lines of {}:", task.task_id), lines.join("\n"));
+            }
+        }
+        document = self.usage.iter().fold(document, |document, usage| usage.append_to(document));
+        document.blocks.extend(self.next_call().map(Block::Next));
+        let is_empty = self.descriptions().next().is_none();
+        if is_empty && self.cloud.is_none() {
+            document = document.block(Block::ForPeople(self.first_step()));
+        }
+        document
+    }
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        self.shrink_lists(plan);
+    }
+
+    fn next_cursor(&self) -> Option<String> {
+        self.cursors.as_ref()?.next_cursor(self.list_lengths())
+    }
 }
 
-/// The document of `cloud status`.
-pub fn cloud_snapshot(data: &Value) -> Document {
-    let environments = NextCall::new(&["cloud", "list-environments"]);
-    overview(data, Suggestion::with_call("List the environments for cloud tasks: {call}", environments))
-}
+impl StatusSnapshot {
+    /// All listed tasks, in the order of the lists.
+    fn descriptions(&self) -> impl Iterator<Item = &TaskDescription> {
+        let running = self.tasks.iter().map(|task| &task.description);
+        let queued = self.queue.iter().map(|task| &task.description);
+        running.chain(queued).chain(self.recently_completed.iter().map(|task| &task.description))
+    }
 
-/// `first_step` is for people without tasks.
-fn overview(data: &Value, first_step: Suggestion) -> Document {
-    let mut document = Document::titled(headline(data));
-    let lists = [RUNNING, QUEUED, ENDED];
-    let common = task_document::common_directory(lists.iter().flat_map(|list| items(data, list)));
-    let tables = [running(data, common), queued(data, common), not_listed(data), ended(data, common)];
-    document.blocks.extend(tables.into_iter().flatten());
-    document.blocks.extend(common.map(task_document::directory_fact));
-    if let Some(worktree) = data.get("worktree") {
-        document = document.block(Block::Facts(vec![("worktree".to_owned(), scalar(worktree))]));
+    fn headline(&self) -> String {
+        let counts = &self.summary;
+        if counts.running + counts.queued + counts.recently_completed == 0 && !self.is_queue_paused {
+            let here = if self.cloud.is_some() { " of this machine" } else { "" };
+            return format!("No task{here} is running, queued or ended in the last 24 hours");
+        }
+        let paused = if self.is_queue_paused { " (the queue is paused)" } else { "" };
+        format!(
+            "{} running, {} queued{paused}, {} ended in the last 24 hours",
+            counts.running, counts.queued, counts.recently_completed
+        )
     }
-    let groups: Vec<(String, String)> = items(data, "groups").map(group::states_fact).collect();
-    if !groups.is_empty() {
-        document = document.block(Block::Facts(groups));
+
+    fn append_facts(&self, mut document: Document, common_directory: Option<&str>) -> Document {
+        let pauses = self.agent_pauses.iter().map(|pause| pause.fact());
+        let blocks = [
+            fact("directory", common_directory.map(str::to_owned)),
+            fact("worktree", self.worktree.clone()),
+            self.groups.iter().map(GroupData::states_fact).collect(),
+            fact("unread results", self.unread.as_ref().map(unread_ids)),
+            fact("cloud tasks", self.cloud.as_ref().map(cloud_tasks)),
+            pauses.collect(),
+        ];
+        document.blocks.extend(blocks.into_iter().filter(|facts| !facts.is_empty()).map(Block::Facts));
+        document
     }
-    if let Some(unread) = data.get("unread") {
-        document = document.block(Block::Facts(vec![("unread results".to_owned(), unread_ids(unread))]));
+
+    /// The open questions and the messages of the listed tasks.
+    fn append_conversations(&self, mut document: Document) -> Document {
+        for task in &self.tasks {
+            let open = &task.conversation.waiting_for_answer;
+            if !open.is_empty() {
+                let label = format!("{} waits for an answer.", task.task_id);
+                document =
+                    conversation::append_questions(document.block(Block::Text(label)), &task.task_id, open);
+            }
+        }
+        let running = self.tasks.iter().map(|task| task.conversation.messages.as_ref());
+        let queued = self.queue.iter().map(|task| task.messages.as_ref());
+        let ended = self.recently_completed.iter().map(|task| task.messages.as_ref());
+        running.chain(queued).chain(ended).fold(document, conversation::append_messages)
     }
-    if let Some(cloud) = data.get("cloud") {
-        document = document.block(Block::Facts(vec![("cloud tasks".to_owned(), cloud_tasks(cloud))]));
-    }
-    let pauses = items(data, "agent_pauses");
-    let paused = pauses.map(|pause| (format!("{} paused", scalar(&pause["agent"])), format_pause(pause)));
-    let paused: Vec<(String, String)> = paused.collect();
-    if !paused.is_empty() {
-        document = document.block(Block::Facts(paused));
-    }
-    for task in items(data, "tasks") {
-        if task.get("waiting_for_answer").is_some() {
-            let label = format!("{} waits for an answer.", scalar(&task["task_id"]));
-            document = conversation::append_questions(document.block(Block::Text(label)), task);
+
+    /// A wait for the only task that has not ended; if there is none, the results of an unread task, or else the list of
+    /// the cloud tasks.
+    fn next_call(&self) -> Option<NextCall> {
+        let next = |command, id: &str| Some(NextCall::new(command).with("task_id", id));
+        let running = self.tasks.iter().map(|task| &task.task_id);
+        let mut unfinished = running.chain(self.queue.iter().map(|task| &task.task_id));
+        match (unfinished.next(), unfinished.next()) {
+            (Some(only), None) => next(&["local", "wait"], only),
+            (Some(_), Some(_)) => None,
+            (None, _) => match self.unread.as_ref().and_then(|unread| unread.task_ids.first()) {
+                Some(id) => next(&["local", "results"], id),
+                None => self.cloud.as_ref().map(|_| NextCall::new(&["cloud", "status"])),
+            },
         }
     }
-    for task in lists.iter().flat_map(|list| items(data, list)) {
-        document = conversation::append_messages(document, task);
-    }
-    for task in items(data, "tasks") {
-        let lines: Vec<&str> = items(task, "last_lines").filter_map(Value::as_str).collect();
-        if !lines.is_empty() {
-            let label = format!("Last lines of {}:", scalar(&task["task_id"]));
-            document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+
+    /// For people without tasks.
+    fn first_step(&self) -> Suggestion {
+        if self.is_cloud {
+            let environments = NextCall::new(&["cloud", "list-environments"]);
+            return Suggestion::with_call("List the environments for cloud tasks: {call}", environments);
         }
+        let first = NextCall::new(&["local", "run"]).with("task", "Explain what this project does.");
+        Suggestion::with_call("Start a task that only reads: {call}", first)
     }
-    document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
-    document.blocks.extend(next_call(data));
-    if lists.iter().all(|list| items(data, list).next().is_none()) && data.get("cloud").is_none() {
-        document = document.block(Block::ForPeople(first_step));
-    }
-    document
-}
 
-/// A wait for the only task that has not ended; if there is none, the results of an unread task, or else the list of the
-/// cloud tasks.
-fn next_call(data: &Value) -> Option<Block> {
-    let next = |command, id: &Value| Block::Next(NextCall::new(command).with("task_id", id.clone()));
-    let mut unfinished = items(data, RUNNING).chain(items(data, QUEUED));
-    match (unfinished.next(), unfinished.next()) {
-        (Some(only), None) => Some(next(&["local", "wait"], &only["task_id"])),
-        (Some(_), Some(_)) => None,
-        (None, _) => match items(&data["unread"], "task_ids").next() {
-            Some(id) => Some(next(&["local", "results"], id)),
-            None => data.get("cloud").map(|_| Block::Next(NextCall::new(&["cloud", "status"]))),
-        },
+    fn not_listed_text(&self) -> Option<String> {
+        let more = self.not_listed.as_ref()?;
+        Some(format!(
+            "{} running and {} queued tasks are not listed: filter by working_dir, labels or state.",
+            more.running_count, more.queued_count
+        ))
     }
 }
 
-fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    data[key].as_array().into_iter().flatten()
+fn fact(name: &str, value: Option<String>) -> Vec<(String, String)> {
+    value.map(|value| (name.to_owned(), value)).into_iter().collect()
 }
 
-fn headline(data: &Value) -> String {
-    let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
-    if ["running", "queued", "recently_completed"].map(count) == [0; 3] && data["is_queue_paused"] != true {
-        let here = if data.get("cloud").is_some() { " of this machine" } else { "" };
-        return format!("No task{here} is running, queued or ended in the last 24 hours");
-    }
-    let paused = if data["is_queue_paused"] == true { " (the queue is paused)" } else { "" };
-    format!(
-        "{} running, {} queued{paused}, {} ended in the last 24 hours",
-        count("running"),
-        count("queued"),
-        count("recently_completed")
-    )
-}
+const RUNNING_COLUMNS: [&str; 9] =
+    ["running", "task", "seconds", "progress", "activity", "messages", "labels", "sandbox", "directory"];
 
-fn activity(task: &Value) -> String {
-    match task["waiting_for_answer"].as_array().is_some_and(|open| !open.is_empty()) {
-        true => "Waiting for an answer".to_owned(),
-        false => truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
-    }
-}
-
-fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
-    let row = |task: &Value| {
-        vec![
-            scalar(&task["task_id"]),
-            title(task),
-            scalar(&task["elapsed_seconds"]),
-            progress_cell(&task["progress"]),
-            activity(task),
-            conversation::message_counts(task).unwrap_or_else(|| "-".to_owned()),
-            labels(task),
-            sandbox(task),
-            task_document::directory_cell(task, common_directory),
-        ]
+fn running_row(task: &RunningTask, common_directory: Option<&str>) -> Vec<String> {
+    let (description, progress) = (&task.description, task.progress.as_ref());
+    let activity = match task.conversation.waiting_for_answer.is_empty() {
+        false => "Waiting for an answer".to_owned(),
+        true => {
+            let activity = progress.and_then(|progress| progress.current_activity.as_ref());
+            truncate_cell(&cell(activity), MAX_ACTIVITY_BYTES)
+        }
     };
-    table(
-        &["running", "task", "seconds", "progress", "activity", "messages", "labels", "sandbox", "directory"],
-        items(data, "tasks").map(row).collect(),
-    )
+    // The percentage; if it is unknown, what the agent has done so far.
+    let done = progress.and_then(|progress| progress.percent_text().or_else(|| progress.counts_text()));
+    vec![
+        task.task_id.clone(),
+        title(description),
+        task.elapsed_seconds.to_string(),
+        cell(done.as_ref()),
+        activity,
+        message_counts(task.conversation.messages.as_ref()),
+        labels(&description.labels),
+        cell(task_document::sandbox(description.sandbox).as_ref()),
+        task_document::directory_cell(&description.working_dir, common_directory),
+    ]
 }
 
-/// The percentage; if it is unknown, what the agent has done so far.
-fn progress_cell(progress: &Value) -> String {
-    described_percent(progress).or_else(|| described_counts(progress)).unwrap_or_else(|| "-".to_owned())
-}
+const QUEUED_COLUMNS: [&str; 9] =
+    ["queued", "task", "position", "waits for", "starts in", "messages", "labels", "sandbox", "directory"];
 
-fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
-    let row = |task: &Value| {
-        let start =
-            task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::format_duration);
-        let waits = task_document::format_waiting_for(&task["waiting_for"]);
-        let paused = || Some(format!("{} (paused)", task["agent_pause"]["agent"].as_str()?));
-        let waits = waits.or_else(paused).unwrap_or_else(|| "-".to_owned());
-        let messages = conversation::message_counts(task).unwrap_or_else(|| "-".to_owned());
-        let directory = task_document::directory_cell(task, common_directory);
+fn queued_row(task: &QueuedTask, common_directory: Option<&str>) -> Vec<String> {
+    let description = &task.description;
+    let paused = || task.agent_pause.as_ref().map(|pause| format!("{} (paused)", pause.agent));
+    let waits_for = task.waiting_for.as_ref().map(WaitingFor::text).or_else(paused);
+    vec![
+        task.task_id.clone(),
+        title(description),
         // As in the acknowledgement of a task: 1 is the next.
-        let position = task["position"].as_u64().map_or_else(|| "-".to_owned(), |at| (at + 1).to_string());
-        let id = scalar(&task["task_id"]);
-        vec![id, title(task), position, waits, start, messages, labels(task), sandbox(task), directory]
-    };
-    table(
-        &[
-            "queued",
-            "task",
-            "position",
-            "waits for",
-            "starts in",
-            "messages",
-            "labels",
-            "sandbox",
-            "directory",
-        ],
-        items(data, "queue").map(row).collect(),
-    )
+        (task.position + 1).to_string(),
+        cell(waits_for.as_ref()),
+        cell(task.estimated_start_ms.map(estimate::format_duration).as_ref()),
+        message_counts(task.messages.as_ref()),
+        labels(&description.labels),
+        cell(task_document::sandbox(description.sandbox).as_ref()),
+        task_document::directory_cell(&description.working_dir, common_directory),
+    ]
 }
 
-fn ended(data: &Value, common_directory: Option<&str>) -> Option<Block> {
-    let row = |task: &Value| {
-        let [id, state, seconds] = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
-        let directory = task_document::directory_cell(task, common_directory);
-        vec![id, state, title(task), seconds, labels(task), sandbox(task), directory]
-    };
-    table(
-        &["ended", "state", "task", "seconds", "labels", "sandbox", "directory"],
-        items(data, "recently_completed").map(row).collect(),
-    )
+const ENDED_COLUMNS: [&str; 7] = ["ended", "state", "task", "seconds", "labels", "sandbox", "directory"];
+
+fn ended_row(task: &EndedTask, common_directory: Option<&str>) -> Vec<String> {
+    let description = &task.description;
+    vec![
+        task.task_id.clone(),
+        task.state.to_owned(),
+        title(description),
+        task.duration_seconds.to_string(),
+        labels(&description.labels),
+        cell(task_document::sandbox(description.sandbox).as_ref()),
+        task_document::directory_cell(&description.working_dir, common_directory),
+    ]
 }
 
-fn sandbox(task: &Value) -> String {
-    task_document::sandbox_fact(task).map_or_else(|| "-".to_owned(), |(_, name)| name)
+fn message_counts(messages: Option<&MessagesData>) -> String {
+    cell(messages.map(MessagesData::counts_text).as_ref())
 }
 
-fn title(task: &Value) -> String {
-    truncate_cell(&scalar(&task["title"]), MAX_TITLE_BYTES)
+fn title(task: &TaskDescription) -> String {
+    truncate_cell(&task.title, MAX_TITLE_BYTES)
 }
 
-fn labels(task: &Value) -> String {
-    truncate_cell(&task_document::labels(task).unwrap_or_else(|| "-".to_owned()), MAX_LABELS_BYTES)
+fn labels(labels: &BTreeMap<String, String>) -> String {
+    truncate_cell(&cell(task_document::labels(labels).as_ref()), MAX_LABELS_BYTES)
 }
 
-fn not_listed(data: &Value) -> Option<Block> {
-    let more = data.get("not_listed")?;
-    Some(Block::Text(format!(
-        "{} running and {} queued tasks are not listed: filter by working_dir, labels or state.",
-        scalar(&more["running_count"]),
-        scalar(&more["queued_count"])
-    )))
+impl WaitingFor {
+    /// `T-… (its reason)`.
+    pub fn text(&self) -> String {
+        format!("{} ({})", self.task_id, self.reason)
+    }
 }
 
-fn cloud_tasks(cloud: &Value) -> String {
-    let counts = [("unfinished_count", "unfinished"), ("unread_count", "unread")];
-    let counts = counts.iter().filter(|(key, _)| cloud[*key] != 0);
-    let counts: Vec<String> = counts.map(|(key, name)| format!("{} {name}", scalar(&cloud[*key]))).collect();
+fn cloud_tasks(cloud: &CloudTasks) -> String {
+    let counts = [(cloud.unfinished_count, "unfinished"), (cloud.unread_count, "unread")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, name)| format!("{count} {name}")).collect();
     format!("{}; cloud status lists them", counts.join(", "))
 }
 
-fn unread_ids(unread: &Value) -> String {
-    let count = unread["count"].as_u64().unwrap_or(0);
-    let ids: Vec<String> = items(unread, "task_ids").take(MAX_UNREAD_IDS).map(scalar).collect();
-    match count.saturating_sub(ids.len() as u64) {
+fn unread_ids(unread: &Unread) -> String {
+    let ids: Vec<&str> = unread.task_ids.iter().take(MAX_UNREAD_IDS).map(String::as_str).collect();
+    match unread.count.saturating_sub(ids.len() as u64) {
         0 => ids.join(", "),
         more => format!("{} and {more} more", ids.join(", ")),
     }

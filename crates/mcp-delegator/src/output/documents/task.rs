@@ -1,368 +1,469 @@
 //! The document of a task: key facts first, then labelled quotes of the agent, the next useful call last.
 
+use std::collections::BTreeMap;
+
 use delegator_domain::task::SandboxKind;
-use delegator_domain::terminal::escape_line_breaks;
-use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
-use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::{chain, denied_write, events, files, final_message, findings, group, verification};
-use crate::output::documents::document::{Block, Document, facts, scalar, table};
+use crate::output::command_data::{CommandData, TaskState};
+use crate::output::data::acknowledgement::ExecutionAck;
+use crate::output::data::chain::{self, FollowerData, FollowsData};
+use crate::output::data::conversation::MessagesData;
+use crate::output::data::error_context::{ErrorContext, ReportedLocation};
+use crate::output::data::events::EventsPage;
+use crate::output::data::findings;
+use crate::output::data::group::MemberData;
+use crate::output::data::output::AgentOutput;
+use crate::output::data::progress::Progress;
+use crate::output::data::remote::{DiffData, RemoteData};
+use crate::output::data::structured_output::Violation;
+use crate::output::data::task::{
+    EndedItem, ResultSet, TaskReport, TaskResult, TestResults, UnfinishedTask, WaitBatch, WaitedTask,
+    WaitedTasks,
+};
+use crate::output::documents::document::{Block, Document, cell, known_facts};
 use crate::output::documents::{agent_output, conversation};
+use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
-/// Names in a list; the others are only counted.
-const MAX_FILES: usize = 20;
 /// Error locations that are shown.
 const MAX_LOCATIONS: usize = 3;
 
-/// An accepted submission.
-pub fn accepted(data: &Value) -> Document {
-    let mut facts = facts(
-        data,
-        &[
-            ("state", "/state"),
-            ("directory", "/working_dir"),
-            ("environment", "/remote/environment"),
-            ("page", "/remote/url"),
-            ("thread", "/thread_id"),
-            ("runs in", "/capability"),
-            ("expected duration", "/expected_duration"),
-        ],
-    );
-    facts.extend(sandbox_fact(data));
-    facts.extend(progress_facts(data));
-    let document = match data["group_id"].as_str() {
-        Some(group) => Document::titled(format!("Group {group} accepted")),
-        None => Document::titled(format!("Task {} accepted", text(data, "task_id"))),
-    };
-    let document = conversation::append_questions(document.block(Block::Facts(facts)), data);
-    let document = chain::append_to(document, data);
-    match data.get("metadata") {
-        Some(_) => group::append_to(chain::append_to(result(data), data), data),
-        None if data["group_id"].is_string() => group::append_to(document, data),
-        // Also for a task that has ended already: waiting for it returns its result.
-        None => document.block(next_wait(data)),
+impl CommandData for ExecutionAck {
+    fn document(&self) -> Document {
+        let document = match &self.report {
+            Some(report) => EndedView::of_run(self, report).document(),
+            None => self.accepted(),
+        };
+        match (&self.group, &self.report) {
+            (Some(group), _) => group.append_to(document),
+            (None, Some(_)) => document,
+            // Also for a task that has ended already: waiting for it returns its result.
+            (None, None) => document.block(next_wait(&self.task_id)),
+        }
+    }
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        if let Some(report) = &mut self.report {
+            report.shrink(plan);
+        }
+    }
+
+    fn part_sizes(&self) -> Sizes {
+        self.report.as_ref().map_or_else(Sizes::default, TaskReport::sizes)
+    }
+
+    fn task(&self) -> Option<TaskState<'_>> {
+        Some(TaskState { task_id: &self.task_id, state: self.state })
     }
 }
 
-/// The result of a task, or its progress.
-pub fn result(data: &Value) -> Document {
-    if data["group_id"].is_string() && data["task_id"].is_null() {
-        return group::describe(data);
-    }
-    match data["tasks"].as_array().map(Vec::as_slice) {
-        None => single(data),
-        Some([only]) => single(only),
-        Some(tasks) => several(tasks),
+impl ExecutionAck {
+    fn accepted(&self) -> Document {
+        let document = match &self.group {
+            Some(group) => Document::titled(format!("Group {} accepted", group.group_id)),
+            None => Document::titled(format!("Task {} accepted", self.task_id)),
+        };
+        let mut facts = known_facts([
+            ("state", Some(self.state.to_owned())),
+            ("directory", Some(self.working_dir.clone())),
+            ("environment", self.remote.as_ref().map(|remote| remote.environment.clone())),
+            ("page", self.remote.as_ref().and_then(|remote| remote.url.clone())),
+            ("thread", self.thread_id.clone()),
+            ("runs in", Some(self.capability.name().to_owned())),
+            ("expected duration", self.expected_duration.clone()),
+            ("sandbox", sandbox(self.sandbox)),
+        ]);
+        facts.extend(progress_facts(self.elapsed_seconds, self.progress.as_ref().and_then(Option::as_ref)));
+        let document = document.block(Block::Facts(facts));
+        let document = conversation::append_questions(document, &self.task_id, &self.waiting_for_answer);
+        chain::append_to(document, &self.followers)
     }
 }
 
-fn single(data: &Value) -> Document {
-    let state = text(data, "state");
-    let document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
-    if matches!(state, "queued" | "working") {
-        let mut known = facts(
-            data,
-            &[
-                ("directory", "/working_dir"),
-                ("environment", "/remote/environment"),
-                ("page", "/remote/url"),
-                ("thread", "/thread_id"),
-            ],
+impl CommandData for TaskResult {
+    fn document(&self) -> Document {
+        EndedView::of_result(self).document()
+    }
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        TaskResult::shrink(self, plan);
+    }
+
+    fn part_sizes(&self) -> Sizes {
+        self.sizes()
+    }
+
+    fn task(&self) -> Option<TaskState<'_>> {
+        Some(TaskState { task_id: &self.task_id, state: self.state })
+    }
+}
+
+impl CommandData for ResultSet {
+    fn document(&self) -> Document {
+        EndedView { events: Some(&self.events), ..EndedView::of_result(&self.result) }.document()
+    }
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        ResultSet::shrink(self, plan);
+    }
+
+    fn part_sizes(&self) -> Sizes {
+        self.sizes()
+    }
+
+    fn task(&self) -> Option<TaskState<'_>> {
+        self.result.task()
+    }
+}
+
+impl CommandData for UnfinishedTask {
+    fn document(&self) -> Document {
+        let messages = self.conversation.messages.as_ref();
+        let mut facts = known_facts([
+            ("directory", Some(self.working_dir.clone())),
+            ("environment", self.remote.as_ref().map(|remote| remote.environment.clone())),
+            ("page", self.remote.as_ref().and_then(|remote| remote.url.clone())),
+            ("thread", self.thread_id.clone()),
+            ("sandbox", sandbox(self.sandbox)),
+        ]);
+        facts.extend(progress_facts(self.elapsed_seconds, self.progress.as_ref()));
+        facts.extend(messages.map(|messages| ("messages".to_owned(), messages.counts_text())));
+        let document = Document::titled(format!("Task {} {}", self.task_id, self.state));
+        let document = conversation::append_messages(document.block(Block::Facts(facts)), messages);
+        let open = &self.conversation.waiting_for_answer;
+        conversation::append_questions(document, &self.task_id, open).block(next_wait(&self.task_id))
+    }
+
+    fn task(&self) -> Option<TaskState<'_>> {
+        Some(TaskState { task_id: &self.task_id, state: self.state })
+    }
+}
+
+impl CommandData for WaitedTasks {
+    fn document(&self) -> Document {
+        match self.tasks.as_slice() {
+            [WaitedTask::Ended(only)] => EndedView::of_item(only).document(),
+            [WaitedTask::Unfinished(only)] => only.document(),
+            tasks => several(tasks),
+        }
+    }
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        WaitedTasks::shrink(self, plan);
+    }
+
+    fn part_sizes(&self) -> Sizes {
+        self.sizes()
+    }
+}
+
+impl CommandData for WaitBatch {
+    fn document(&self) -> Document {
+        self.data.document()
+    }
+
+    fn shrink(&mut self, plan: TruncationPlan) {
+        self.data.shrink(plan);
+    }
+
+    fn part_sizes(&self) -> Sizes {
+        self.data.sizes()
+    }
+}
+
+/// What a document shows of an ended task.
+#[derive(Debug, Clone, Copy)]
+struct EndedView<'a> {
+    task_id: &'a str,
+    state: &'static str,
+    summary: Option<&'a String>,
+    working_dir: &'a String,
+    sandbox: Option<&'static str>,
+    remote: Option<&'a RemoteData>,
+    follows: Option<&'a FollowsData>,
+    followers: &'a [FollowerData],
+    member: Option<&'a MemberData>,
+    report: &'a TaskReport,
+    diff: Option<&'a DiffData>,
+    output: Option<&'a AgentOutput>,
+    events: Option<&'a EventsPage>,
+    agent_exit_code: Option<i32>,
+}
+
+impl<'a> EndedView<'a> {
+    fn of_result(task: &'a TaskResult) -> EndedView<'a> {
+        EndedView {
+            task_id: &task.task_id,
+            state: task.state,
+            summary: Some(&task.summary),
+            working_dir: &task.working_dir,
+            sandbox: task.sandbox,
+            remote: task.remote.as_ref(),
+            follows: task.follows.as_ref(),
+            followers: &task.followers,
+            member: task.group.as_ref(),
+            report: &task.report,
+            diff: task.diff.as_ref(),
+            output: Some(&task.output),
+            events: None,
+            agent_exit_code: None,
+        }
+    }
+
+    fn of_item(item: &'a EndedItem) -> EndedView<'a> {
+        EndedView { agent_exit_code: item.agent_exit_code, ..EndedView::of_result(&item.result) }
+    }
+
+    /// A task that was waited for after its submission.
+    fn of_run(task: &'a ExecutionAck, report: &'a TaskReport) -> EndedView<'a> {
+        EndedView {
+            task_id: &task.task_id,
+            state: task.state,
+            summary: task.summary.as_ref(),
+            working_dir: &task.working_dir,
+            sandbox: task.sandbox,
+            remote: task.remote.as_ref(),
+            follows: None,
+            followers: &task.followers,
+            member: None,
+            report,
+            diff: None,
+            output: None,
+            events: None,
+            agent_exit_code: None,
+        }
+    }
+
+    fn document(self) -> Document {
+        self.append_to(Document::titled(format!("Task {} {}", self.task_id, self.state)))
+    }
+
+    /// Everything that is known about the task.
+    fn append_to(self, document: Document) -> Document {
+        let report = self.report;
+        let context = report.metadata.error_context.as_ref();
+        let mut document = document.block(Block::Facts(self.facts()));
+        document = context.into_iter().fold(document, append_failure);
+        document = append_violations(document, &report.structured_output_violations);
+        document =
+            report.findings.iter().fold(document, |document, found| findings::append_to(document, found));
+        document =
+            report.verification.iter().fold(document, |document, verified| verified.append_to(document));
+        document.blocks.extend(report.denied_write.as_ref().map(|denied| denied.block()));
+        if let Some(message) = context.and_then(|context| context.agent_message.as_ref()) {
+            document = document.quote("Reported by the agent:", message.as_str());
+        }
+        let (message, stdout) = agent_output::distinct_texts(
+            report.final_message.as_deref(),
+            self.output.and_then(|output| output.stdout.as_deref()),
         );
-        known.extend(sandbox_fact(data));
-        known.extend(progress_facts(data));
-        known.extend(message_counts(data));
-        let document = conversation::append_messages(document.block(Block::Facts(known)), data);
-        return conversation::append_questions(document, data).block(next_wait(data));
+        document =
+            message.into_iter().fold(document, |document, text| append_message(document, text, report));
+        document = conversation::append_messages(document, report.messages.as_ref());
+        document = self.diff.into_iter().fold(document, append_diff);
+        document = chain::append_to(document, self.followers);
+        if let Some(output) = self.output {
+            document = agent_output::append_to(document, self.task_id, output, stdout);
+        }
+        match self.events {
+            Some(events) => events.append_to(document, self.task_id),
+            None => document,
+        }
     }
-    append_result(document, data)
-}
 
-/// Everything that is known about an ended task.
-fn append_result(document: Document, data: &Value) -> Document {
-    let document = document.block(Block::Facts(result_facts(data)));
-    let mut document = failure(document, &data["metadata"]["error_context"]);
-    document = violations(document, data);
-    document = findings::append_to(document, data);
-    document = verification::append_to(document, data);
-    document = denied_write::append_to(document, data);
-    if let Some(message) = data["metadata"]["error_context"]["agent_message"].as_str() {
-        document = append_quote(document, "Reported by the agent:", message);
+    fn facts(self) -> Vec<(String, String)> {
+        let (report, metadata) = (self.report, &self.report.metadata);
+        let files = &metadata.file_operations;
+        let remote = |field: fn(&RemoteData) -> Option<&String>| self.remote.and_then(field).cloned();
+        let mut facts = known_facts([
+            ("summary", self.summary.cloned()),
+            ("seconds", Some(metadata.duration.to_string())),
+            ("directory", Some(self.working_dir.clone())),
+            ("environment", remote(|remote| Some(&remote.environment))),
+            ("page", remote(|remote| remote.url.as_ref())),
+            ("worker", remote(|remote| remote.worker.as_ref())),
+            ("branch", remote(|remote| remote.branch.as_ref())),
+            ("started from", remote(|remote| remote.base_commit.as_ref())),
+            ("pushed to", remote(|remote| remote.pushed_branch.as_ref())),
+            ("sandbox", sandbox(self.sandbox)),
+            ("follows", self.follows.map(FollowsData::text)),
+            ("attempt", self.member.map(MemberData::text)),
+        ]);
+        facts.extend(files.facts(report.git.as_ref()));
+        facts.extend(metadata.test_results.iter().flat_map(TestResults::facts));
+        let (thread, context) = (&metadata.thread_info, metadata.error_context.as_ref());
+        facts.extend(known_facts([
+            ("thread", thread.thread_id.clone()),
+            ("input tokens", thread.token_usage.map(|usage| usage.input_tokens.to_string())),
+            ("output tokens", thread.token_usage.map(|usage| usage.output_tokens.to_string())),
+            ("failure", context.map(|context| context.failure_kind.to_owned())),
+            ("error", context.map(|context| context.error_message.clone())),
+            ("retry at", context.and_then(|context| Some(context.retry_at.as_ref()?.0.clone()))),
+        ]));
+        if files.may_have_changes(report.git.as_ref()) {
+            let (worktree, point) = (report.worktree.as_ref(), report.restore_point.as_ref());
+            facts.extend(known_facts([
+                ("changes", report.diff_command.clone()),
+                ("worktree", worktree.map(|worktree| worktree.worktree.clone())),
+                ("apply", worktree.and_then(|worktree| worktree.apply_command.clone())),
+                ("revert", point.and_then(|point| point.restore_command.clone())),
+            ]));
+        }
+        let exit_code = self.agent_exit_code.filter(|code| *code != 0);
+        facts.extend(known_facts([
+            ("exit code", exit_code.map(|code| code.to_string())),
+            ("messages", report.messages.as_ref().map(MessagesData::counts_text)),
+            ("labels", labels(&report.labels)),
+        ]));
+        facts
     }
-    let (message, stdout) = agent_output::distinct_texts(data);
-    if let Some(message) = message {
-        document = append_message(document, "The agent's final message", message, data);
-    }
-    document = append_diff(conversation::append_messages(document, data), &data["diff"]);
-    document = chain::append_to(document, data);
-    events::append_to(agent_output::append_to(document, data, stdout), data)
 }
 
 /// The diff of a cloud task; if a part is missing, how to read all of it.
-fn append_diff(document: Document, diff: &Value) -> Document {
-    let Some(shown) = diff["text"].as_str() else { return document };
-    let document = document.block(Block::Verbatim(shown.to_owned()));
-    match diff["is_truncated"].as_bool() {
-        Some(true) => document.block(Block::Text(format!(
+fn append_diff(document: Document, diff: &DiffData) -> Document {
+    let document = document.block(Block::Verbatim(diff.text.clone()));
+    match diff.is_truncated {
+        true => document.block(Block::Text(format!(
             "Parts of this diff of {} bytes are left out; the command 'diff' prints all of it.",
-            scalar(&diff["bytes"])
+            diff.bytes
         ))),
-        _ => document,
+        false => document,
     }
 }
 
 /// The final message of a task; if a part is missing, how much it is and how to read it.
-fn append_message(document: Document, label: &str, message: &str, task: &Value) -> Document {
-    let document = append_quote(document, &format!("{label}{}:", final_message::extent(task)), message);
-    match final_message::hint(task) {
-        Some(hint) => document.block(Block::Text(hint.to_owned())),
-        None => document,
-    }
+fn append_message(document: Document, message: &str, report: &TaskReport) -> Document {
+    let missing = report.final_message_truncated.as_ref();
+    let extent =
+        missing.map(|missing| format!(" ({} of {} bytes)", missing.shown_bytes, missing.total_bytes));
+    let label = format!("The agent's final message{}:", extent.unwrap_or_default());
+    let mut document = document.block(Block::Text(label)).block(Block::FinalMessage(message.to_owned()));
+    let hint = missing.and_then(|missing| missing.suggestion.clone());
+    document.blocks.extend(hint.map(Block::Text));
+    document
 }
 
 /// What enforces the mode, unless it is the agent's own sandbox.
-pub fn sandbox_fact(task: &Value) -> Option<(String, String)> {
-    let name = task["sandbox"].as_str().filter(|name| *name != SandboxKind::Agent.name())?;
-    Some(("sandbox".to_owned(), name.to_owned()))
+pub fn sandbox(name: Option<&'static str>) -> Option<String> {
+    name.filter(|name| *name != SandboxKind::Agent.name()).map(str::to_owned)
 }
 
 /// Elapsed time, activity, percentage and counts of a task that has not ended.
-fn progress_facts(data: &Value) -> Vec<(String, String)> {
-    let progress = &data["progress"];
-    let elapsed = data["elapsed_seconds"].as_u64().map(|seconds| format!("{seconds} s"));
-    let activity = progress["current_activity"].as_str().map(str::to_owned);
-    let known = [
-        ("elapsed", elapsed),
-        ("activity", activity),
-        ("progress", described_percent(progress)),
-        ("so far", described_counts(progress)),
-    ];
-    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
-
-fn result_facts(data: &Value) -> Vec<(String, String)> {
-    let mut result = facts(
-        data,
-        &[
-            ("summary", "/summary"),
-            ("seconds", "/metadata/duration"),
-            ("directory", "/working_dir"),
-            ("environment", "/remote/environment"),
-            ("page", "/remote/url"),
-            ("worker", "/remote/worker"),
-            ("branch", "/remote/branch"),
-            ("started from", "/remote/base_commit"),
-            ("pushed to", "/remote/pushed_branch"),
-        ],
-    );
-    result.extend(sandbox_fact(data));
-    result.extend(chain::follows_fact(data));
-    result.extend(group::member_fact(data));
-    for (name, key) in
-        [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
-    {
-        let mut files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
-        // They have their own line.
-        let unattributed = data["metadata"]["file_operations"]["unattributed_files"].as_array();
-        files.retain(|file| unattributed.is_none_or(|others| !others.contains(file)));
-        if !files.is_empty() {
-            result.push((name.to_owned(), join_files(&files)));
-        }
-    }
-    result.extend(files::outline(data));
-    result.extend(tests(&data["metadata"]["test_results"]));
-    let more = [
-        ("thread", "/metadata/thread_info/thread_id"),
-        ("input tokens", "/metadata/thread_info/token_usage/input_tokens"),
-        ("output tokens", "/metadata/thread_info/token_usage/output_tokens"),
-        ("failure", "/metadata/error_context/failure_kind"),
-        ("error", "/metadata/error_context/error_message"),
-        ("retry at", "/metadata/error_context/retry_at"),
-    ];
-    result.extend(facts(data, &more));
-    if files::may_have_changes(data) {
-        let commands = [
-            ("changes", "/diff_command"),
-            ("worktree", "/worktree"),
-            ("apply", "/apply_command"),
-            ("revert", "/restore_point/restore_command"),
-        ];
-        result.extend(facts(data, &commands));
-    }
-    let exit_code = data["agent_exit_code"].as_i64().filter(|code| *code != 0);
-    result.extend(exit_code.map(|code| ("exit code".to_owned(), code.to_string())));
-    result.extend(message_counts(data));
-    result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
-    result.retain(|(_, value)| value != "-");
-    result
-}
-
-fn message_counts(data: &Value) -> Option<(String, String)> {
-    conversation::message_counts(data).map(|counts| ("messages".to_owned(), counts))
-}
-
-/// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.
-pub fn tests(results: &Value) -> Vec<(String, String)> {
-    let count = |name: &str| results[name].as_u64().unwrap_or(0);
-    if !results.is_object() {
-        return Vec::new();
-    }
-    let mut line =
-        format!("{} passed, {} failed, {} skipped", count("passed"), count("failed"), count("skipped"));
-    if results["is_incomplete"] == true {
-        line.push_str("; the count is incomplete");
-    }
-    if results["has_ended_badly"] == true {
-        line.push_str("; a test command failed although none of its tests did");
-    }
-    let mut facts = vec![("tests".to_owned(), line)];
-    let names = results["failed_tests"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if !names.is_empty() {
-        facts.push(("failed tests".to_owned(), join_files(names)));
-    }
-    facts
+fn progress_facts(elapsed_seconds: Option<u64>, progress: Option<&Progress>) -> Vec<(String, String)> {
+    known_facts([
+        ("elapsed", elapsed_seconds.map(|seconds| format!("{seconds} s"))),
+        ("activity", progress.and_then(|progress| progress.current_activity.clone())),
+        ("progress", progress.and_then(Progress::percent_text)),
+        ("so far", progress.and_then(Progress::counts_text)),
+    ])
 }
 
 /// Error locations and suggestions.
-fn failure(document: Document, context: &Value) -> Document {
-    let none = Vec::new();
-    let locations = context["error_locations"].as_array().unwrap_or(&none).iter().take(MAX_LOCATIONS);
-    let shown: Vec<String> = locations.map(format_location).collect();
-    let suggested = context["suggestions"].as_array().unwrap_or(&none).iter();
-    let suggested: Vec<_> = suggested.map(|text| ("suggestion".to_owned(), scalar(text))).collect();
-    let document = match shown.is_empty() {
+fn append_failure(document: Document, context: &ErrorContext) -> Document {
+    let locations = context.error_locations.iter().take(MAX_LOCATIONS).map(format_location);
+    let locations: Vec<String> = locations.collect();
+    let document = match locations.is_empty() {
         true => document,
-        false => append_quote(document, "Where its commands failed:", &shown.join("\n")),
+        false => document.quote("Where its commands failed:", locations.join("\n")),
     };
-    match suggested.is_empty() {
+    let suggested = context.suggestions.iter().map(|text| ("suggestion".to_owned(), text.clone()));
+    match context.suggestions.is_empty() {
         true => document,
-        false => document.block(Block::Facts(suggested)),
+        false => document.block(Block::Facts(suggested.collect())),
     }
 }
 
-fn format_location(location: &Value) -> String {
-    let column = location["column"].as_u64().map(|column| format!(":{column}")).unwrap_or_default();
-    let kind = location["kind"].as_str().map(|kind| format!("{kind}: ")).unwrap_or_default();
-    format!(
-        "{}:{}{column}: {kind}{} ({})",
-        text(location, "file"),
-        scalar(&location["line"]),
-        text(location, "message"),
-        text(location, "command")
-    )
+fn format_location(location: &ReportedLocation) -> String {
+    let ReportedLocation { position, message, kind, command } = location;
+    let column = position.column.map(|column| format!(":{column}")).unwrap_or_default();
+    let kind = kind.as_ref().map(|kind| format!("{kind}: ")).unwrap_or_default();
+    format!("{}:{}{column}: {kind}{message} ({command})", position.file, position.line)
 }
 
 /// The violations of the output schema.
-fn violations(document: Document, data: &Value) -> Document {
-    let Some(violations) = data["structured_output_violations"].as_array() else { return document };
-    let line = |violation: &Value| match text(violation, "path") {
-        "" => text(violation, "problem").to_owned(),
-        path => format!("{path}: {}", text(violation, "problem")),
+fn append_violations(document: Document, violations: &[Violation]) -> Document {
+    if violations.is_empty() {
+        return document;
+    }
+    let line = |violation: &Violation| match violation.path.as_str() {
+        "" => violation.problem.clone(),
+        path => format!("{path}: {}", violation.problem),
     };
     let lines: Vec<String> = violations.iter().map(line).collect();
-    append_quote(document, "The final message does not match the output schema:", &lines.join("\n"))
-}
-
-fn join_files(files: &[Value]) -> String {
-    let name = |file: &Value| escape_line_breaks(&scalar(file));
-    let names: Vec<String> = files.iter().take(MAX_FILES).map(name).collect();
-    match files.len().saturating_sub(MAX_FILES) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
+    document.quote("The final message does not match the output schema:", lines.join("\n"))
 }
 
 /// A table of several tasks, then the results of those that have ended.
-fn several(tasks: &[Value]) -> Document {
-    let is_ended = |task: &&Value| !matches!(text(task, "state"), "queued" | "working");
-    let ended: Vec<&Value> = tasks.iter().filter(is_ended).collect();
-    let common = common_directory(tasks.iter());
-    let row = |task: &Value| {
-        let activity = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
-        vec![
-            text(task, "task_id").to_owned(),
-            text(task, "state").to_owned(),
-            activity.unwrap_or("-").to_owned(),
-            directory_cell(task, common),
-        ]
+fn several(tasks: &[WaitedTask]) -> Document {
+    let ended = || {
+        tasks.iter().filter_map(|task| match task {
+            WaitedTask::Ended(ended) => Some(EndedView::of_item(ended)),
+            WaitedTask::Unfinished(_) => None,
+        })
     };
-    let mut document = match tasks.is_empty() {
+    let directory = |task: &'_ WaitedTask| match task {
+        WaitedTask::Ended(ended) => ended.result.working_dir.clone(),
+        WaitedTask::Unfinished(task) => task.working_dir.clone(),
+    };
+    let directories: Vec<String> = tasks.iter().map(directory).collect();
+    let common = common_directory(directories.iter().map(String::as_str));
+    let row = |task: &WaitedTask| {
+        let (id, state, summary, directory) = match task {
+            WaitedTask::Ended(ended) => {
+                let task = &ended.result;
+                (&task.task_id, task.state, Some(&task.summary), &task.working_dir)
+            }
+            WaitedTask::Unfinished(task) => {
+                let activity = task.progress.as_ref().and_then(|progress| progress.current_activity.as_ref());
+                (&task.task_id, task.state, activity, &task.working_dir)
+            }
+        };
+        vec![id.clone(), state.to_owned(), cell(summary), directory_cell(directory, common)]
+    };
+    let document = match tasks.is_empty() {
         true => Document::titled("No task to wait for"),
-        false => Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len())),
+        false => Document::titled(format!("{} of {} tasks ended", ended().count(), tasks.len())),
     };
     let rows = tasks.iter().map(row).collect();
-    document.blocks.extend(table(&["task", "state", "summary", "directory"], rows));
+    let mut document = document.table(&["task", "state", "summary", "directory"], rows);
     // Facts about the call are added to the first block of facts, so there is one before those of the tasks.
-    document = document.block(common.map_or(Block::Facts(Vec::new()), directory_fact));
-    for task in tasks.iter().filter(|task| task.get("waiting_for_answer").is_some()) {
-        let label = format!("Task {} waits for an answer:", text(task, "task_id"));
-        document = conversation::append_questions(document.block(Block::Text(label)), task);
+    document = document.block(Block::facts([("directory", common.map(str::to_owned))]));
+    for task in tasks {
+        if let WaitedTask::Unfinished(task) = task
+            && !task.conversation.waiting_for_answer.is_empty()
+        {
+            let label = format!("Task {} waits for an answer:", task.task_id);
+            let open = &task.conversation.waiting_for_answer;
+            document =
+                conversation::append_questions(document.block(Block::Text(label)), &task.task_id, open);
+        }
     }
-    for task in ended {
-        let label = format!("Task {} {}:", text(task, "task_id"), text(task, "state"));
-        document = append_result(document.block(Block::Text(label)), task);
+    for task in ended() {
+        document =
+            task.append_to(document.block(Block::Text(format!("Task {} {}:", task.task_id, task.state))));
     }
     document
 }
 
-/// The task that a queued task waits for, and why.
-pub fn format_waiting_for(waiting_for: &Value) -> Option<String> {
-    let task = waiting_for["task_id"].as_str()?;
-    Some(match waiting_for["reason"].as_str() {
-        Some(reason) => format!("{task} ({reason})"),
-        None => task.to_owned(),
-    })
-}
-
 /// The directory in which all of these tasks work. If they differ, each has a cell with its own.
-pub fn common_directory<'a>(tasks: impl Iterator<Item = &'a Value>) -> Option<&'a str> {
-    let mut directories = tasks.filter_map(|task| task["working_dir"].as_str());
+pub fn common_directory<'a>(mut directories: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let first = directories.next()?;
     directories.all(|directory| directory == first).then_some(first)
 }
 
-pub fn directory_cell(task: &Value, common: Option<&str>) -> String {
+pub fn directory_cell(directory: &str, common: Option<&str>) -> String {
     match common {
         Some(_) => "-".to_owned(),
-        None => scalar(&task["working_dir"]),
+        None => directory.to_owned(),
     }
-}
-
-pub fn directory_fact(directory: &str) -> Block {
-    Block::Facts(vec![("directory".to_owned(), directory.to_owned())])
 }
 
 /// `team=parser, ticket=7`.
-pub fn labels(data: &Value) -> Option<String> {
-    let labels = data["labels"].as_object().filter(|labels| !labels.is_empty())?;
-    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect();
-    Some(pairs.join(", "))
+pub fn labels(labels: &BTreeMap<String, String>) -> Option<String> {
+    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!pairs.is_empty()).then(|| pairs.join(", "))
 }
 
-fn append_quote(document: Document, label: &str, text: &str) -> Document {
-    document.block(Block::Text(label.to_owned())).block(Block::Verbatim(text.to_owned()))
-}
-
-fn next_wait(data: &Value) -> Block {
-    Block::Next(NextCall::new(&["local", "wait"]).with("task_id", data["task_id"].clone()))
-}
-
-fn text<'a>(data: &'a Value, key: &str) -> &'a str {
-    data[key].as_str().unwrap_or("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_file_that_another_changed_is_not_listed_as_a_change_of_the_agent() {
-        let operations = json!({"modified_files": ["a.txt", "c.txt"], "unattributed_files": ["c.txt"]});
-        let facts = result_facts(&json!({"metadata": {"file_operations": operations}}));
-        let expected = [("modified", "a.txt"), ("not attributed to the agent", "c.txt")];
-        assert_eq!(facts, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
+fn next_wait(task_id: &str) -> Block {
+    Block::Next(NextCall::new(&["local", "wait"]).with("task_id", task_id))
 }

@@ -140,7 +140,9 @@ fn heading(title: &str, style: TextStyle) -> String {
 
 fn text_block(block: &Block, style: TextStyle) -> String {
     match block {
-        Block::Text(text) | Block::Verbatim(text) => style.wrap(terminal::sanitize(text).trim_end()),
+        Block::Text(text) | Block::Verbatim(text) | Block::FinalMessage(text) => {
+            style.wrap(terminal::sanitize(text).trim_end())
+        }
         Block::Facts(facts) => text_facts(facts, style),
         Block::Table { columns, rows } => text_table::render(columns, rows, style),
         // A person reads on with a larger limit or with `logs`.

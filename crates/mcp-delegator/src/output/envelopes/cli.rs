@@ -63,7 +63,7 @@ struct ErrorContextData {
 }
 
 /// The data in the last line of a stream of items.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct StreamEnd {
     pub count: usize,

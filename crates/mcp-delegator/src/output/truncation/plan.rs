@@ -4,16 +4,18 @@
 //! least one stays. Then all other long lists and texts, and last the agent's final message and the task's metadata.
 //! Each step goes only as far as needed, and space that a step frees goes back to the agent output.
 //!
-//! Only the renderer knows the final size, so the plan measures candidates through a callback: it lists the possible plans
-//! from the one that truncates least, and takes the first that fits.
+//! Only the renderer knows the final size, so the plan measures it through a callback: it takes the first of these steps
+//! that fits at all, and the largest budget of that step that fits.
+
+use std::ops::RangeInclusive;
 
 /// The limit of a part that is not truncated.
 pub const UNLIMITED: usize = usize::MAX;
 
 /// Other lists and texts are not truncated below this while anything else can be.
 const MIN_OTHER_BYTES: usize = 1 << 10;
-/// The number of different budgets for a part.
-const BUDGET_STEPS: usize = 4096;
+/// A budget is at most this fraction of the largest one smaller than the largest that would fit.
+const PRECISION: usize = 4096;
 
 /// How far each part of an output is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,11 +55,6 @@ impl TruncationPlan {
         task_list_bytes: 0,
         drop_all_data: true,
     };
-
-    /// Whether more than the agent output and the events is truncated.
-    fn truncates_other_parts(self) -> bool {
-        (self.other_bytes, self.priority_bytes, self.task_list_bytes) != (UNLIMITED, UNLIMITED, UNLIMITED)
-    }
 }
 
 /// The sizes of the parts that can be truncated.
@@ -71,6 +68,18 @@ pub struct Sizes {
     pub total_bytes: usize,
 }
 
+impl Sizes {
+    /// The larger size of each part.
+    #[must_use]
+    pub fn max(self, other: Sizes) -> Sizes {
+        Sizes {
+            output_bytes: self.output_bytes.max(other.output_bytes),
+            event_count: self.event_count.max(other.event_count),
+            total_bytes: self.total_bytes.max(other.total_bytes),
+        }
+    }
+}
+
 /// The plan that truncates least and fits the limit.
 pub fn plan(sizes: Sizes, limit: usize, size: &dyn Fn(TruncationPlan) -> usize) -> TruncationPlan {
     let fits = |plan: TruncationPlan| size(plan) <= limit;
@@ -79,57 +88,60 @@ pub fn plan(sizes: Sizes, limit: usize, size: &dyn Fn(TruncationPlan) -> usize) 
     }
     // A character may have four bytes, so a limit in characters allows parts of this size.
     let max_part = sizes.total_bytes.max(sizes.output_bytes).min(limit.saturating_mul(4));
-    let stages = stages(sizes, max_part);
-    let Some(stage) = first_fitting(&stages, fits) else { return TruncationPlan::NO_DATA };
-    if stage.truncates_other_parts() {
-        return stage;
-    }
-    let highest = sizes.output_bytes.min(max_part);
-    let output: Vec<TruncationPlan> =
-        budgets(0, highest).map(|output_bytes| TruncationPlan { output_bytes, ..stage }).collect();
-    first_fitting(&output, fits).unwrap_or(stage)
-}
-
-/// The first plan that fits. Each plan truncates more than the one before, so a binary search finds it.
-fn first_fitting(plans: &[TruncationPlan], fits: impl Fn(TruncationPlan) -> bool) -> Option<TruncationPlan> {
-    plans.get(plans.partition_point(|plan| !fits(*plan))).copied()
-}
-
-/// All plans without agent output, from the one that truncates least.
-fn stages(sizes: Sizes, max_part: usize) -> Vec<TruncationPlan> {
-    let whole_events = TruncationPlan { output_bytes: 0, ..TruncationPlan::NONE };
-    let short_events = TruncationPlan { shorten_events: true, ..whole_events };
     // At least one event stays, or a caller that pages through the events would never get further.
     let min_events = sizes.event_count.min(1);
+    let no_output = TruncationPlan { output_bytes: 0, ..TruncationPlan::NONE };
+    let short_events = TruncationPlan { shorten_events: true, ..no_output };
     let fewest_events = TruncationPlan { max_events: min_events, ..short_events };
-    let fewer_events =
-        (min_events..sizes.event_count).rev().map(|max_events| TruncationPlan { max_events, ..short_events });
-    let others =
-        budgets(MIN_OTHER_BYTES, max_part).map(|other_bytes| TruncationPlan { other_bytes, ..fewest_events });
-    let priority = budgets(MIN_OTHER_BYTES, max_part).map(|priority_bytes| TruncationPlan {
-        other_bytes: MIN_OTHER_BYTES,
-        priority_bytes,
-        ..fewest_events
-    });
-    let task_lists = budgets(0, max_part).map(|task_list_bytes| TruncationPlan {
-        other_bytes: task_list_bytes.min(MIN_OTHER_BYTES),
-        priority_bytes: task_list_bytes.min(MIN_OTHER_BYTES),
-        task_list_bytes,
-        ..fewest_events
-    });
-    [whole_events, short_events]
-        .into_iter()
-        .chain(fewer_events)
-        .chain(others)
-        .chain(priority)
-        .chain(task_lists)
-        .collect()
+    let shortest_others = TruncationPlan { other_bytes: MIN_OTHER_BYTES, ..fewest_events };
+    let shortest = TruncationPlan { priority_bytes: MIN_OTHER_BYTES, ..shortest_others };
+    let with_task_list = |task_list_bytes: usize| {
+        let max_bytes = task_list_bytes.min(MIN_OTHER_BYTES);
+        TruncationPlan { other_bytes: max_bytes, priority_bytes: max_bytes, task_list_bytes, ..fewest_events }
+    };
+    let with_output = |stage: TruncationPlan| {
+        let output = 0..=sizes.output_bytes.min(max_part);
+        largest_fitting(output, fits, |output_bytes| TruncationPlan { output_bytes, ..stage })
+    };
+    let other_parts = MIN_OTHER_BYTES..=max_part.max(MIN_OTHER_BYTES);
+    if let Some(stage) = [no_output, short_events].into_iter().find(|stage| fits(*stage)) {
+        with_output(stage)
+    } else if fits(fewest_events) {
+        let with_events = |max_events| TruncationPlan { max_events, ..short_events };
+        with_output(largest_fitting(min_events..=sizes.event_count, fits, with_events))
+    } else if fits(shortest_others) {
+        largest_fitting(other_parts, fits, |other_bytes| TruncationPlan { other_bytes, ..fewest_events })
+    } else if fits(shortest) {
+        largest_fitting(other_parts, fits, |priority_bytes| TruncationPlan {
+            priority_bytes,
+            ..shortest_others
+        })
+    } else if fits(with_task_list(0)) {
+        largest_fitting(0..=max_part, fits, with_task_list)
+    } else {
+        TruncationPlan::NO_DATA
+    }
 }
 
-/// Sizes from `highest` down to `lowest`, in equal steps.
-fn budgets(lowest: usize, highest: usize) -> impl Iterator<Item = usize> {
-    let range = highest.saturating_sub(lowest);
-    (0..=BUDGET_STEPS).rev().map(move |step| lowest + range.saturating_mul(step) / BUDGET_STEPS)
+/// The plan with the largest budget that fits, found by bisection. The smallest budget fits.
+fn largest_fitting(
+    budgets: RangeInclusive<usize>,
+    fits: impl Fn(TruncationPlan) -> bool,
+    plan: impl Fn(usize) -> TruncationPlan,
+) -> TruncationPlan {
+    let (mut fitting, mut too_large) = budgets.into_inner();
+    if fits(plan(too_large)) {
+        return plan(too_large);
+    }
+    let precision = (too_large / PRECISION).max(1);
+    while too_large - fitting > precision {
+        let middle = fitting.midpoint(too_large);
+        match fits(plan(middle)) {
+            true => fitting = middle,
+            false => too_large = middle,
+        }
+    }
+    plan(fitting)
 }
 
 #[cfg(test)]
@@ -180,7 +192,7 @@ mod tests {
 
     /// The largest difference between two budgets up to this size.
     fn step(size: usize) -> usize {
-        size / BUDGET_STEPS + 1
+        size / PRECISION + 1
     }
 
     fn fake_output(output: usize, events: &[usize], others: usize, last: usize) -> FakeOutput {

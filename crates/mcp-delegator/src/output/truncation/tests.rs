@@ -9,12 +9,16 @@ use serde_json::{Value, json};
 use crate::commands::cloud::list_environments;
 use crate::commands::local::{results, run, wait};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::Data;
-use crate::output::data::events::{LONG_BYTES, cursor_query};
+use crate::output::data::events::{EventsPage, LONG_BYTES, cursor_query};
+use crate::output::data::files::FileOperations;
 use crate::output::data::output::{self, MARK};
 use crate::output::data::registry::{EnvironmentData, EnvironmentList};
-use crate::output::outcome::{CallClock, Completion};
+use crate::output::data::task::{
+    EndedItem, Metadata, ResultSet, RunTimes, TaskReport, TaskResult, WaitedTask, WaitedTasks,
+};
+use crate::output::outcome::CallClock;
 use crate::output::truncation::*;
+use crate::output::values::UtcTime;
 use crate::spec::ServedTools;
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, cursor_positions, paginate};
@@ -35,21 +39,48 @@ fn tool_limit(printer: &Printer, max_size: usize) -> SizeLimit<'_> {
 }
 
 /// The data of `results`.
-fn result(message: &str, streams: (&str, &str), events: Vec<Value>, files: usize) -> Value {
-    let names: Vec<String> = (0..files).map(|at| format!("src/a/rather/long/path/{at}.rs")).collect();
+fn result(message: &str, streams: (&str, &str), events: Vec<Value>, files: usize) -> ResultSet {
+    let modified_files = (0..files).map(|at| format!("src/a/rather/long/path/{at}.rs")).collect();
     let sizes = (streams.0.len() as u64, streams.1.len() as u64);
-    json!({
-        "task_id": "T-1", "state": "completed", "summary": "Done", "final_message": message,
-        "duration_seconds": 1, "completed_ts": "2025-11-18T10:15:22Z",
-        "metadata": {
-            "duration": 1,
-            "file_operations": {
-                "modified_files": names, "added_files": [], "deleted_files": [], "lines_changed": 1
-            },
+    let report = TaskReport {
+        final_message: Some(message.to_owned()),
+        metadata: Metadata {
+            duration: 1,
+            file_operations: FileOperations { modified_files, lines_changed: 1, ..FileOperations::default() },
+            ..Metadata::default()
         },
-        "output": output::included(streams.0, streams.1, 65_536, sizes),
-        "events": {"included": true, "count": events.len(), "items": events},
-    })
+        ..TaskReport::default()
+    };
+    ResultSet {
+        result: TaskResult {
+            task_id: "T-1".to_owned(),
+            state: "completed",
+            summary: "Done".to_owned(),
+            working_dir: "/p".to_owned(),
+            sandbox: None,
+            remote: None,
+            diff: None,
+            follows: None,
+            followers: Vec::new(),
+            group: None,
+            report,
+            output: output::included(streams.0, streams.1, 65_536, sizes),
+        },
+        duration_seconds: 1,
+        completed_ts: UtcTime::from_ms(0),
+        events: EventsPage {
+            included: true,
+            count: events.len() as u64,
+            reason: None,
+            items: Some(events),
+            next_cursor: None,
+        },
+    }
+}
+
+/// Bytes of both streams.
+fn output_size(output: &Value) -> usize {
+    ["stdout", "stderr"].iter().filter_map(|stream| output[*stream].as_str()).map(str::len).sum()
 }
 
 fn event(at: usize, length: usize) -> Value {
@@ -85,7 +116,7 @@ fn stdout_and_stderr_share_the_budget_equally() {
     let (out, err) = ("x".repeat(100_000), "y".repeat(100_000));
     for format in [Format::Json, Format::Markdown] {
         let whole = result("Done.", (&out, &err), vec![event(1, 5)], 2);
-        let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole.clone())), format, 48_000);
+        let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, 48_000);
         assert!((47_900..=48_000).contains(&text.chars().count()), "{}", text.chars().count());
         let truncated_data = data(&outcome);
         let output = &truncated_data["output"];
@@ -95,7 +126,7 @@ fn stdout_and_stderr_share_the_budget_equally() {
             assert!(length.abs_diff(budget / 2) <= 1, "{stream}: {length} of {budget}");
         }
         assert_eq!((&output["truncated"], &output["original_size"]), (&json!(true), &json!(200_000)));
-        assert_eq!(data(&outcome)["events"], whole["events"]);
+        assert_eq!(data(&outcome)["events"], json!(whole.events));
         assert!(warning(&outcome).ends_with(" max_output_bytes returns more."), "{}", warning(&outcome));
     }
 }
@@ -103,7 +134,7 @@ fn stdout_and_stderr_share_the_budget_equally() {
 #[test]
 fn tool_limits_count_characters() {
     let whole = result("Done.", (&"字".repeat(60_000), ""), Vec::new(), 0);
-    let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole)), Format::Markdown, 20_000);
+    let (outcome, text) = truncate_output(CommandOutput::done(whole), Format::Markdown, 20_000);
     assert!((19_900..=20_000).contains(&text.chars().count()), "{}", text.chars().count());
     assert!(data(&outcome)["output"]["max_bytes"].as_u64().unwrap() > 50_000);
 }
@@ -163,7 +194,7 @@ fn typed_data_that_cannot_fit_is_left_out() {
 #[test]
 fn long_events_are_always_shortened_for_tools() {
     let whole = result("Done.", ("", ""), vec![event(1, 5), event(2, LONG_BYTES)], 0);
-    let (outcome, _) = truncate_output(CommandOutput::done(Data::json(whole.clone())), Format::Json, 48_000);
+    let (outcome, _) = truncate_output(CommandOutput::done(whole.clone()), Format::Json, 48_000);
     let shortened = data(&outcome);
     let items = &shortened["events"]["items"];
     assert_eq!((&items[0], &items[1]["truncated"]), (&event(1, 5), &json!(true)));
@@ -171,17 +202,17 @@ fn long_events_are_always_shortened_for_tools() {
     // On the command line long events are not shortened.
     let printer = printer();
     let limit = SizeLimit { max_size: 100_000, unit: SizeUnit::Bytes, printer: &printer };
-    let output = CommandOutput::done(Data::json(whole.clone())).fact("count", 1);
+    let output = CommandOutput::done(whole.clone()).fact("count", 1);
     let presentation = Presentation::for_tool(Format::Json, &served());
     let (outcome, _) = truncate_to_fit(CallClock::begin().end(&results::SPEC, output), &presentation, limit);
-    assert_eq!(data(&outcome)["events"], whole["events"]);
+    assert_eq!(data(&outcome)["events"], json!(whole.events));
 }
 
 #[test]
 fn newest_events_stay_and_the_cursor_leads_to_older_ones() {
     let events: Vec<Value> = (0..50).map(|at| event(at, 1_500)).collect();
     let (outcome, _) = truncate_output(
-        CommandOutput::done(Data::json(result("Done.", ("lost", ""), events.clone(), 0))),
+        CommandOutput::done(result("Done.", ("lost", ""), events.clone(), 0)),
         Format::Json,
         48_000,
     );
@@ -238,12 +269,12 @@ fn errors_are_truncated_to_the_limit() {
 #[test]
 fn every_task_of_several_retains_its_message() {
     let task = |at: usize| {
-        let mut task =
-            result(&format!("{at}: {}", "m".repeat(7_000)), (&"o".repeat(30_000), ""), Vec::new(), 3);
-        task["task_id"] = format!("T-{at}").into();
-        task
+        let message = format!("{at}: {}", "m".repeat(7_000));
+        let ResultSet { result, .. } = result(&message, (&"o".repeat(30_000), ""), Vec::new(), 3);
+        let times = RunTimes { started_ms: 0, ended_ms: 1 }.into();
+        WaitedTask::Ended(Box::new(EndedItem { result, times, agent_exit_code: Some(0) }))
     };
-    let output = CommandOutput::done(Data::json(json!({"tasks": (0..5).map(task).collect::<Vec<_>>()})));
+    let output = CommandOutput::done(WaitedTasks { tasks: (0..5).map(task).collect() });
     let (printer, presentation) = (printer(), Presentation::for_tool(Format::Json, &served()));
     let fit = |max_size: usize| {
         let outcome = CallClock::begin().end(&wait::SPEC, output.clone());
@@ -282,13 +313,14 @@ proptest! {
         let events: Vec<Value> = lengths.iter().enumerate().map(|(at, length)| event(at, *length)).collect();
         let whole = result(&message, (&out, &err), events.clone(), files);
         let format = if is_json { Format::Json } else { Format::Markdown };
-        let (outcome, text) = truncate_output(CommandOutput::done(Data::json(whole.clone())), format, max_size);
+        let (outcome, text) = truncate_output(CommandOutput::done(whole.clone()), format, max_size);
         let size = text.chars().count();
         prop_assert!(size <= max_size, "{} characters of {}", size, max_size);
         let truncated = data(&outcome);
         let items = truncated["events"]["items"].as_array().unwrap();
         if outcome.truncated.is_none() {
-            prop_assert_eq!((&truncated["output"], &truncated["metadata"]), (&whole["output"], &whole["metadata"]));
+            prop_assert_eq!(&truncated["output"], &json!(whole.result.output));
+            prop_assert_eq!(&truncated["metadata"], &json!(whole.result.report.metadata));
             prop_assert_eq!(items.len(), events.len());
         }
         // The newest events, in their order, each complete or shortened.
@@ -300,14 +332,14 @@ proptest! {
             prop_assert_eq!(item, if size > LONG_BYTES { &short } else { event });
         }
         let output = &truncated["output"];
-        prop_assert_eq!(output["truncated"] == true, output::size(output) < out.len() + err.len());
-        prop_assert!(output::size(output) as u64 <= output["max_bytes"].as_u64().unwrap());
+        prop_assert_eq!(output["truncated"] == true, output_size(output) < out.len() + err.len());
+        prop_assert!(output_size(output) as u64 <= output["max_bytes"].as_u64().unwrap());
         let dropped = events.len() - items.len();
         prop_assert_eq!(truncated["events"].get("next_cursor").is_some(), dropped > 0);
-        if truncated["final_message"] != whole["final_message"] {
+        if truncated["final_message"] != message {
             prop_assert!(truncated["final_message"].as_str().unwrap().contains(MARK));
             let smallest = (0, events.len().min(1));
-            prop_assert_eq!((output::size(output), items.len()), smallest, "the message is truncated last");
+            prop_assert_eq!((output_size(output), items.len()), smallest, "the message is truncated last");
         }
     }
 
@@ -319,7 +351,7 @@ proptest! {
             .context("partial_results", json!({"last_events": [], "last_output": output}))
             .detail(detail);
         let data = result("Done.", (&output, ""), Vec::new(), 3);
-        let output = CommandOutput::new(Completion::Failed(Box::new(error), Some(Data::json(data))));
+        let output = CommandOutput::failed(error, data);
         let presentation = Presentation::for_tool(if is_json { Format::Json } else { Format::Markdown }, &served());
         let (_, rendered) = truncate_to_fit(CallClock::begin().end(&run::SPEC, output), &presentation, tool_limit(&printer, 8_000));
         prop_assert!(printer.redact(&rendered.body).chars().count() <= 8_000);
