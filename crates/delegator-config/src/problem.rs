@@ -6,15 +6,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::keys::ValueKind;
 use crate::origin::{Origin, Source};
-
-/// Warning about an invalid project file, when the call starts no task there.
-const BROKEN_PROJECT: &str = "W_CONFIG_004";
-/// Warning about an invalid value, when the call does not need the configuration.
-const IGNORED_VALUE: &str = "W_CONFIG_006";
 
 /// The configuration cannot be used. There is at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +23,7 @@ impl ConfigError {
     /// The problems of a project file as warnings, for a call that does not need the file.
     pub fn into_warnings(self) -> Vec<ConfigWarning> {
         let to_warning = |problem: Problem| ConfigWarning {
-            code: BROKEN_PROJECT,
+            code: WarningCode::BrokenProjectFile,
             message: format!(
                 "{problem}. The file is ignored for this call; no task starts in its work tree until the file is fixed."
             ),
@@ -38,7 +34,7 @@ impl ConfigError {
     /// The problems as warnings, for a call that uses only the valid part of the configuration.
     pub fn ignored_values(&self) -> impl Iterator<Item = ConfigWarning> {
         self.problems.iter().map(|problem| ConfigWarning {
-            code: IGNORED_VALUE,
+            code: WarningCode::IgnoredValue,
             message: format!("{problem}. This is ignored for this call; the default applies."),
         })
     }
@@ -103,7 +99,7 @@ impl From<&Origin> for ProblemSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigWarning {
     /// Stable code, for programs.
-    pub code: &'static str,
+    pub code: WarningCode,
     pub message: String,
 }
 

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::config::SourcedSetting;
@@ -13,8 +14,6 @@ use crate::keys::{self, Key, ProjectRight};
 use crate::origin::{Origin, Source};
 use crate::problem::ConfigWarning;
 use crate::settings::Settings;
-
-const NOT_LOWER: &str = "W_CONFIG_003";
 
 /// The checked values that one source sets, by key name, and where each was set.
 pub(crate) type Layer = BTreeMap<&'static str, (Value, Origin)>;
@@ -60,7 +59,7 @@ pub(crate) fn apply_project(
 
 fn not_lower(setting: &SourcedSetting, given: &Value, origin: &Origin) -> ConfigWarning {
     ConfigWarning {
-        code: NOT_LOWER,
+        code: WarningCode::NotLower,
         message: format!(
             "{origin}: a project file may only lower `{}`; {given} is ignored, {} applies ({})",
             setting.key.name, setting.value, setting.origin,

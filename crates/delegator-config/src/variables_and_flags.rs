@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::check::Checker;
@@ -16,8 +17,6 @@ use crate::origin::Origin;
 use crate::problem::{ConfigWarning, Problem, ProblemSource, ValueProblem, escaped, quoted};
 use crate::resolve::Layer;
 use crate::sources::Sources;
-
-const UNKNOWN_VARIABLE: &str = "W_CONFIG_001";
 
 /// Reads all keys set by variables.
 pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
@@ -54,7 +53,7 @@ pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
         let suggestion = keys::nearest(typed).and_then(keys::find).and_then(Key::variable);
         let hint = suggestion.map(|variable| format!("; did you mean `{variable}`?")).unwrap_or_default();
         ConfigWarning {
-            code: UNKNOWN_VARIABLE,
+            code: WarningCode::UnknownVariable,
             message: format!("the variable {} sets no configuration key{hint}", quoted(&name)),
         }
     };

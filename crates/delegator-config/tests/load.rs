@@ -11,6 +11,7 @@ use delegator_config::{
 };
 use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENTS};
 use delegator_domain::task::Mode;
+use delegator_domain::warning_code::WarningCode;
 use proptest::prelude::*;
 
 /// A home directory with a configuration file and a project below it, each written only on request.
@@ -199,7 +200,7 @@ fn a_project_value_that_is_not_lower_is_ignored_with_a_warning() {
         "{warnings:#?}"
     );
     assert!(warnings[1].starts_with(&at(5)) && warnings[1].contains("(default)"), "{warnings:#?}");
-    assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_003"));
+    assert!(config.warnings.iter().all(|warning| warning.code == WarningCode::NotLower));
 
     let config = Machine::new().project("max_mode = \"danger-full-access\"").load();
     assert_eq!(value(&config, "max_mode"), ("workspace-write".into(), Source::Default));

@@ -18,3 +18,4 @@ pub mod similar_names;
 pub mod task;
 pub mod terminal;
 pub mod text;
+pub mod warning_code;

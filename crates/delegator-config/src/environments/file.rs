@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use delegator_domain::warning_code::WarningCode;
 use serde_json::{Map, Value};
 
 use super::check::{self, UnknownField};
@@ -17,8 +18,6 @@ use crate::files::{self, ReadError};
 use crate::locations::environments_file;
 use crate::problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource, ValueProblem, quoted};
 use crate::sources::Sources;
-
-const UNKNOWN_FIELD: &str = "W_ENVIRONMENTS_001";
 
 /// Reads all environments.
 pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {
@@ -99,7 +98,7 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
         let hint = nearest.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         let (file, name) = (path.display(), quoted(&name));
         ConfigWarning {
-            code: UNKNOWN_FIELD,
+            code: WarningCode::UnknownEnvironmentField,
             message: format!("{file}:{line}:{column}: unknown field {name} of {id}{hint}"),
         }
     };

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use super::{read_environment, read_flags, unknown_variables};
+use delegator_domain::warning_code::WarningCode;
+
 use crate::problem::{Problem, ProblemSource};
 use crate::resolve::Layer;
 use crate::sources::Sources;
@@ -135,7 +137,7 @@ fn an_unknown_variable_is_only_a_warning() {
     ] {
         let warnings = unknown_variables(&with_variable(name, "1"));
         assert_eq!(warnings.len(), 1, "{name}");
-        assert_eq!(warnings[0].code, "W_CONFIG_001");
+        assert_eq!(warnings[0].code, WarningCode::UnknownVariable);
         assert!(warnings[0].message.contains(name));
         match hint {
             Some(hint) => assert!(warnings[0].message.contains(&format!("did you mean `{hint}`")), "{name}"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use delegator_config::{Config, ConfigError, InvalidConfig, SecretText, Sources};
 use delegator_domain::redact::Redactor;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
 
@@ -193,7 +194,10 @@ fn start_logging(
         (None, false) => level.clone(),
     };
     let problem = logging::start(printer, &filter, globals.log_format).err()?;
-    Some(Warning::new("W_CONFIG_002", format!("MCP_DELEGATOR_LOG is not a log filter: {problem}")))
+    Some(Warning::new(
+        WarningCode::InvalidLogFilter,
+        format!("MCP_DELEGATOR_LOG is not a log filter: {problem}"),
+    ))
 }
 
 /// Logs panics instead of printing them: the default hook would write the message to stderr unredacted.

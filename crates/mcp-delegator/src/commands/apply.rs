@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::{GroupId, TaskId, Verification};
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     ApplyOptions, ComparedGroup, DiffApplication, Engine, Target, WorktreeBranch, WorktreeChanges,
 };
@@ -216,7 +217,7 @@ fn discard_command(task: &TaskId) -> String {
 
 fn not_discarded(task: &TaskId, reason: &str) -> Warning {
     let message = format!("the worktree of {task} is kept: {reason}; {} removes it", discard_command(task));
-    Warning::new("W_WORKTREE_004", message)
+    Warning::new(WarningCode::WorktreeNotRemoved, message)
 }
 
 fn apply_isolated(
@@ -279,7 +280,7 @@ fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec
                 discard_command(owner)
             ),
         };
-        warnings.push(Warning::new("W_WORKTREE_003", message));
+        warnings.push(Warning::new(WarningCode::WorktreeInUse, message));
     }
     warnings
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use delegator_domain::task::TaskId;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, MAX_LISTED_POINTS,
     RetainedRestorePoint, RetentionReason,
@@ -107,28 +108,28 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
             "{} task directories with results are not in the registry; they are retained",
             cleaned.unclaimed.len()
         );
-        output.warnings.push(Warning::new("W_CLEANUP_001", message));
+        output.warnings.push(Warning::new(WarningCode::UnclaimedDirectories, message));
     }
     if cleaned.retained_points_found > 0 {
         let message = format!(
             "{} restore points without a task may contain the only copy of some content; they are retained, see restore_points",
             cleaned.retained_points_found
         );
-        output.warnings.push(Warning::new("W_CLEANUP_002", message));
+        output.warnings.push(Warning::new(WarningCode::RetainedPoints, message));
     }
     if input.dry_run && !cleaned.dropped_points.is_empty() {
         let message = format!(
             "{} restore points would be deleted permanently; see restore_points.dropped_items",
             cleaned.dropped_points.len()
         );
-        output.warnings.push(Warning::new("W_CLEANUP_004", message));
+        output.warnings.push(Warning::new(WarningCode::PointsWouldBeDeleted, message));
     }
     if let Some(by_ms) = cleaned.clock_jumped_by_ms {
         let message = format!(
             "the clock jumped by {} hours relative to the uptime: nothing is deleted without trust_clock",
             by_ms / HOUR_MS
         );
-        output.warnings.push(Warning::new("W_CLEANUP_003", message));
+        output.warnings.push(Warning::new(WarningCode::ClockJumped, message));
     }
     Ok(output)
 }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{DiffSource, Engine, FileDiff, Target, TaskDiff, parse_unified_diff};
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -97,7 +98,7 @@ fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
     let mut warnings = warnings(&diff, !task.state.is_terminal());
     if selected.is_empty() && !files.is_empty() {
         let message = format!("the task changed {}, but none that is selected", plural(files.len(), "file"));
-        warnings.push(Warning::new("W_DIFF_005", message));
+        warnings.push(Warning::new(WarningCode::NothingSelected, message));
     }
     let is_raw = context.screen.presentation.is_raw();
     let has_hunks = !is_raw && !input.stat && !input.name_only;
@@ -183,7 +184,7 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     if let Some(message) = left_out_message(&diff.omissions) {
-        warn("W_DIFF_001", message);
+        warn(WarningCode::NotInDiff, message);
     }
     if !diff.unattributed.is_empty() {
         let named: Vec<&str> = diff.unattributed.iter().take(5).map(String::as_str).collect();
@@ -193,10 +194,13 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
             plural(diff.unattributed.len(), "file"),
             named.join(", ")
         );
-        warn("W_DIFF_002", message);
+        warn(WarningCode::NotAttributedInDiff, message);
     }
     for (path, reason) in &diff.unavailable {
-        warn("W_DIFF_003", format!("the changes in {} are unknown: {reason}", path.display()));
+        warn(
+            WarningCode::DiffUnavailable,
+            format!("the changes in {} are unknown: {reason}", path.display()),
+        );
     }
     if is_running {
         let message = match diff.source {
@@ -205,11 +209,11 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
             }
             _ => "the task has not ended: these are its changes so far",
         };
-        warn("W_DIFF_004", message.to_owned());
+        warn(WarningCode::DiffSoFar, message.to_owned());
     }
     if diff.source == DiffSource::Late {
         let message = "the supervisor of the task was lost: these are all changes from its start until that was noticed, also those of others";
-        warn("W_DIFF_006", message.to_owned());
+        warn(WarningCode::LateDiff, message.to_owned());
     }
     warnings.extend(setup_edits_warning(&diff.with_setup_edits));
     warnings

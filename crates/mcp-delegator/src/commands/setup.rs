@@ -13,6 +13,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
+use delegator_domain::warning_code::WarningCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,9 +32,6 @@ use crate::spec::{CommandSpec, ConfigUse, Example, RawOutput, Shape, Toolset};
 /// Suffix of the first backup; later ones add a number.
 const BACKUP: &str = ".before-mcp-delegator";
 const MAX_BACKUPS: u32 = 1000;
-
-/// The path that clients get may stop to exist.
-const RISKY_PATH: &str = "W_SETUP_001";
 
 pub const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
      Let Codex call the tools of this server without asking?";
@@ -248,7 +246,8 @@ fn chosen_toolsets(args: &[String]) -> Option<&str> {
 /// A warning if the path that clients get may stop to exist.
 pub fn path_warning(context: &Context<'_>, registration: &Registration) -> Option<Warning> {
     let path = Path::new(&registration.command);
-    program_path::risk(path, context.process).map(|risk| Warning::new(RISKY_PATH, risk.message(path)))
+    program_path::risk(path, context.process)
+        .map(|risk| Warning::new(WarningCode::RiskyPath, risk.message(path)))
 }
 
 fn sample(context: &Context<'_>, host: Host, new: &Registration) -> Result<Registered, AppError> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
 use delegator_domain::terminal::escape_line_breaks;
+use delegator_domain::warning_code::WarningCode;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +30,8 @@ pub const AGENT_EXIT_CODE: &str = "agent_exit_code";
 /// Something the caller should know although the command succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Warning {
-    pub code: &'static str,
+    #[schemars(with = "String")]
+    pub code: WarningCode,
     pub message: String,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub context: Map<String, Value>,
@@ -37,7 +39,7 @@ pub struct Warning {
 
 impl Warning {
     /// A warning is one line, whatever the names in it are.
-    pub fn new(code: &'static str, message: impl AsRef<str>) -> Self {
+    pub fn new(code: WarningCode, message: impl AsRef<str>) -> Self {
         Warning { code, message: escape_line_breaks(message.as_ref()), context: Map::new() }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use delegator_domain::warning_code::WarningCode;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use delegator_testkit::program::World;
 use jiff::Timestamp;
@@ -345,7 +346,7 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
         list: "schemas",
         ..Page::default()
     });
-    output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
+    output.warnings = vec![Warning::new(WarningCode::LinesIgnored, "mind the gap")];
     let outcome = Outcome {
         truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),
         ..outcome(&commands::schema::SPEC, output)
@@ -357,8 +358,8 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
         (&standard["metadata"]["truncated"], &standard["metadata"]["max_bytes"]),
         (&json!(true), &json!(100))
     );
-    assert_eq!(agent["warnings"], json!(["W_TEST_001: mind the gap"]));
-    assert_eq!(agent["meta"]["warning_details"][0]["code"], "W_TEST_001");
+    assert_eq!(agent["warnings"], json!(["W_EVENTS_001: mind the gap"]));
+    assert_eq!(agent["meta"]["warning_details"][0]["code"], "W_EVENTS_001");
     assert_eq!((&standard["data"]["page"], &standard["data"]["total_count"]), (&json!(2), &json!(9)));
     assert_eq!(standard["metadata"]["warnings"][0]["message"], "mind the gap");
     assert_eq!((&tool["meta"]["next_cursor"], &tool["meta"]["total"]), (&json!("abc"), &json!(9)));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::TaskId;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Engine, Recovery, display_path, restore_command,
 };
@@ -249,7 +250,7 @@ pub fn recovery_warning(recovery: &Recovery) -> Warning {
             recovery.edited.join(", ")
         ),
     };
-    Warning::new("W_RESTORE_010", message)
+    Warning::new(WarningCode::WriteCompleted, message)
 }
 
 impl CommandData for AppliedDiff {

@@ -6,6 +6,7 @@
 use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
+use delegator_domain::warning_code::WarningCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -102,19 +103,19 @@ fn find_environment(
         Ok(environments) => environments,
         Err(EnvironmentsError::Missing { path }) => {
             let message = format!("there is no environment '{id}': {} does not exist", path.display());
-            return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", message))));
+            return Ok((None, Some(Warning::new(WarningCode::UnknownEnvironment, message))));
         }
         Err(error) => return Err(error.into()),
     };
     let Some(found) = environments.find(id) else {
         let hint = environments.nearest(id).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         let message = format!("there is no environment '{id}' in {}{hint}", environments.file.display());
-        return Ok((None, Some(Warning::new("W_ENVIRONMENTS_002", message))));
+        return Ok((None, Some(Warning::new(WarningCode::UnknownEnvironment, message))));
     };
     let known_url = found.repo_url.trim_end_matches('/').trim_end_matches(".git");
     let differs = (!known_url.eq_ignore_ascii_case(repository)).then(|| {
         let message = format!("the environment {} uses another repository: {}", found.id, found.repo_url);
-        Warning::new("W_ENVIRONMENTS_003", message)
+        Warning::new(WarningCode::OtherRepository, message)
     });
     Ok((Some(found.clone()), differs))
 }

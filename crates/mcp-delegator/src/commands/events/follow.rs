@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{Engine, EventFollower};
 use delegator_transcript::{
     Dialect, Effect, FoldOptions, Framer, Headlines, Line, LineLimits, LineSummarizer, NormalizeOptions,
@@ -149,6 +150,10 @@ fn follow_remote((engine, id): &(Engine, TaskId)) -> Result<Option<EventFollower
     Ok(engine.follow_events(&engine.recorded_task(id)?)?)
 }
 
+fn changed_file(code: WarningCode, change: &str) -> Warning {
+    Warning::new(code, format!("The file was {change} while it was followed."))
+}
+
 /// Follows a file; returns whether the timeout ended it.
 fn follow_file(
     state: &mut FollowState<'_>,
@@ -190,13 +195,12 @@ fn follow_file(
                 }
             }
             PathState::Removed => {
-                warnings.push(Warning::new("W_EVENTS_006", "The file was removed while it was followed."));
+                warnings.push(changed_file(WarningCode::FileRemoved, "removed"));
                 return Ok(false);
             }
             PathState::Replaced => {
                 if !is_task {
-                    warnings
-                        .push(Warning::new("W_EVENTS_007", "The file was replaced while it was followed."));
+                    warnings.push(changed_file(WarningCode::FileReplaced, "replaced"));
                 } else if read > 0 {
                     warnings.extend(state.restart()?);
                 }
@@ -208,7 +212,7 @@ fn follow_file(
                 read = target.file.seek(SeekFrom::End(0)).map_err(failed)?;
             }
             PathState::SameFile if was_truncated(target.file, read).map_err(failed)? => {
-                warnings.push(Warning::new("W_EVENTS_007", "The file was truncated while it was followed."));
+                warnings.push(changed_file(WarningCode::FileReplaced, "truncated"));
                 read = target.file.seek(SeekFrom::Start(0)).map_err(failed)?;
             }
             PathState::SameFile => {
@@ -249,7 +253,7 @@ impl<'a> FollowState<'a> {
     fn restart(&mut self) -> Result<Option<Warning>, AppError> {
         *self = FollowState::with_options(self.context, self.options.clone());
         if self.normalizer.is_some() {
-            return Ok(Some(Warning::new("W_EVENTS_008", RESTARTED)));
+            return Ok(Some(Warning::new(WarningCode::TaskRestarted, RESTARTED)));
         }
         self.context.screen.write_lines(format!("{RESTARTED}\n").as_bytes())?;
         Ok(None)

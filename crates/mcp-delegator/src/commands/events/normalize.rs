@@ -1,5 +1,6 @@
 //! `events normalize`: convert a transcript of any dialect to Codex exec events.
 
+use delegator_domain::warning_code::WarningCode;
 use delegator_transcript::{LineLimits, NormalizeOptions, NormalizeSummary, Normalizer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,7 +116,7 @@ fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppErro
         let message = format!(
             "{not_included} lines are not in `events`: they are not JSON, or exceed 4 MiB in total. Omit --format json to print all of them, line by line."
         );
-        output.warnings.push(Warning::new("W_TRUNCATION_001", message));
+        output.warnings.push(Warning::new(WarningCode::Truncated, message));
     }
     Ok(output)
 }
@@ -162,7 +163,7 @@ fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
             summary.lines_read,
             reasons.join(", ")
         );
-        warnings.push(Warning::new("W_EVENTS_001", message));
+        warnings.push(Warning::new(WarningCode::LinesIgnored, message));
     }
     if summary.dialect.is_none() {
         let message = if summary.lines_read == 0 {
@@ -170,19 +171,19 @@ fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
         } else {
             "No line was recognised as an agent event."
         };
-        warnings.push(Warning::new("W_EVENTS_002", message));
+        warnings.push(Warning::new(WarningCode::NoEvents, message));
     }
     if summary.shortened > 0 {
         let message = format!(
             "{} lines were too long and were truncated to their beginning and end.",
             summary.shortened
         );
-        warnings.push(Warning::new("W_EVENTS_003", message));
+        warnings.push(Warning::new(WarningCode::LinesTooLong, message));
     }
     if !summary.warnings.is_empty() {
         let first = json!(summary.warnings[0]);
         let message = format!("{} anomalies; the first: {first}", summary.warnings.len());
-        warnings.push(Warning::new("W_EVENTS_004", message));
+        warnings.push(Warning::new(WarningCode::Anomalies, message));
     }
     warnings
 }

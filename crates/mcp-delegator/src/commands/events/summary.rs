@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use delegator_domain::warning_code::WarningCode;
 use delegator_transcript::{Dialect, McpCalls, Report, StreamOutcome, TestRunReport, TurnState, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -321,7 +322,7 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     if report.dialect.is_none() {
         warn(
-            "W_EVENTS_002",
+            WarningCode::NoEvents,
             match counts.lines {
                 0 => "The transcript is empty.".to_owned(),
                 lines => format!("None of the {lines} lines was recognised as an agent event."),
@@ -329,7 +330,7 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
         );
     } else if counts.not_json + counts.unknown > 0 {
         warn(
-            "W_EVENTS_001",
+            WarningCode::LinesIgnored,
             format!(
                 "{} lines are not JSON and {} are unknown; they were ignored.",
                 counts.not_json, counts.unknown
@@ -338,13 +339,13 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     }
     if counts.over_long > 0 {
         warn(
-            "W_EVENTS_003",
+            WarningCode::LinesTooLong,
             format!("{} lines were too long; only their beginning and end were read.", counts.over_long),
         );
     }
     if counts.mixed_dialect > 0 {
         warn(
-            "W_EVENTS_005",
+            WarningCode::MixedDialects,
             format!("{} lines have a different dialect than the rest of the stream.", counts.mixed_dialect),
         );
     }

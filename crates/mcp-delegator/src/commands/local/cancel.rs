@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{CancelReport, EngineError, Target};
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -131,7 +132,7 @@ pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
 pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
     let message =
         format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors));
-    (!survivors.is_empty()).then(|| Warning::new("W_CANCEL_001", message))
+    (!survivors.is_empty()).then(|| Warning::new(WarningCode::KillIncomplete, message))
 }
 
 impl CommandData for CancelledTask {

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{Engine, LongLog, Overview, OverviewRequest, TaskMessages};
 use delegator_registry::{Filter, StoredQuestion, TaskFile};
 use jiff::Timestamp;
@@ -226,7 +227,7 @@ fn overview_warnings(
 ) -> Vec<Warning> {
     let mut found = Vec::new();
     if let Some(log) = overview.long_log {
-        found.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
+        found.push(Warning::new(WarningCode::RegistryLogGrows, long_log_message(log)));
     }
     // A provider that does not answer is not queried again.
     if overview.provider_problems.is_empty() {

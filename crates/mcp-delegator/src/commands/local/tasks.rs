@@ -15,6 +15,7 @@ use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_domain::text::first_line;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Isolation,
@@ -538,7 +539,7 @@ pub fn first_ended(watched: &GroupWaitOutcome) -> Result<WaitOutcome, AppError> 
 /// Marks a task as read. An error is only a warning: the response is complete without it, and the task is listed as unread.
 pub fn mark_read(engine: &Engine, id: &TaskId) -> Option<Warning> {
     let error = engine.mark_read(id).err()?;
-    Some(Warning::new("W_REGISTRY_002", format!("{id} could not be marked as read: {error}")))
+    Some(Warning::new(WarningCode::NotMarkedRead, format!("{id} could not be marked as read: {error}")))
 }
 
 /// The tasks that a call names: each as given, with its id or the reason why it has none.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use delegator_config::built_in_default;
 use delegator_domain::task::{State, TaskId};
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{AwaitedTasks, Engine, EngineError, TaskFiles, WaitOutcome};
 use delegator_registry::{Filter, Task};
@@ -195,7 +196,7 @@ pub fn after_wait(
         Some(_) => single_output(context, &engine, &wait.input, first_ended(&watched)?)?,
         None => list_output(context, &engine, wait, &watched)?,
     };
-    output.warnings.extend(wait.has_more_ended.then(|| Warning::new("W_WAIT_001", MORE_ENDED)));
+    output.warnings.extend(wait.has_more_ended.then(|| Warning::new(WarningCode::MoreEnded, MORE_ENDED)));
     report_obstacles(&engine, &watched.tasks, &mut output)?;
     Ok(output)
 }

@@ -1,6 +1,7 @@
 //! Output of `restore`: JSON data, message, warnings and document.
 
 use delegator_domain::task::TaskId;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     DroppedPoint, HeadTarget, KeepReason, ListedPoint, PossibleEdit, RestoreChanges, RestoreReport,
     RestoreRequest, RestoredTree,
@@ -296,7 +297,7 @@ pub(super) fn warnings(report: &RestoreReport, request: RestoreRequest) -> Vec<W
     if !report.unavailable.is_empty() {
         let message =
             format!("{} work trees cannot be restored; see unavailable_work_trees", report.unavailable.len());
-        warnings.push(Warning::new("W_RESTORE_007", message));
+        warnings.push(Warning::new(WarningCode::WorkTreesNotRestored, message));
     }
     warnings
 }
@@ -324,18 +325,18 @@ fn tree_warnings(restored: &RestoredTree, changer: &str) -> Vec<Warning> {
         let (before, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
         let message =
             format!("HEAD stays where it is ({now}; before the {changer}: {before}); {how_to_move}");
-        warn("W_RESTORE_001", message);
+        warn(WarningCode::HeadStays, message);
     }
     if !plan.in_progress.is_empty() {
         let message =
             format!("a git operation is in progress and stays in progress: {}", plan.in_progress.join(", "));
-        warn("W_RESTORE_003", message);
+        warn(WarningCode::OperationInProgress, message);
     }
     let is_problem = |(_, reason): &&(String, KeepReason)| !is_later(*reason);
     let unchanged = plan.keep.iter().filter(is_problem).count();
     if unchanged > 0 {
         let paths = if unchanged == 1 { "path that differs was" } else { "paths that differ were" };
-        warn("W_RESTORE_004", format!("{unchanged} {paths} left unchanged; see kept"));
+        warn(WarningCode::PathsUnchanged, format!("{unchanged} {paths} left unchanged; see kept"));
     }
     let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
@@ -345,14 +346,14 @@ fn tree_warnings(restored: &RestoredTree, changer: &str) -> Vec<Warning> {
              but the operation itself is not",
             ended_operations.join(", ")
         );
-        warn("W_RESTORE_005", message);
+        warn(WarningCode::OperationNotRestored, message);
     }
     if point.is_partial {
         let message = format!(
             "there were too many directories or unusual permissions to record all of them; directories that \
              the {changer} created may remain"
         );
-        warn("W_RESTORE_006", message);
+        warn(WarningCode::DirectoriesMayRemain, message);
     }
     warnings.extend(possible_edits_warning(restored, changer));
     warnings
@@ -369,12 +370,12 @@ fn possible_edits_warning(restored: &RestoredTree, changer: &str) -> Option<Warn
             "the state after the {changer} is not stored or cannot be read, so any restored or removed file {verb} your own \
              edits"
         );
-        return Some(Warning::new("W_RESTORE_009", message));
+        return Some(Warning::new(WarningCode::EndStateUnknown, message));
     };
     let files = if edits.len() == 1 { "file" } else { "files" };
     let message =
         format!("{} restored or removed {files} {verb} your own edits; see possible_user_edits", edits.len());
-    (!edits.is_empty()).then(|| Warning::new("W_RESTORE_008", message))
+    (!edits.is_empty()).then(|| Warning::new(WarningCode::PossibleUserEdits, message))
 }
 
 impl CommandData for RestoreOutput {

@@ -1,5 +1,6 @@
 //! What the diff of a task does not have: in our JSON, and as warnings.
 
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{DiffOmissions, LeftOut, LeftOutReason};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,13 +35,13 @@ impl OmissionsData {
 pub fn omission_warnings(omissions: &DiffOmissions) -> Vec<Warning> {
     let too_large = omissions.size_limit.map(too_large_message);
     let messages = left_out_message(omissions).into_iter().chain(too_large);
-    messages.map(|message| Warning::new("W_CLOUD_003", message)).collect()
+    messages.map(|message| Warning::new(WarningCode::NotInCloudDiff, message)).collect()
 }
 
 /// Warns that the diff of a worktree also has edits of its setup.
 pub fn setup_edits_warning(files: &[String]) -> Option<Warning> {
     let message = format!("edits of the worktree's setup are among the changes of {}", files.join(", "));
-    (!files.is_empty()).then(|| Warning::new("W_WORKTREE_002", message))
+    (!files.is_empty()).then(|| Warning::new(WarningCode::SetupEdits, message))
 }
 
 pub fn too_large_message(limit: usize) -> String {
@@ -74,7 +75,7 @@ pub fn not_carried_warning(left_out: &[LeftOut]) -> Option<Warning> {
         count => format!(" and {count} more"),
     };
     let message = format!("not carried into the worktree: {}{more}", shown.join(", "));
-    (!left_out.is_empty()).then(|| Warning::new("W_WORKTREE_001", message))
+    (!left_out.is_empty()).then(|| Warning::new(WarningCode::NotCarried, message))
 }
 
 fn reason(file: &LeftOut) -> String {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::terminal::escape_line_breaks;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     Artifact, Evidence, Finding, FindingKind, LeftOut, NotHashed, Record, Renamed, RepositoryChanges, Source,
 };
@@ -17,9 +18,6 @@ use serde_json::{Map, Value, json};
 
 use crate::output::documents::document::known_facts;
 use crate::output::outcome::Warning;
-
-/// The code of the warning that comes first: the user's next git command may run a program of the agent.
-pub const GIT_SETTINGS_CHANGED: &str = "W_GIT_006";
 
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -205,19 +203,18 @@ fn warning(finding: &Finding) -> Warning {
     warning
 }
 
-/// Codes are only appended, never changed.
-fn warning_code(kind: FindingKind) -> &'static str {
+fn warning_code(kind: FindingKind) -> WarningCode {
     match kind {
-        FindingKind::ClaimRefuted => "W_FILES_001",
-        FindingKind::ClaimNotChecked => "W_FILES_002",
-        FindingKind::NotAttributed => "W_FILES_003",
-        FindingKind::ByCommands => "W_FILES_004",
-        FindingKind::ReadOnlyChanged => "W_FILES_005",
-        FindingKind::OtherWriters => "W_FILES_006",
-        FindingKind::Repository => "W_FILES_007",
-        FindingKind::Partial => "W_FILES_008",
-        FindingKind::NoEvidence => "W_FILES_009",
-        FindingKind::GitSettings => GIT_SETTINGS_CHANGED,
+        FindingKind::ClaimRefuted => WarningCode::ClaimRefuted,
+        FindingKind::ClaimNotChecked => WarningCode::ClaimNotChecked,
+        FindingKind::NotAttributed => WarningCode::NotAttributed,
+        FindingKind::ByCommands => WarningCode::ChangedByCommands,
+        FindingKind::ReadOnlyChanged => WarningCode::ReadOnlyChanged,
+        FindingKind::OtherWriters => WarningCode::OtherWriters,
+        FindingKind::Repository => WarningCode::RepositoryChanged,
+        FindingKind::Partial => WarningCode::PartlyExamined,
+        FindingKind::NoEvidence => WarningCode::NotExamined,
+        FindingKind::GitSettings => WarningCode::GitSettingsChanged,
     }
 }
 

@@ -4,6 +4,7 @@
 //! findings that can be read stays a text, with a warning.
 
 use delegator_domain::task::State;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::Record;
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -73,7 +74,7 @@ pub fn warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let is_unreadable = is_review(task) && task.state == State::Completed && of_task(task, record).is_none();
     is_unreadable.then(|| {
         Warning::new(
-            "W_REVIEW_001",
+            WarningCode::FindingsUnreadable,
             "the reviewer did not answer with findings in the requested format; its final message is shown as text",
         )
     })

@@ -1,6 +1,7 @@
 //! A restore point in our JSON: the saved work trees of a task, and the command that shows what a restore would change.
 
 use delegator_domain::task::{FailureKind, TaskEnd};
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{LeftOut, PointProblem, RestorePoint, RestorePointRecord};
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -104,7 +105,7 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for PointProblem { path, problem } in &record.problems {
         let message = "no restore point was created before the task; its changes there cannot be restored";
-        let mut warning = Warning::new("W_GIT_001", message);
+        let mut warning = Warning::new(WarningCode::NoRestorePoint, message);
         if !path.as_os_str().is_empty() {
             warning.context.insert("path".to_owned(), path.display().to_string().into());
         }
@@ -114,7 +115,7 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
     for path in &record.gone {
         let message =
             "the restore point was deleted after it was created; the changes there cannot be restored";
-        let mut warning = Warning::new("W_GIT_005", message);
+        let mut warning = Warning::new(WarningCode::RestorePointGone, message);
         warning.context.insert("path".to_owned(), path.display().to_string().into());
         warnings.push(warning);
     }
@@ -124,11 +125,11 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
             1 => "1 file or directory is not in the restore point; see left_out".to_owned(),
             _ => format!("{left_out} files or directories are not in the restore point; see left_out"),
         };
-        warnings.push(Warning::new("W_GIT_002", message));
+        warnings.push(Warning::new(WarningCode::NotInRestorePoint, message));
     }
     if record.points.iter().any(|point| point.is_partial) {
         let message = "there were too many directories or unusual permissions to record all of them";
-        warnings.push(Warning::new("W_GIT_004", message));
+        warnings.push(Warning::new(WarningCode::PartialRestorePoint, message));
     }
     warnings
 }

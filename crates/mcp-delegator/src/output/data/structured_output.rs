@@ -6,6 +6,7 @@
 //! reported as a warning.
 
 use delegator_domain::task::State;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::Record;
 use delegator_registry::Task;
 use delegator_transcript::FinalMessage;
@@ -164,8 +165,8 @@ impl Problem {
 pub fn warnings(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let problem = from_task(task, record)?.problem?;
     let code = match problem {
-        Problem::Invalid(_) | Problem::NotJson(_) | Problem::NoMessage => "W_OUTPUT_001",
-        Problem::TooLong { .. } | Problem::UnusableSchema(_) => "W_OUTPUT_002",
+        Problem::Invalid(_) | Problem::NotJson(_) | Problem::NoMessage => WarningCode::OutputInvalid,
+        Problem::TooLong { .. } | Problem::UnusableSchema(_) => WarningCode::OutputNotValidated,
     };
     let mut warning = Warning::new(code, problem.sentence());
     warning.context.extend(problem.details().map(|(key, value)| (key.to_owned(), value)));

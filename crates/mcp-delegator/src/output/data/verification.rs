@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use delegator_domain::task::Verification;
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{Record, VerifyCommand};
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -82,7 +83,7 @@ pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
     let failed = record
         .and_then(|record| record.check.as_ref())
         .filter(|check| verify_command(task).is_some() && check.outcome != Verification::Verified);
-    failed.map(|check| Warning::new("W_VERIFY_001", check.describe())).into_iter().collect()
+    failed.map(|check| Warning::new(WarningCode::NotVerified, check.describe())).into_iter().collect()
 }
 
 /// The error of a task whose agent completed but whose work was not verified.

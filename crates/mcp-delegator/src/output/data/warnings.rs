@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{State, TaskId};
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{ProviderProblem, Record, RunningTask, Salvage, Source, TaskFiles};
 use delegator_fleet::Obstacle;
 use delegator_registry::{AgentPause, Task};
@@ -29,8 +30,8 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(skipped_agents(task, record));
     warnings.extend(record.and_then(|record| record.salvage.as_ref()).map(salvage));
     warnings.extend(record.and_then(refused_calls));
-    warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
-    warnings.sort_by_key(|warning| warning.code != files::GIT_SETTINGS_CHANGED);
+    warnings.extend(recorded.iter().map(|text| Warning::new(WarningCode::AgentNotice, text.clone())));
+    warnings.sort_by_key(|warning| warning.code != WarningCode::GitSettingsChanged);
     warnings
 }
 
@@ -43,7 +44,7 @@ fn attempts_of_provider(task: &Task) -> Option<Warning> {
         "the task has {attempts} attempts, and this is the first; to see another one, run 'mcp-delegator diff {id} --attempt 2', \
          and to apply it, 'mcp-delegator cloud apply {id} --attempt 2'"
     );
-    let mut warning = Warning::new("W_CLOUD_004", message);
+    let mut warning = Warning::new(WarningCode::MoreAttempts, message);
     warning.context.insert("attempts".to_owned(), attempts.into());
     Some(warning)
 }
@@ -54,7 +55,7 @@ fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = 
     skipped.iter().map(|skipped| {
         let message =
             format!("{} did not run, {} did: {}", skipped.agent, task.agent, truncate_quote(&skipped.reason));
-        let mut warning = Warning::new("W_AGENT_002", message);
+        let mut warning = Warning::new(WarningCode::AgentSkipped, message);
         warning.context.insert("agent".to_owned(), skipped.agent.as_str().into());
         warning
     })
@@ -64,7 +65,7 @@ fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = 
 pub fn of_running_task(running: &RunningTask) -> impl Iterator<Item = Warning> {
     let noticed = running.snapshot.iter().flat_map(|snapshot| &snapshot.warnings);
     noticed.map(|text| {
-        let mut warning = Warning::new("W_AGENT_001", text.clone());
+        let mut warning = Warning::new(WarningCode::AgentNotice, text.clone());
         warning.context.insert("task_id".to_owned(), running.task.id.as_str().into());
         warning
     })
@@ -85,13 +86,13 @@ fn salvage(salvage: &Salvage) -> Warning {
             truncate_quote(reason)
         ),
     };
-    Warning::new("W_SALVAGE_001", message)
+    Warning::new(WarningCode::Salvaged, message)
 }
 
 /// Queued tasks do not start until a user resumes the queue.
 pub fn queue_paused() -> Warning {
     Warning::new(
-        "W_QUEUE_001",
+        WarningCode::QueuePaused,
         "the queue is paused, so no queued task starts; to resume it, run 'mcp-delegator queue resume'",
     )
 }
@@ -107,7 +108,7 @@ pub fn agent_paused(pause: &AgentPause) -> Warning {
         "the agent {agent} is paused {until} ({}), so none of its queued tasks starts; to resume it, run 'mcp-delegator queue resume --agent {agent}'",
         truncate_quote(reason)
     );
-    Warning::new("W_QUEUE_002", message)
+    Warning::new(WarningCode::AgentPaused, message)
 }
 
 /// One warning for each obstacle: queued tasks of the fleet wait until an operator removes it.
@@ -117,7 +118,8 @@ pub fn fleet_obstacles(obstacles: &BTreeMap<Obstacle, Vec<TaskId>>) -> impl Iter
             [only] => format!("{only} waits"),
             tasks => format!("{} tasks wait", tasks.len()),
         };
-        let mut warning = Warning::new("W_CLOUD_002", format!("{waiting}: {}", obstacle_sentence(*obstacle)));
+        let mut warning =
+            Warning::new(WarningCode::FleetObstacle, format!("{waiting}: {}", obstacle_sentence(*obstacle)));
         let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
         let context = json!({ "kind": obstacle.name(), "task_ids": tasks });
         warning.context.insert("obstacle".to_owned(), context);
@@ -145,7 +147,7 @@ fn obstacle_sentence(obstacle: Obstacle) -> &'static str {
 /// What is recorded about the tasks of this provider may be outdated.
 pub fn provider_not_queried(problem: &ProviderProblem) -> Warning {
     let message = format!("{}, so the state of its tasks may be outdated", problem.error);
-    let mut warning = Warning::new("W_CLOUD_001", message);
+    let mut warning = Warning::new(WarningCode::ProviderNotQueried, message);
     warning.context.insert("provider".to_owned(), problem.provider.name().into());
     let output = problem.error.output().map(truncate_quote);
     warning.context.extend(output.map(|output| ("provider_message".to_owned(), output.into())));
@@ -159,7 +161,7 @@ fn refused_calls(record: &Record) -> Option<Warning> {
             1 => "1 call of the agent was refused".to_owned(),
             count => format!("{count} calls of the agent were refused"),
         };
-        let mut warning = Warning::new("W_AGENT_001", message);
+        let mut warning = Warning::new(WarningCode::AgentNotice, message);
         warning.context.insert("agent_messages".to_owned(), refused.last.clone().into());
         warning
     })
@@ -173,7 +175,7 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     if failed > 0 {
         let tests = if failed == 1 { "test" } else { "tests" };
         let message = format!("the agent completed, but {failed} {tests} failed in its last test run");
-        return Some(Warning::new("W_TESTS_002", message));
+        return Some(Warning::new(WarningCode::TestsFailed, message));
     }
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed.files());
     let ran_none =
@@ -182,5 +184,5 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let is_known = record.report.dialect != Some(Dialect::Plain)
         && record.evidence.as_ref().is_none_or(|evidence| evidence.source != Source::Diff);
     (changed > 0 && ran_none && is_known && record.check.is_none())
-        .then(|| Warning::new("W_TESTS_001", "the agent changed files but ran no known test command"))
+        .then(|| Warning::new(WarningCode::NoTests, "the agent changed files but ran no known test command"))
 }

@@ -193,6 +193,7 @@ pub fn scalar(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use delegator_domain::warning_code::WarningCode;
     use serde_json::json;
 
     use super::*;
@@ -205,7 +206,8 @@ mod tests {
     fn a_name_with_a_line_break_does_not_begin_a_line() {
         let files = scalar(&json!(["a\n- forged: yes", "b\u{202e}c"]));
         let document = Document::titled("Title\n# forged").block(Block::facts([("files", Some(files))]));
-        let warning = crate::output::outcome::Warning::new("W_X_001", "changed: a\nerror: forged");
+        let warning =
+            crate::output::outcome::Warning::new(WarningCode::Truncated, "changed: a\nerror: forged");
         for text in [
             document.to_text(TextStyle::default()),
             document.to_markdown(CallSyntax::Commands),

@@ -5,12 +5,12 @@
 use std::borrow::Cow;
 
 use delegator_domain::terminal;
+use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::error::suggestion::Suggestion;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::files::GIT_SETTINGS_CHANGED;
 use crate::output::documents::text::{TextStyle, labelled, state_style};
 use crate::output::outcome::Warning;
 
@@ -131,7 +131,7 @@ pub fn warnings(warnings: &[Warning], printed: &str, style: TextStyle) -> Vec<St
         let text = format!("{}{data}", warning.message);
         let text = one_line(&text);
         match warning.code {
-            GIT_SETTINGS_CHANGED => {
+            WarningCode::GitSettingsChanged => {
                 style.paint(state_style("error"), &style.wrap_after("warning: ", &text, 2))
             }
             _ => labelled(style, "warning", &text),
@@ -154,7 +154,11 @@ mod tests {
     fn changed_settings_of_git_are_red() {
         let style = TextStyle { is_colored: true, ..TextStyle::default() };
         let warning = |code| Warning::new(code, "changed");
-        let lines = warnings(&[warning(GIT_SETTINGS_CHANGED), warning("W_X")], "", style);
+        let lines = warnings(
+            &[warning(WarningCode::GitSettingsChanged), warning(WarningCode::QueuePaused)],
+            "",
+            style,
+        );
         assert!(lines[0].starts_with("\u{1b}[31mwarning: changed"), "{lines:?}");
         assert!(lines[1].ends_with(": changed") && !lines[1].contains("[31m"), "{lines:?}");
     }

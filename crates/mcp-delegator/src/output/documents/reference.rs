@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use delegator_domain::warning_code::WarningCode;
+
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::catalog::Catalog;
 use crate::spec::input_schema::LAST_HELP;
@@ -10,7 +12,7 @@ use crate::spec::{self, CommandSpec, ConfigUse, Property};
 /// `docs/errors.md`.
 pub fn errors() -> String {
     let mut page = String::from(
-        "# Exit codes and errors\n\nGenerated from `crates/mcp-delegator/src/error`; do not edit.\n\n## Exit codes\n\n\
+        "# Exit codes, errors and warnings\n\nGenerated from `crates/mcp-delegator/src/error` and `crates/delegator-domain/src/warning_code.rs`; do not edit.\n\n## Exit codes\n\n\
          | code | name | meaning |\n|---|---|---|\n",
     );
     for exit in ExitCode::ALL {
@@ -40,6 +42,10 @@ pub fn errors() -> String {
             retry(facts.retryable),
             effects(facts.side_effects),
         ));
+    }
+    page.push_str("\n## Warnings\n\n| code | meaning |\n|---|---|\n");
+    for code in WarningCode::ALL {
+        page.push_str(&format!("| {} | {} |\n", code.name(), code.meaning()));
     }
     page
 }

@@ -82,7 +82,7 @@ pub fn render(outcome: &Outcome) -> Value {
         "ok": exit == ExitCode::Success,
         "data": outcome.data().map(|data| outcome.with_agent_exit_code(data)),
         "error": error.as_ref().map(|error| error_detail(error, outcome.command)),
-        "warnings": outcome.output.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect::<Vec<_>>(),
+        "warnings": outcome.output.warnings.iter().map(|w| format!("{}: {}", w.code.name(), w.message)).collect::<Vec<_>>(),
         "meta": meta(outcome, error.as_ref(), exit),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use delegator_domain::warning_code::WarningCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -282,7 +283,7 @@ fn error_object(error: AppError, outcome: &Outcome) -> StandardError {
 fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Map<String, Value> {
     let mut warnings = outcome.output.warnings.clone();
     if outcome.exit() == ExitCode::PartialFailure {
-        warnings.push(Warning::new("W_PARTIAL_001", outcome.output.partial_message()));
+        warnings.push(Warning::new(WarningCode::PartialFailure, outcome.output.partial_message()));
     }
     let mut metadata = Map::new();
     add_missing(

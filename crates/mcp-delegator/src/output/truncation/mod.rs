@@ -7,6 +7,8 @@
 pub mod apply;
 pub mod plan;
 
+use delegator_domain::warning_code::WarningCode;
+
 use crate::output::outcome::{CommandOutput, Outcome, SizeUnit, Truncation, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::Printer;
@@ -53,7 +55,7 @@ pub fn truncate_to_fit(
         let mut outcome = whole.clone();
         apply::apply(&mut outcome.output, plan);
         let warning = warning_text(&inputs, sizes, plan, truncation);
-        outcome.output.warnings.push(Warning::new("W_TRUNCATION_001", warning));
+        outcome.output.warnings.push(Warning::new(WarningCode::Truncated, warning));
         Outcome { truncated: Some(truncation), ..outcome }
     };
     let size = |plan: TruncationPlan| limit.size(&presentation.render_draft(&truncated(plan)).body);

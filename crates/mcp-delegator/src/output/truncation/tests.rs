@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use delegator_domain::redact::Redactor;
+use delegator_domain::warning_code::WarningCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -105,7 +106,7 @@ fn warning(outcome: &Outcome) -> &str {
         .output
         .warnings
         .iter()
-        .find(|warning| warning.code == "W_TRUNCATION_001")
+        .find(|warning| warning.code == WarningCode::Truncated)
         .unwrap()
         .message
         .as_str()
