@@ -1,8 +1,11 @@
 //! MCP resources: the published schemas, environment templates, and tasks with their events.
 
+use std::collections::BTreeMap;
+
 use delegator_registry::{Filter, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::commands::cloud::environment_template::{self, Template};
@@ -127,25 +130,47 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     if task.state.is_terminal() {
         engine.mark_read(&task.id)?;
     }
-    let mut report = match task.state.is_terminal() {
-        true => json!(TaskResult::of(
+    let report = match task.state.is_terminal() {
+        true => Report::Ended(Box::new(TaskResult::of(
             &task,
             &files,
             None,
             context.config.settings.max_mode,
-            context.screen.presentation.call_syntax()
-        )),
+            context.screen.presentation.call_syntax(),
+        ))),
         false => {
             let now_ms = jiff::Timestamp::now().as_millisecond();
-            json!(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms))
+            Report::Running(Box::new(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms)))
         }
     };
-    report["title"] = task.title.clone().into();
-    report["working_dir"] = task.working_dir.clone().into();
-    report["mode"] = task.mode.name().into();
-    report["labels"] = json!(task.labels);
-    report["created_ts"] = json!(UtcTime::from_ms(task.created_at_ms));
-    Ok(contents(uri, "application/json", pretty(&report)))
+    let resource = TaskResource {
+        report,
+        title: &task.title,
+        working_dir: &task.working_dir,
+        mode: task.mode.name(),
+        labels: &task.labels,
+        created_ts: UtcTime::from_ms(task.created_at_ms),
+    };
+    Ok(contents(uri, "application/json", pretty(&json!(resource))))
+}
+
+/// What is known about a task, and how it was submitted.
+#[derive(Debug, Serialize)]
+struct TaskResource<'a> {
+    #[serde(flatten)]
+    report: Report,
+    title: &'a str,
+    working_dir: &'a str,
+    mode: &'static str,
+    labels: &'a BTreeMap<String, String>,
+    created_ts: UtcTime,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Report {
+    Ended(Box<TaskResult>),
+    Running(Box<RunningTask>),
 }
 
 /// The last `MAX_EVENT_BYTES`, from the beginning of a line.
