@@ -13,6 +13,8 @@ use crate::http_client::{HttpResponse, HttpServer, initialize_message};
 
 /// Allowed memory growth of the server, in KiB.
 const MAX_GROWTH_KIB: u64 = 64 << 10;
+/// The sessions that a server retains.
+const MAX_SESSIONS: usize = 256;
 /// The load test uses ten times as many.
 const SLOW_CONNECTIONS: usize = 1_000;
 
@@ -127,13 +129,18 @@ fn abandoned_sessions_are_bounded() {
     let stage = quick_stage();
     let server = HttpServer::start(&stage);
     let first = server.session();
-    let before = server.peak_memory();
-    for _ in 0..1_000 {
-        let response = server.initialize();
-        assert_eq!(response.status, 200, "{response:?}");
-    }
-    let growth = server.peak_memory() - before;
-    assert!(growth <= MAX_GROWTH_KIB / 2, "{growth} KiB");
+    let open_sessions = |count: usize| {
+        let before = server.peak_memory();
+        for _ in 0..count {
+            let response = server.initialize();
+            assert_eq!(response.status, 200, "{response:?}");
+        }
+        server.peak_memory() - before
+    };
+    let growth = open_sessions(MAX_SESSIONS + 100);
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
+    let more = open_sessions(400);
+    assert!(more <= growth / 2, "{more} KiB more for sessions beyond the limit, {growth} KiB below it");
     let late = server.request("POST", "/mcp", &first.headers, &initialize_message());
     assert_eq!(late.status, 404, "the oldest session must be closed: {late:?}");
     assert_eq!(server.session().call(2, "_codex_local_status", json!({}))["status"], "ok");
