@@ -50,8 +50,8 @@ impl TreeWriter {
         }
         release_index_lock(repository, &self.dir);
         let journal = Journal::read(&self.dir);
-        let refs = journal.iter().flat_map(|journal| &journal.refs).map(|change| change.name.as_str());
-        self.remove_ref_locks(refs.chain([reference]))?;
+        let refs = journal.iter().flat_map(|journal| &journal.refs).map(|change| change.name.clone());
+        self.remove_ref_locks(refs.chain(locked_refs(&repository.common_dir, reference)))?;
         let journal = match journal {
             Some(journal) => journal,
             None if !Journal::exists(&self.dir) => return Ok(None),
@@ -78,9 +78,9 @@ impl TreeWriter {
     }
 
     /// Removes the locks that git processes of ours left when they were killed.
-    fn remove_ref_locks<'a>(&self, refs: impl Iterator<Item = &'a str>) -> Result<(), WriteError> {
+    fn remove_ref_locks(&self, refs: impl Iterator<Item = String>) -> Result<(), WriteError> {
         let Repository { top_level, git_dir, common_dir, .. } = &self.repository;
-        let is_ref = |name: &&str| {
+        let is_ref = |name: &String| {
             name.starts_with("refs/") && Path::new(name).components().all(|part| part.as_os_str() != "..")
         };
         let mut locks = vec![git_dir.join("HEAD.lock"), common_dir.join("packed-refs.lock")];
@@ -98,6 +98,15 @@ impl TreeWriter {
         }
         Ok(())
     }
+}
+
+/// The ref and those whose names begin with its name, such as the undo points of a restore point, as far as they are locked.
+fn locked_refs(common_dir: &Path, reference: &str) -> Vec<String> {
+    let Some((folder, name)) = reference.rsplit_once('/') else { return Vec::new() };
+    let entries = fs::read_dir(common_dir.join(folder)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let locked = names.filter(|file| file.starts_with(name));
+    locked.filter_map(|file| Some(format!("{folder}/{}", file.strip_suffix(".lock")?))).collect()
 }
 
 /// Removes git's lock on the index if it is a link to our file.
