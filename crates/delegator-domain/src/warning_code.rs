@@ -4,22 +4,18 @@
 
 use serde::Serialize;
 
+use crate::named_enum;
+
 macro_rules! warning_codes {
     ($($variant:ident = $name:literal: $meaning:literal,)*) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-        pub enum WarningCode {
-            $(#[serde(rename = $name)] #[doc = $meaning] $variant,)*
+        named_enum! {
+            #[derive(Serialize)]
+            pub enum WarningCode {
+                $(#[serde(rename = $name)] #[doc = $meaning] $variant = $name,)*
+            }
         }
 
         impl WarningCode {
-            pub const ALL: [WarningCode; [$($name),*].len()] = [$(WarningCode::$variant),*];
-
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(WarningCode::$variant => $name,)*
-                }
-            }
-
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(WarningCode::$variant => $meaning,)*
@@ -115,8 +111,7 @@ mod tests {
 
     #[test]
     fn every_code_is_used_once_and_in_order() {
-        let names = WarningCode::ALL.map(WarningCode::name);
-        let unique: BTreeSet<&str> = names.into_iter().collect();
-        assert!(unique.into_iter().eq(names));
+        let unique: BTreeSet<&str> = WarningCode::NAMES.into_iter().collect();
+        assert!(unique.into_iter().eq(WarningCode::NAMES));
     }
 }

@@ -51,6 +51,26 @@ fn kill_when(world: &World, is_reached: impl Fn() -> bool) {
     child.wait().unwrap();
 }
 
+/// A restore locks the ref of its undo point, but the recovery knows only the ref of the restore point.
+#[test]
+fn locks_that_a_killed_git_left_on_refs_of_the_point_are_removed() {
+    let world = World::new();
+    let (started, refs) = (".git/mcp-delegator-apply/started", ".git/refs/mcp-delegator");
+    let locks =
+        [format!("{REFERENCE}.lock"), format!("{REFERENCE}.undo-1.lock")].map(|name| format!(".git/{name}"));
+    let (earlier, of_another) = (format!(".git/{REFERENCE}.undo-2.lock"), format!("{refs}/T-other.lock"));
+    world.write(&earlier, "");
+    fs::File::open(world.tree.join(&earlier)).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    world.write(started, "");
+    locks.iter().chain([&of_another]).for_each(|lock| world.write(lock, ""));
+    assert_eq!(recover_interrupted(&world.runner(), &world.tree, REFERENCE).unwrap(), None);
+    let exists = |lock: &String| world.tree.join(lock).exists();
+    assert_eq!(
+        (locks.each_ref().map(exists), exists(&earlier), exists(&of_another)),
+        ([false; 2], true, true)
+    );
+}
+
 #[test]
 fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_restored() {
     let world = World::new();

@@ -4,15 +4,14 @@
 //! without `include_restore_points`, and nothing is deleted after a clock jump without `trust_clock`; both can be set only
 //! on the command line.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use delegator_domain::task::TaskId;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, MAX_LISTED_POINTS,
     RetainedRestorePoint, RetentionReason,
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::commands::context::Context;

@@ -81,7 +81,7 @@ impl EventsPage {
             false => "The agent's events:".to_owned(),
         };
         let lines: Vec<String> = items.iter().map(Value::to_string).collect();
-        let document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+        let document = document.quote(&label, lines.join("\n"));
         match &self.next_cursor {
             Some(cursor) => {
                 let results = NextCall::new(&["local", "results"])

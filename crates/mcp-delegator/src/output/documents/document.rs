@@ -132,7 +132,7 @@ impl Document {
             document = document.block(Block::Facts(facts));
         }
         for (key, value) in nested {
-            document = document.block(Block::Text(format!("{key}:"))).block(Block::Verbatim(pretty(value)));
+            document = document.quote(&format!("{key}:"), pretty(value));
         }
         document
     }

@@ -117,9 +117,7 @@ fn append_quotes(document: Document, context: &Map<String, Value>) -> Document {
     ]
     .into_iter()
     .filter(|(_, quote)| !quote.is_empty())
-    .fold(document, |document, (label, quote)| {
-        document.block(Block::Text(label.to_owned())).block(Block::Verbatim(quote.to_owned()))
-    })
+    .fold(document, |document, (label, quote)| document.quote(label, quote))
 }
 
 /// The last whole lines that fit; if the last line does not fit, its tail.

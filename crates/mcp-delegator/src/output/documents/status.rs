@@ -42,7 +42,9 @@ impl CommandData for StatusSnapshot {
                 document = document.quote(&format!("Last lines of {}:", task.task_id), lines.join("\n"));
             }
         }
-        document = self.usage.iter().fold(document, |document, usage| usage.append_to(document));
+        if let Some(usage) = &self.usage {
+            document = usage.append_to(document);
+        }
         document.blocks.extend(self.next_call().map(Block::Next));
         let is_empty = self.descriptions().next().is_none();
         if is_empty && self.cloud.is_none() {

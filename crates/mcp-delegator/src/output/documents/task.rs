@@ -243,12 +243,16 @@ impl<'a> EndedView<'a> {
         let report = self.report;
         let context = report.metadata.error_context.as_ref();
         let mut document = document.block(Block::Facts(self.facts()));
-        document = context.into_iter().fold(document, append_failure);
+        if let Some(context) = context {
+            document = append_failure(document, context);
+        }
         document = append_violations(document, &report.structured_output_violations);
-        document =
-            report.findings.iter().fold(document, |document, found| findings::append_to(document, found));
-        document =
-            report.verification.iter().fold(document, |document, verified| verified.append_to(document));
+        if let Some(findings) = &report.findings {
+            document = findings::append_to(document, findings);
+        }
+        if let Some(verification) = &report.verification {
+            document = verification.append_to(document);
+        }
         document.blocks.extend(report.denied_write.as_ref().map(|denied| denied.block()));
         if let Some(message) = context.and_then(|context| context.agent_message.as_ref()) {
             document = document.quote("Reported by the agent:", message.as_str());
@@ -257,10 +261,13 @@ impl<'a> EndedView<'a> {
             report.final_message.as_deref(),
             self.output.and_then(|output| output.stdout.as_deref()),
         );
-        document =
-            message.into_iter().fold(document, |document, text| append_message(document, text, report));
+        if let Some(message) = message {
+            document = append_message(document, message, report);
+        }
         document = conversation::append_messages(document, report.messages.as_ref());
-        document = self.diff.into_iter().fold(document, append_diff);
+        if let Some(diff) = self.diff {
+            document = append_diff(document, diff);
+        }
         document = chain::append_to(document, self.followers);
         if let Some(output) = self.output {
             document = agent_output::append_to(document, self.task_id, output, stdout);
