@@ -102,7 +102,7 @@ fn supervisor_pauses_do_not_count_as_silence() {
     let script = "begin; touch $FOLDER/ready; for n in 1 2 3 4 5 6 7 8 9; do item $n on; sleep 0.3; done; end; \
                   touch $FOLDER/done";
     let mut case = world.case(script);
-    (case.idle_ms, case.hard_ms) = (1000, 3000);
+    (case.idle_ms, case.hard_ms) = (1000, 30_000);
     let supervisor = world.start(&[case]);
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::STOP).unwrap();
