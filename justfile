@@ -46,6 +46,10 @@ kills *args:
 race *args:
     cargo xtask race {{args}}
 
+# Print how large the program is, by crate
+weight:
+    cargo xtask weight
+
 # Fuzz one target for a minute: framer, decoder or mapper (needs cargo-fuzz)
 fuzz target seconds="60":
     cargo fuzz run -s none {{target}} -- -max_total_time={{seconds}}

@@ -12,11 +12,12 @@ use crate::deadline::Deadline;
 use crate::error::LoadError;
 use crate::figures::Report;
 use crate::kills;
-use crate::programs::Programs;
+use crate::programs::{Programs, workspace};
 use crate::race::{REAP, reap};
 use crate::race_cli;
 use crate::server::process::{SERVE, serve};
 use crate::tiers::{LoadOptions, TIERS, Tier};
+use crate::weight;
 
 /// Runs the program. Exit code 0: every bound is met; 1: one is missed; 2: nothing could be measured.
 pub fn run(argv: Vec<OsString>) -> ExitCode {
@@ -31,6 +32,7 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
         Some(("load", args)) => load(args),
         Some(("kills", args)) => kill_loop(args),
         Some(("race", args)) => race_cli::race(args),
+        Some(("weight", _)) => print_weight(),
         _ => return ExitCode::from(2),
     };
     match result {
@@ -91,10 +93,12 @@ fn cli_command() -> Command {
                 .help("Number of rounds; each submits tasks and kills processes"),
         )
         .args([seed, keep, json]);
+    let weight = Command::new("weight")
+        .about("Print how large the program is, by crate, without tests and without development crates");
     Command::new("xtask")
-        .about("Load tests, the kill loop and the race with the peers")
+        .about("Load tests, the kill loop, the race with the peers, and the weight of the program")
         .subcommand_required(true)
-        .subcommands([load, kills, race_cli::command()])
+        .subcommands([load, kills, race_cli::command(), weight])
 }
 
 fn load(args: &ArgMatches) -> Result<bool, LoadError> {
@@ -145,6 +149,11 @@ fn kill_loop(args: &ArgMatches) -> Result<bool, LoadError> {
     let report = kills::run(&Programs::build()?, options, &deadline)?;
     print(&report, args.get_flag("json"));
     Ok(report.is_met())
+}
+
+fn print_weight() -> Result<bool, LoadError> {
+    print!("{}", weight::table(&workspace()?)?);
+    Ok(true)
 }
 
 fn print(report: &Report, as_json: bool) {

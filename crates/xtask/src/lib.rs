@@ -1,4 +1,4 @@
-//! Load tests, the kill loop and the race, run against the real program in a test bed of its own.
+//! Load tests, the kill loop and the race, run against the real program in a test bed of its own; and its weight.
 //!
 //! ```text
 //! cargo xtask load TIER ─▶ programs (built) ─▶ testbed (a state directory, agents, a clean environment)
@@ -7,6 +7,7 @@
 //!                            └─▶ figures: value, bound, verdict; median of the runs
 //! cargo xtask kills      ─▶ the same, with SIGKILL at seeded moments ─▶ what was lost, duplicated or left behind
 //! cargo xtask race       ─▶ this program and its peers from package registries ─▶ docs/performance.md
+//! cargo xtask weight     ─▶ lines, files and public items of each crate ─▶ docs/benchmarks.md
 //! ```
 //!
 //! Every figure is read afterwards from the registry, the tasks' files or `/proc`, never from the program's own claims.
@@ -28,6 +29,7 @@ mod race_cli;
 mod server;
 mod testbed;
 mod tiers;
+mod weight;
 
 pub use cli::run;
 pub use deadline::Deadline;

@@ -41,6 +41,12 @@ impl Programs {
     }
 }
 
+/// The root of this repository.
+pub(crate) fn workspace() -> Result<PathBuf, LoadError> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    workspace.canonicalize().map_err(LoadError::io("find the workspace"))
+}
+
 /// Builds only `mcp-delegator`, as it is shipped. Returns its path.
 pub(crate) fn build_delegator() -> Result<PathBuf, LoadError> {
     Ok(build_packages(&["mcp-delegator"])?.join("mcp-delegator"))
@@ -48,8 +54,7 @@ pub(crate) fn build_delegator() -> Result<PathBuf, LoadError> {
 
 /// Builds the programs of these packages. Returns their directory.
 fn build_packages(packages: &[&str]) -> Result<PathBuf, LoadError> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let workspace = workspace.canonicalize().map_err(LoadError::io("find the workspace"))?;
+    let workspace = workspace()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["build", "--profile", SHIPPED_PROFILE, "--locked", "--bins", "--message-format", "short"])
