@@ -1,7 +1,8 @@
-//! The agents: the protocols that exist, the built-in agents, and an agent as the user's configuration defines it.
+//! The agents: the protocols that exist, the built-in agents, and an agent as the user's configuration
+//! defines it.
 //!
-//! A protocol decides how a program is started, fed and understood; `delegator-supervisor` implements each. To add one, begin
-//! with a variant here: see `docs/adding-an-agent.md`.
+//! A protocol decides how a program is started, fed and understood; `delegator-supervisor` implements each.
+//! To add one, begin with a variant here: see `docs/adding-an-agent.md`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Budgets: how much tasks may use, and whether they have.
 //!
-//! A budget covers one task, all tasks of a day, or all tasks with a label. A task that reaches 80 % of one is warned about,
-//! a task that exhausts one is ended. Amounts that an agent does not report cannot be limited.
+//! A budget covers one task, all tasks of a day, or all tasks with a label. A task that reaches 80 % of one
+//! is warned about, a task that exhausts one is ended. Amounts that an agent does not report cannot be
+//! limited.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Crash points: named places after each durable step, where a crash would leave a different state on disk.
 //!
 //! In a release build [`crash_point`] compiles to nothing. In a debug build a test installs a hook with
-//! [`set_crash_hook`]: end-to-end tests kill the process at a point, and the engine's model switches to another
-//! actor or stops the current one there. This module only names the points and calls the hook; it never decides
-//! what happens.
+//! [`set_crash_hook`]: end-to-end tests kill the process at a point, and the engine's model switches to
+//! another actor or stops the current one there. This module only names the points and calls the hook; it
+//! never decides what happens.
 
 #[cfg(debug_assertions)]
 use std::ffi::OsString;
@@ -106,8 +106,8 @@ pub fn set_crash_hook(hook: CrashHook) {
 #[cfg(debug_assertions)]
 static INHERITED_VARIABLES: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
-/// Sets the variables that supervisors started by this process inherit, so that a test can install a hook in them,
-/// too. Only the first call has an effect.
+/// Sets the variables that supervisors started by this process inherit, so that a test can install a hook in
+/// them, too. Only the first call has an effect.
 #[cfg(debug_assertions)]
 pub fn set_inherited_variables(variables: Vec<(OsString, OsString)>) {
     let _ = INHERITED_VARIABLES.set(variables);

@@ -1,4 +1,5 @@
-//! An environment: a named place where cloud tasks run. `delegator-config` reads it from the environments file.
+//! An environment: a named place where cloud tasks run. `delegator-config` reads it from the environments
+//! file.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! Detects a task text that explicitly requests a destructive git operation: rewriting history, or deleting files
-//! that have no copy.
+//! Detects a task text that explicitly requests a destructive git operation: rewriting history, or deleting
+//! files that have no copy.
 //!
-//! The caller then has to confirm the task. This is no safety boundary: the sandbox and restore points protect the
-//! repository. Only a command or an imperative counts; a negation before it, a question about it or a quotation of
-//! it does not. When in doubt, the text passes.
+//! The caller then has to confirm the task. This is no safety boundary: the sandbox and restore points
+//! protect the repository. Only a command or an imperative counts; a negation before it, a question about it
+//! or a quotation of it does not. When in doubt, the text passes.
 
 /// A requested destructive operation and a safer alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,8 +150,8 @@ fn match_phrase(words: &[Word<'_>], from: usize) -> Option<(&'static Operation, 
     })
 }
 
-/// Matches a git command by its options. Without `git` before it, only the options directly after the subcommand
-/// count, because `push` and `clean` are also English words.
+/// Matches a git command by its options. Without `git` before it, only the options directly after the
+/// subcommand count, because `push` and `clean` are also English words.
 fn match_command(words: &[Word<'_>], from: usize) -> Option<(&'static Operation, usize)> {
     let clause = clause_from(words, from);
     let mut verb = 0;
@@ -195,8 +195,8 @@ fn is_flag(arg: &str, long: &str, short: &[char]) -> bool {
 
 /// Whether the words `from..to` are a request, and not negated, quoted or only mentioned.
 fn is_requested(words: &[Word<'_>], from: usize, to: usize) -> bool {
-    // A word inside a quotation that starts earlier is cited text; a quotation that starts at this word may be the
-    // command.
+    // A word inside a quotation that starts earlier is cited text; a quotation that starts at this word may
+    // be the command.
     if words[from].is_quoted {
         return false;
     }

@@ -1,5 +1,5 @@
-//! Domain types and rules: tasks and their lifecycle, agents, their messages and questions, environments, notifications, queue conflicts, redaction of secrets, name suggestions, text
-//! sanitising.
+//! Domain types and rules: tasks and their lifecycle, agents, their messages and questions, environments,
+//! notifications, queue conflicts, redaction of secrets, name suggestions, text sanitising.
 //!
 //! Everything here is pure: no files, no clock, no environment, no processes.
 

@@ -1,8 +1,9 @@
-//! Variables that make a program run code its command line does not name: preloaded libraries, interpreter options,
-//! startup files, search paths for modules, commands that git runs.
+//! Variables that make a program run code its command line does not name: preloaded libraries, interpreter
+//! options, startup files, search paths for modules, commands that git runs.
 //!
-//! They are never passed to an agent, not even when the user's configuration names them: one of them in a caller's
-//! environment would run in the agent and in every command it starts, inside and outside of its sandbox.
+//! They are never passed to an agent, not even when the user's configuration names them: one of them in a
+//! caller's environment would run in the agent and in every command it starts, inside and outside of its
+//! sandbox.
 //!
 //! Not listed are variables that only name a program the user chose (`EDITOR`, `RUSTC_WRAPPER`) or tune one
 //! (`MAVEN_OPTS`, `PYTHONUNBUFFERED`): they pass where the user's configuration names them.

@@ -1,8 +1,9 @@
-//! Notifications about the end of a task, a group or a chain: their channels, when they are sent, and the template of their text.
+//! Notifications about the end of a task, a group or a chain: their channels, when they are sent, and the
+//! template of their text.
 //!
 //! A template is text with placeholders in braces; `{{` and `}}` are braces. Its first line is the title of a
-//! notification, the rest is its text. Only the placeholders in [`Placeholder`] exist, so a misspelled one is found when
-//! the configuration is read.
+//! notification, the rest is its text. Only the placeholders in [`Placeholder`] exist, so a misspelled one is
+//! found when the configuration is read.
 
 use crate::named_enum::named_enum;
 use crate::task::{GroupId, State, TaskId};

@@ -1,7 +1,7 @@
 //! Questions of a running agent to its user, and their answers.
 //!
-//! An agent that wants to know something, or that needs permission for an action, asks a question and waits. The first
-//! answer counts; without one in time, the agent learns that there is none.
+//! An agent that wants to know something, or that needs permission for an action, asks a question and waits.
+//! The first answer counts; without one in time, the agent learns that there is none.
 
 use serde::{Deserialize, Serialize};
 

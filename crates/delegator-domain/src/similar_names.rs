@@ -1,7 +1,7 @@
 //! Finds the known names most similar to a misspelled one: the only rule behind every "did you mean".
 //!
-//! The allowed edit distance grows with the length of the typed name, so that a suggestion is probably right. A
-//! typed prefix of a known name also counts as similar.
+//! The allowed edit distance grows with the length of the typed name, so that a suggestion is probably right.
+//! A typed prefix of a known name also counts as similar.
 
 const MAX_TYPED_BYTES: usize = 128;
 
@@ -26,7 +26,7 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
             let candidate = normalize(name);
             let distance = strsim::damerau_levenshtein(&normalized, &candidate);
             let is_prefix = normalized.len() >= 3 && candidate.starts_with(&normalized);
-            // Of short words the first letter is rarely wrong: `ran` means `run` and not `man`.
+            // The first letter of a short word is rarely wrong: `ran` means `run` and not `man`.
             let is_long = normalized.chars().count() > 4;
             let begins_alike = is_long || shares_beginning(&normalized, &candidate);
             ((distance <= allowed && begins_alike) || is_prefix).then_some((distance, name))

@@ -1,9 +1,10 @@
 //! Makes untrusted text safe to print on a terminal and to embed in Markdown.
 //!
-//! Agent output may move the cursor, change the window title, hide text or reverse its direction. [`sanitize`] does
-//! not distinguish harmless sequences from harmful ones; it removes all: escape sequences as ECMA-48 delimits them,
-//! other control characters, and the invisible characters that reorder or hide text. Line ends become `\n`. A
-//! control string without its terminator ends with its line, so that it cannot hide the rest of a log.
+//! Agent output may move the cursor, change the window title, hide text or reverse its direction.
+//! [`sanitize`] does not distinguish harmless sequences from harmful ones; it removes all: escape sequences
+//! as ECMA-48 delimits them, other control characters, and the invisible characters that reorder or hide
+//! text. Line ends become `\n`. A control string without its terminator ends with its line, so that it cannot
+//! hide the rest of a log.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -48,7 +49,8 @@ pub fn fenced(text: &str) -> String {
 pub fn inline_code(text: &str) -> String {
     let fence = "`".repeat(longest_backticks(text) + 1);
     let text = text.replace(['\n', '\r'], " ");
-    // Backticks must not touch the fence. Markdown strips one space at both ends, so spaces there are doubled.
+    // Backticks must not touch the fence. Markdown strips one space at both ends, so spaces there are
+    // doubled.
     let needs_padding = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
     let pad = if needs_padding { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")

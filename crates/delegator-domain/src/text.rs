@@ -1,4 +1,5 @@
-//! Shortens texts. A length is in characters where a person reads the text, and in bytes where memory is bounded.
+//! Shortens texts. A length is in characters where a person reads the text, and in bytes where memory is
+//! bounded.
 
 /// At most this many characters of a text, and an ellipsis if that is not all of it.
 pub fn shorten(text: &str, max_chars: usize) -> String {

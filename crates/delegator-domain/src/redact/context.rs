@@ -1,13 +1,13 @@
 //! Tracks what precedes a candidate: the kind of its line, and the bytes to its left.
 //!
 //! A line is JSON when its first bytes show it: `"`, `}`, `]`, `,` or `:`; `{` before `"` or `}`; `[` before
-//! anything a JSON array can start with. This holds for JSON lines and for pretty-printed documents alike, whose
-//! lines never start inside a string. A log line such as `[INFO] …` or `{ code` is plain. An indented line that
-//! starts with a digit may be a number in a pretty-printed array; it is plain, except that outside quotes a value
-//! that could be such a number is never masked.
+//! anything a JSON array can start with. This holds for JSON lines and for pretty-printed documents alike,
+//! whose lines never start inside a string. A log line such as `[INFO] …` or `{ code` is plain. An indented
+//! line that starts with a digit may be a number in a pretty-printed array; it is plain, except that outside
+//! quotes a value that could be such a number is never masked.
 //!
-//! Looking left is limited to [`LOOK_BEHIND`] bytes, which the stream always retains. Only the length of a run of
-//! backslashes matters beyond that; the stream counts it separately.
+//! Looking left is limited to [`LOOK_BEHIND`] bytes, which the stream always retains. Only the length of a
+//! run of backslashes matters beyond that; the stream counts it separately.
 
 use memchr::{memchr2, memrchr};
 

@@ -1,24 +1,14 @@
 //! Recognises credentials by their format.
 //!
-//! Every format has an anchor, a literal by which the automaton finds it, and a matcher that reads on from there.
-//! Minimum lengths are well below those of real tokens but above anything that occurs in prose, CSS classes or
-//! package names. A matcher decides from the text alone, so splitting the stream elsewhere cannot change its
-//! result. Each matcher reads a bounded distance.
+//! Every format has an anchor, a literal by which the automaton finds it, and a matcher that reads on from
+//! there. Minimum lengths are well below those of real tokens but above anything that occurs in prose, CSS
+//! classes or package names. A matcher decides from the text alone, so splitting the stream elsewhere cannot
+//! change its result. Each matcher reads a bounded distance.
 
+use super::credential::{CredentialSpan, SecretKind};
+use super::tail::{Pem, TokenTail};
 use super::text::{Class, Lookahead, Text};
-use super::url_and_header;
-use super::{SecretKind, tail::Pem, tail::TokenTail};
-
-/// Position of a recognised credential, in bytes from the anchor.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CredentialSpan {
-    /// Where the credential starts; the text before it, such as the name of a header, is not masked.
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) kind: SecretKind,
-    /// How the credential continues after `end`.
-    pub(super) tail: Option<TokenTail>,
-}
+use super::url_and_header::{self, AUTHORIZATION};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenFormat {
@@ -39,9 +29,6 @@ pub(super) enum TokenFormat {
     Url,
     Authorization,
 }
-
-/// `authorization` is matched in any case, the others as written.
-pub(super) const AUTHORIZATION: &[u8] = b"authorization";
 
 pub(super) const ANCHORS: &[(&[u8], TokenFormat)] = &[
     (b"sk-", TokenFormat::Sk),
@@ -113,16 +100,6 @@ impl TokenFormat {
     }
 }
 
-impl CredentialSpan {
-    fn whole(end: usize, kind: SecretKind, class: Class) -> Self {
-        Self { start: 0, end, kind, tail: Some(TokenTail::Token(class)) }
-    }
-
-    fn dotted(self) -> Self {
-        Self { tail: Some(TokenTail::Token(Class::Dotted)), ..self }
-    }
-}
-
 /// `prefix`, where `?` stands for a lower-case letter, and at least `minimum` characters of `class`.
 fn token(
     text: &Text<'_>,
@@ -168,8 +145,8 @@ fn aws(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     Ok((!longer).then_some(CredentialSpan { start: 0, end, kind: SecretKind::Aws, tail: None }))
 }
 
-/// Tokens start with a serialised macaroon, `AgE…`; any other text must be too long and unbroken for a package
-/// name.
+/// Tokens start with a serialised macaroon, `AgE…`; any other text must be too long and unbroken for a
+/// package name.
 fn pypi(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     if text.starts_with(0, b"pypi-AgE")? {
         return token(text, b"pypi-", Class::Dash, 16, SecretKind::PyPi);

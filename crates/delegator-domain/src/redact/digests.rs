@@ -1,12 +1,14 @@
 //! Finds the secrets of a task in a text after the secrets themselves were deleted.
 //!
-//! A digest is stored for each value instead of the value. The first bytes of a value select where a digest is computed;
-//! only [`PREFIX_BITS`] bits of their hash are stored. Escaped values are not recognised, unlike in [`super::Redactor`].
+//! A digest is stored for each value instead of the value. The first bytes of a value select where a digest
+//! is computed; only [`PREFIX_BITS`] bits of their hash are stored. Escaped values are not recognised, unlike
+//! in [`Redactor`].
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Redactor, SecretKind};
+use super::credential::SecretKind;
+use super::redactor::Redactor;
 
 /// No masked value is shorter.
 const PREFIX_BYTES: usize = 4;

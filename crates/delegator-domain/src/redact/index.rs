@@ -1,17 +1,18 @@
 //! Finds candidate positions: one automaton over the anchors of all values and formats.
 //!
-//! The automaton ignores case, so that `authorization` needs only one pattern; matchers check the exact text. It
-//! reports the longest anchor at the leftmost position. Any other anchor that matches there is a prefix of that
-//! one, so each anchor includes the candidates of its prefixes.
+//! The automaton ignores case, so that `authorization` needs only one pattern; matchers check the exact text.
+//! It reports the longest anchor at the leftmost position. Any other anchor that matches there is a prefix of
+//! that one, so each anchor includes the candidates of its prefixes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
-use super::credential_formats::{ANCHORS, AUTHORIZATION, TokenFormat};
+use super::credential_formats::{ANCHORS, TokenFormat};
 use super::needle;
 use super::secret_values::is_bare_json;
+use super::url_and_header::AUTHORIZATION;
 
 /// With more anchors than this, the fast automaton would use too much memory.
 const MAX_DFA_ANCHORS: usize = 2000;

@@ -1,8 +1,8 @@
 //! Decides which variable names indicate a secret.
 //!
-//! A name is split into lower-case words at `_`, `-`, `.` and camelCase boundaries, and whole words are compared:
-//! substrings would match `AUTHOR`, `KEYBOARD` and `MONKEY`. Digits at the end of a word are ignored (`TOKEN2`). A
-//! `key` that is known to be public (`IDEMPOTENCY_KEY`, `SSH_PUBLIC_KEY`) is no secret.
+//! A name is split into lower-case words at `_`, `-`, `.` and camelCase boundaries, and whole words are
+//! compared: substrings would match `AUTHOR`, `KEYBOARD` and `MONKEY`. Digits at the end of a word are
+//! ignored (`TOKEN2`). A `key` that is known to be public (`IDEMPOTENCY_KEY`, `SSH_PUBLIC_KEY`) is no secret.
 
 const WORDS: &str = "accesskey accesstoken apikey apikeys apisecret apitoken auth authtoken bearer clientsecret cookie \
     cookies credential credentials dsn jwt key keys mysqlpwd oauth pass passphrase passwd password \

@@ -1,12 +1,13 @@
 //! Finds a known value in any escaping.
 //!
-//! Encoders disagree about what to escape (`/` or `\/`, `é` or `\u00e9`, `&` or `\u0026`, `%2f` or `%2F` or `/`),
-//! so the forms of a value are recognised instead of listed: text and needle are compared character by character,
-//! and each character of the text may be literal, a JSON escape of any nesting depth, or a percent escape. Runs of
-//! backslashes are compared loosely (at least as many as in the value), because each level of JSON doubles them.
+//! Encoders disagree about what to escape (`/` or `\/`, `é` or `\u00e9`, `&` or `\u0026`, `%2f` or `%2F` or
+//! `/`), so the forms of a value are recognised instead of listed: text and needle are compared character by
+//! character, and each character of the text may be literal, a JSON escape of any nesting depth, or a percent
+//! escape. Runs of backslashes are compared loosely (at least as many as in the value), because each level of
+//! JSON doubles them.
 //!
-//! In a JSON line an unescaped quote or a raw control character is part of the document, never of a value, so there
-//! such a character must be escaped to match; in plain text both forms match.
+//! In a JSON line an unescaped quote or a raw control character is part of the document, never of a value, so
+//! there such a character must be escaped to match; in plain text both forms match.
 //!
 //! *Anchors* are the short literal prefixes by which the automaton finds where to compare.
 
@@ -95,7 +96,8 @@ fn escaped(
     Ok(matched.then_some((literal + 1, written + 1)))
 }
 
-/// Length of `wanted` written as `uXXXX` after the first run of backslashes; astral characters need two escapes.
+/// Length of `wanted` written as `uXXXX` after the first run of backslashes; astral characters need two
+/// escapes.
 fn unicode_escape(wanted: char, text: &Text<'_>, at: usize) -> Lookahead<Option<usize>> {
     let mut units = [0; 2];
     let units = wanted.encode_utf16(&mut units);

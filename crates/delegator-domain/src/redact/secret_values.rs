@@ -1,19 +1,19 @@
 //! Decides which values are masked, and in which encodings they are searched.
 //!
-//! A value that also occurs in ordinary text (a path, a digest, a UUID, a flag, a small number) would mask half a
-//! log, so it is not masked even if its name indicates a secret. A value whose variable the user listed is masked
-//! whatever it looks like, from [`MIN_NAMED_CHARS`] on. A masked value becomes several *needles*: the value itself,
-//! its longer lines (a key is often printed line by line), and its base64. Base64 depends on how many bytes precede
-//! the value in the encoded blob, so besides the whole encoding there is, for each of the three alignments, the
-//! core that depends on the value alone: it finds a password inside `base64(user:password)`. [`super::needle`]
-//! handles JSON and percent escapes.
+//! A value that also occurs in ordinary text (a path, a digest, a UUID, a flag, a small number) would mask
+//! half a log, so it is not masked even if its name indicates a secret. A value whose variable the user
+//! listed is masked whatever it looks like, from [`MIN_NAMED_CHARS`] on. A masked value becomes several
+//! *needles*: the value itself, its longer lines (a key is often printed line by line), and its base64.
+//! Base64 depends on how many bytes precede the value in the encoded blob, so besides the whole encoding
+//! there is, for each of the three alignments, the core that depends on the value alone: it finds a password
+//! inside `base64(user:password)`. [`super::needle`] handles JSON and percent escapes.
 
 use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD, URL_SAFE};
 
-use super::SecretKind;
+use super::credential::SecretKind;
 
 /// Minimum length of a value that only its name indicates to be a secret.
 const MIN_CHARS: usize = 8;
@@ -69,7 +69,8 @@ pub(super) fn is_bare_json(needle: &str) -> bool {
     needle.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eEtrufalsn,:[]{} \t".contains(&byte))
 }
 
-/// Removes quotes, backslashes and blanks at the ends, so that a needle never starts or ends inside a JSON escape.
+/// Removes quotes, backslashes and blanks at the ends, so that a needle never starts or ends inside a JSON
+/// escape.
 fn trim(value: &str) -> &str {
     value.trim_matches(|char: char| {
         char.is_whitespace() || char.is_control() || matches!(char, '"' | '\'' | '\\')

@@ -1,23 +1,24 @@
 //! The scanner: combines all matchers over a byte stream.
 //!
-//! `position` divides the buffer: bytes before it have been written or dropped (a few are retained for looking
-//! back), bytes after it are undecided. The scanner repeats: find the next candidate, write or drop all bytes
-//! before it, and let the matchers decide about it. If they need bytes that have not arrived, or if the end of the
-//! buffer could be the start of an anchor, the scan stops there and the bytes are held. Decisions use only the
-//! text, never the end of the buffer, so the output does not depend on how the input was split. The number of held
-//! bytes is bounded by the longest value and the longest distance a format matcher reads.
+//! `position` divides the buffer: bytes before it have been written or dropped (a few are retained for
+//! looking back), bytes after it are undecided. The scanner repeats: find the next candidate, write or drop
+//! all bytes before it, and let the matchers decide about it. If they need bytes that have not arrived, or if
+//! the end of the buffer could be the start of an anchor, the scan stops there and the bytes are held.
+//! Decisions use only the text, never the end of the buffer, so the output does not depend on how the input
+//! was split. The number of held bytes is bounded by the longest value and the longest distance a format
+//! matcher reads.
 //!
-//! A decision *covers* bytes: a marker replaces them. Scanning continues inside the covered part, so that nothing
-//! remains of two overlapping secrets; they share one marker. A token may continue after a covered part
-//! ([`TokenTail`]). A credential that starts some distance after its anchor (in a URL or header) is *planned* until
-//! the scanner reaches it.
+//! A decision *covers* bytes: a marker replaces them. Scanning continues inside the covered part, so that
+//! nothing remains of two overlapping secrets; they share one marker. A token may continue after a covered
+//! part ([`TokenTail`]). A credential that starts some distance after its anchor (in a URL or header) is
+//! *planned* until the scanner reaches it.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::SecretKind;
 use super::context::{LOOK_BEHIND, LineTracker, is_boundary, is_inside_escape};
-use super::credential_formats::CredentialSpan;
+use super::credential::CredentialSpan;
+use super::credential::SecretKind;
 use super::index::{Candidates, Index};
 use super::needle;
 use super::tail::TokenTail;
@@ -28,8 +29,8 @@ const SCAN_BYTES: usize = 64 * 1024;
 
 /// Redacts a byte stream that arrives in chunks.
 ///
-/// The output does not depend on how the input is split. Bytes that cannot be part of a secret are written at once;
-/// the others follow with a later [`push`](Self::push) or with [`finish`](Self::finish).
+/// The output does not depend on how the input is split. Bytes that cannot be part of a secret are written at
+/// once; the others follow with a later [`push`](Self::push) or with [`finish`](Self::finish).
 pub struct RedactStream {
     index: Arc<Index>,
     buffer: Vec<u8>,

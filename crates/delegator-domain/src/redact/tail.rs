@@ -1,11 +1,11 @@
 //! Drops the rest of a token whose marker is already written.
 //!
 //! A token is recognised after a minimum length and may be of any length, so the rest is dropped character by
-//! character with a state of fixed size. A private key is dropped line by line up to its `-----END …-----`. If that
-//! is missing, the first character that cannot be part of a key ends it: a quote, a space inside a line, in JSON a
-//! raw line break, and elsewhere a line break before a line that cannot be part of a key, so that this line stays
-//! intact. Line numbers (`12→`, `12<tab>`) and indentation count as part of the key, because agents print files
-//! that way.
+//! character with a state of fixed size. A private key is dropped line by line up to its `-----END …-----`.
+//! If that is missing, the first character that cannot be part of a key ends it: a quote, a space inside a
+//! line, in JSON a raw line break, and elsewhere a line break before a line that cannot be part of a key, so
+//! that this line stays intact. Line numbers (`12→`, `12<tab>`) and indentation count as part of the key,
+//! because agents print files that way.
 
 use super::text::{Class, Lookahead, MAX_BACKSLASHES, Text};
 

@@ -8,7 +8,8 @@ fn formats() -> Redactor {
     Redactor::builder().build()
 }
 
-/// Returns the redacted text; asserts that it is the same for every split of the input in two and byte by byte.
+/// Returns the redacted text; asserts that it is the same for every split of the input in two and byte by
+/// byte.
 fn redact(redactor: &Redactor, text: &str) -> String {
     let whole = redactor.redact_str(text).into_owned();
     for split in 0..=text.len() {

@@ -1,8 +1,8 @@
 //! Reads ahead in a text of which only a part may have arrived.
 //!
-//! A matcher must decide the same however the text was split, so it never sees where the buffer ends: reading past
-//! the end fails with [`NeedMore`], and the scanner runs the matcher again when more bytes have arrived. Only in a
-//! finished stream does the end of the buffer count as the end of the text.
+//! A matcher must decide the same however the text was split, so it never sees where the buffer ends: reading
+//! past the end fails with [`NeedMore`], and the scanner runs the matcher again when more bytes have arrived.
+//! Only in a finished stream does the end of the buffer count as the end of the text.
 
 /// The decision depends on bytes that have not arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

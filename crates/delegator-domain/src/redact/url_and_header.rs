@@ -1,9 +1,12 @@
-//! Recognises credentials by their position: the password in a URL, and the value of an `Authorization` header.
+//! Recognises credentials by their position: the password in a URL, and the value of an `Authorization`
+//! header.
 
-use super::SecretKind;
-use super::credential_formats::{AUTHORIZATION, CredentialSpan};
+use super::credential::{CredentialSpan, SecretKind};
 use super::tail::TokenTail;
 use super::text::{Class, Lookahead, MAX_BACKSLASHES, Text};
+
+/// `authorization` is matched in any case, the others as written.
+pub(super) const AUTHORIZATION: &[u8] = b"authorization";
 
 const MAX_USER: usize = 256;
 const MAX_PASSWORD: usize = 1024;
@@ -55,8 +58,8 @@ pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Lookahead<Option<Cre
     Ok((!masked && !is_placeholder(password)).then_some(found))
 }
 
-/// Whether the password is a placeholder of a script: `%s`, `$TOKEN` or `${token}`. Masking it would hide nothing
-/// and break the script.
+/// Whether the password is a placeholder of a script: `%s`, `$TOKEN` or `${token}`. Masking it would hide
+/// nothing and break the script.
 fn is_placeholder(password: &[u8]) -> bool {
     let braced = |rest: &'_ [u8]| {
         let name = rest.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));

@@ -1,7 +1,7 @@
 //! Chains: tasks that follow each other.
 //!
-//! A follower starts after its predecessor has ended with the outcome that the follower names. A cancelled task has no
-//! outcome, so the rest of its chain never starts.
+//! A follower starts after its predecessor has ended with the outcome that the follower names. A cancelled
+//! task has no outcome, so the rest of its chain never starts.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,8 @@ pub struct Follows {
 }
 
 impl ChainOutcome {
-    /// Success is a completed task whose work was verified if it has a verify command (`verification`). `None` if the task was
-    /// cancelled.
+    /// Success is a completed task whose work was verified if it has a verify command (`verification`).
+    /// `None` if the task was cancelled.
     pub fn of(end: &TaskEnd, verification: Option<Verification>) -> Option<ChainOutcome> {
         match end {
             TaskEnd::Cancelled { .. } => None,

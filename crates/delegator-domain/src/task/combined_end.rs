@@ -1,7 +1,8 @@
 //! The end of a group or a chain as a whole, from the ends of its tasks.
 //!
-//! A chain ended like the last task that it ran; if several of its branches ran, like the worst of them. A group ended as
-//! completed if one of its attempts, with the tasks that follow it, did; otherwise like the worst of them.
+//! A chain ended like the last task that it ran; if several of its branches ran, like the worst of them. A
+//! group ended as completed if one of its attempts, with the tasks that follow it, did; otherwise like the
+//! worst of them.
 
 use std::collections::BTreeMap;
 
@@ -54,10 +55,10 @@ pub fn combined_end(members: &[EndedMember]) -> State {
         let end = ends.entry(first_of_chain(&ran, member)).or_insert(State::Completed);
         *end = worse(*end, member.state);
     }
-    match ends.values().any(|end| *end == State::Completed) {
-        true => State::Completed,
-        false => ends.into_values().reduce(worse).unwrap_or(State::Cancelled),
+    if ends.values().any(|end| *end == State::Completed) {
+        return State::Completed;
     }
+    ends.into_values().reduce(worse).unwrap_or(State::Cancelled)
 }
 
 /// A predecessor that is not among the tasks was deleted.

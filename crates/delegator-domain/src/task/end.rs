@@ -77,7 +77,8 @@ pub enum TaskEnd {
     Completed,
     Failed {
         kind: FailureKind,
-        /// Only words of the agent; ours if we observed the failure ourselves ([`FailureKind::Killed`] and the like).
+        /// Only words of the agent; ours if we observed the failure ourselves ([`FailureKind::Killed`] and
+        /// the like).
         message: String,
         /// When the agent expects its model to be available again, in milliseconds since 1970.
         retry_at_ms: Option<i64>,

@@ -1,4 +1,5 @@
-//! Groups: several attempts at one task, each in a worktree of its own, and the rule that recommends one of them.
+//! Groups: several attempts at one task, each in a worktree of its own, and the rule that recommends one of
+//! them.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -37,10 +38,8 @@ impl FromStr for GroupId {
     type Err = IdError;
 
     fn from_str(given: &str) -> Result<GroupId, IdError> {
-        match given.strip_prefix(PREFIX).is_some_and(is_random_part) {
-            true => Ok(GroupId(given.to_owned())),
-            false => Err(IdError { given: given.to_owned() }),
-        }
+        let is_id = given.strip_prefix(PREFIX).is_some_and(is_random_part);
+        if is_id { Ok(GroupId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
     }
 }
 
@@ -101,8 +100,8 @@ pub struct Recommendation {
     pub reason: String,
 }
 
-/// Recommends an attempt: verified ones first, then completed ones; among these the one with the fewest failed tests, then
-/// the most passed tests, then the smallest change, then the first.
+/// Recommends an attempt: verified ones first, then completed ones; among these the one with the fewest
+/// failed tests, then the most passed tests, then the smallest change, then the first.
 pub fn recommend(attempts: &[AttemptFacts]) -> Recommendation {
     let completed: Vec<AttemptFacts> = attempts.iter().filter(|it| it.is_completed).copied().collect();
     let verified: Vec<AttemptFacts> = completed.iter().filter(|it| it.is_verified()).copied().collect();

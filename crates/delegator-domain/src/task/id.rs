@@ -1,5 +1,5 @@
-//! Task ids: the only value a caller provides that becomes part of a path, so [`TaskId`] has only one exact form. What
-//! callers type is a [`TaskIdPrefix`]; the registry finds the id.
+//! Task ids: the only value a caller provides that becomes part of a path, so [`TaskId`] has only one exact
+//! form. What callers type is a [`TaskIdPrefix`]; the registry finds the id.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,8 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Length of the random part.
 const LENGTH: usize = 10;
 
-/// `T-local-` or `T-cloud-` and 10 characters of Crockford base32: 50 random bits. The registry refuses an id that is in use.
+/// `T-local-` or `T-cloud-` and 10 characters of Crockford base32: 50 random bits. The registry refuses an id
+/// that is in use.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TaskId(String);
@@ -65,10 +66,8 @@ impl FromStr for TaskId {
 
     fn from_str(given: &str) -> Result<TaskId, IdError> {
         let random = given.strip_prefix("T-local-").or_else(|| given.strip_prefix("T-cloud-"));
-        match random.is_some_and(is_random_part) {
-            true => Ok(TaskId(given.to_owned())),
-            false => Err(IdError { given: given.to_owned() }),
-        }
+        let is_id = random.is_some_and(is_random_part);
+        if is_id { Ok(TaskId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
     }
 }
 
@@ -82,7 +81,8 @@ pub(super) fn is_random_part(text: &str) -> bool {
     text.len() == LENGTH && text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
-/// The random part of an id, or its beginning, as a person types it in lower case: `i` and `l` are `1`, `o` is `0`.
+/// The random part of an id, or its beginning, as a person types it in lower case: `i` and `l` are `1`, `o`
+/// is `0`.
 pub(super) fn read_random_part(typed: &str) -> Option<String> {
     let random: String = typed
         .chars()

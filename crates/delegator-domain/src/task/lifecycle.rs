@@ -7,8 +7,8 @@
 //! starting → failed | cancelled
 //! ```
 //!
-//! A terminal state never changes. An illegal transition is an error value, not a panic: two processes may always try
-//! at the same time.
+//! A terminal state never changes. An illegal transition is an error value, not a panic: two processes may
+//! always try at the same time.
 
 use serde::{Deserialize, Serialize};
 

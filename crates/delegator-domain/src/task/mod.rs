@@ -1,4 +1,5 @@
-//! Task types: chain, group and their combined end, id, lifecycle, end, sandbox mode, provider, queue conflicts, verification.
+//! Task types: chain, group and their combined end, id, lifecycle, end, sandbox mode, provider, queue
+//! conflicts, verification.
 
 pub mod chain;
 pub mod combined_end;

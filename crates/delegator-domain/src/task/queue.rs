@@ -1,11 +1,12 @@
 //! Decides which queued tasks may start next to others.
 //!
-//! Two writing tasks never share a work tree, and a thread has one task at a time. A blocked task is overtaken by
-//! tasks that do not conflict with it; tasks that do conflict stay behind it, so that it cannot starve.
+//! Two writing tasks never share a work tree, and a thread has one task at a time. A blocked task is
+//! overtaken by tasks that do not conflict with it; tasks that do conflict stay behind it, so that it cannot
+//! starve.
 
 use std::path::{Path, PathBuf};
 
-use super::TaskId;
+use super::id::TaskId;
 use crate::named_enum::named_enum;
 
 /// A directory and everything below it, in which only one writing task may run.

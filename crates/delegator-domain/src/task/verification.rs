@@ -1,7 +1,7 @@
 //! The result of the command that verifies an agent's work.
 //!
-//! The agent's own report and our verification are separate: a task is completed when its agent reports success,
-//! and verified when the verify command, which we run afterwards, exits with 0.
+//! The agent's own report and our verification are separate: a task is completed when its agent reports
+//! success, and verified when the verify command, which we run afterwards, exits with 0.
 
 use serde::{Deserialize, Serialize};
 
