@@ -7,7 +7,8 @@ use delegator_domain::agents::{BUILT_IN_AGENTS, ConfiguredAgent, DEFAULT_AGENT, 
 use crate::config::Config;
 
 impl Config {
-    /// The agent of this name. The configuration of a built-in agent may replace its protocol and its command.
+    /// The agent of this name. The configuration of a built-in agent may replace its protocol and its
+    /// command.
     pub fn agent(&self, name: &str) -> Option<ConfiguredAgent> {
         let built_in = built_in_agent(name);
         let settings = self.settings.agents.get(name);

@@ -1,7 +1,8 @@
 //! Turns written values into checked ones: the only code that decides whether a value is valid for its key.
 //!
-//! A checked value is JSON of the type that the key requires, with `~` replaced and, in an agent, every default. A
-//! check does not stop at the first problem: a list reports each invalid item, an agent each invalid field.
+//! A checked value is JSON of the type that the key requires, with `~` replaced and, in an agent, every
+//! default. A check does not stop at the first problem: a list reports each invalid item, an agent each
+//! invalid field.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,12 +56,6 @@ impl<'a> Checker<'a> {
     pub(crate) fn add(&mut self, problem: ValueProblem) {
         if !self.is_full() {
             self.problems.push(problem);
-        }
-    }
-
-    fn add_missing(&mut self, key: &str, at: Option<usize>, problem: String) {
-        if self.is_complete {
-            self.add_problem(key, at, problem, None);
         }
     }
 
@@ -138,7 +133,7 @@ impl<'a> Checker<'a> {
             ValueKind::Choice(choices) if choices.contains(&text) => return Some(text.to_owned()),
             ValueKind::Choice(choices) => (
                 format!("expected one of {}, found {}", choices.join(", "), quoted(text)),
-                keys::nearest_among(text, choices.iter().copied()).map(str::to_owned),
+                similar_names::nearest(text, choices.iter().copied()).map(str::to_owned),
             ),
             ValueKind::Text(format) if format.accepts(text) => return Some(text.to_owned()),
             ValueKind::Text(TextFormat::PassedVariable) if TextFormat::VariableName.accepts(text) => (
@@ -157,7 +152,8 @@ impl<'a> Checker<'a> {
             ValueKind::Program if TextFormat::ProgramName.accepts(text) => return Some(text.to_owned()),
             _ => match paths::absolute_text(text, self.home) {
                 Ok(absolute) => return Some(absolute),
-                // A relative path would be resolved in the directory of a task, whose contents are not trusted.
+                // A relative path would be resolved in the directory of a task, whose contents are not
+                // trusted.
                 Err(PathError::Relative) if matches!(kind, ValueKind::Program) => {
                     ("expected a program name without `/`, or an absolute path".to_owned(), None)
                 }
@@ -169,7 +165,8 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// All checked entries of a table, or `None` if one has a problem; `check` reports the problems of an entry.
+    /// All checked entries of a table, or `None` if one has a problem; `check` reports the problems of an
+    /// entry.
     fn table(
         &mut self,
         entries: &[Entry],
@@ -227,10 +224,11 @@ impl<'a> Checker<'a> {
         };
         let path = format!("{path}.{}", quoted(&entry.name));
         let fields = self.fields_of(&path, entry, "a table")?;
-        let known = keys::repository_fields().map(|(field, key)| (field, &key.kind, &key.default));
+        let known = keys::fields_of("repositories").map(|(field, key)| (field, &key.kind, &key.default));
         let (repository, unknown) = self.fields(&path, entry.at, fields, known);
         for given in unknown {
-            let nearest = keys::nearest_among(&given.name, keys::repository_fields().map(|(field, _)| field));
+            let nearest =
+                similar_names::nearest(&given.name, keys::fields_of("repositories").map(|(field, _)| field));
             let suggestion = nearest.map(|field| format!("{path}.{field}"));
             let field = format!("{path}.{}", given.name);
             self.add_problem(&field, given.at, "a repository has no such field".to_owned(), suggestion);
@@ -252,7 +250,7 @@ impl<'a> Checker<'a> {
         let is_default = entry.name == DEFAULT_AGENT;
         let built_in = built_in_agent(&entry.name);
         let is_allowed = move |field: &str| !is_default || field == "env";
-        let known = keys::agent_fields().filter(move |(field, _)| is_allowed(field));
+        let known = keys::fields_of("agents").filter(move |(field, _)| is_allowed(field));
         let known = known.map(move |(field, key)| match &key.default {
             DefaultValue::Required if built_in.is_some() => (field, &key.kind, &BUILT_IN),
             default => (field, &key.kind, default),
@@ -269,7 +267,8 @@ impl<'a> Checker<'a> {
             if self.is_full() {
                 break;
             }
-            let nearest = keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
+            let nearest =
+                similar_names::nearest(&given.name, keys::fields_of("agents").map(|(field, _)| field));
             let (problem, suggestion) = match nearest {
                 Some(field) if !is_allowed(field) => {
                     ("the default agent has only `env`; `codex_bin` sets its program", None)
@@ -281,8 +280,8 @@ impl<'a> Checker<'a> {
         is_complete.then(|| (entry.name.clone(), agent.into_iter().collect()))
     }
 
-    /// Checks the fields of a table that begins at `at`: the valid ones and the defaults of those that are absent, and
-    /// the fields that are not known.
+    /// Checks the fields of a table that begins at `at`: the valid ones and the defaults of those that are
+    /// absent, and the fields that are not known.
     pub(crate) fn fields<'e>(
         &mut self,
         path: &str,
@@ -297,11 +296,12 @@ impl<'a> Checker<'a> {
             let field_path = format!("{path}.{name}");
             let value = match (given.iter().find(|entry| entry.name == name), default) {
                 (Some(entry), _) => self.value(kind, &field_path, &entry.node),
+                (None, DefaultValue::Required) if !self.is_complete => None,
                 (None, DefaultValue::Required) => {
                     let meant = similar_names::nearest(name, unknown.iter().map(|entry| entry.name.as_str()));
                     let hint =
                         meant.map(|meant| format!("; {} is not known", quoted(meant))).unwrap_or_default();
-                    self.add_missing(&field_path, at, format!("is missing{hint}"));
+                    self.add_problem(&field_path, at, format!("is missing{hint}"), None);
                     None
                 }
                 (None, default) => Some(default.value(0)).filter(|value| !value.is_null()),

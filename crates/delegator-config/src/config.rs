@@ -1,17 +1,14 @@
 //! The loaded configuration: the typed values, and the origin of each.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
+use crate::document::read_file;
 use crate::fleet::{self, UrlFile};
 use crate::keys::{Key, ProjectRight, Scope};
 use crate::locations::{self, UserFile};
-use crate::origin::{Origin, Source};
+use crate::origin::Source;
 use crate::problem::{ConfigError, ConfigWarning, ProblemSource};
-use crate::read_file;
-use crate::resolve::{Layer, apply_project, typed};
+use crate::resolve::{Layer, SourcedSetting, apply_project, typed};
 use crate::settings::{SecretText, Settings};
 use crate::variables_and_flags::read_flags;
 
@@ -31,18 +28,6 @@ pub struct Config {
     pub(crate) user_file_location: Option<UserFile>,
     pub(crate) home: Option<PathBuf>,
     pub(crate) database_url_file: UrlFile,
-}
-
-/// One key with its effective value, as JSON, and its origin. Secrets are not hidden: see `secret` of [`Key`].
-#[derive(Clone)]
-pub struct SourcedSetting {
-    pub key: &'static Key,
-    /// Null if no source sets it and it has no default.
-    pub value: Value,
-    pub default: Value,
-    pub origin: Origin,
-    /// The value in the user's file, or else the default: what a project file competes with.
-    pub(crate) below_project: Value,
 }
 
 impl Config {
@@ -81,22 +66,22 @@ impl Config {
         self.settings.database_url_file.as_deref()
     }
 
-    /// Directory of the user's configuration file, whether or not it exists. `None` for a file named by a variable,
-    /// because it may be anywhere.
+    /// Directory of the user's configuration file, whether or not it exists. `None` for a file named by a
+    /// variable, because it may be anywhere.
     pub fn user_directory(&self) -> Option<&Path> {
         self.user_file_location.as_ref().filter(|file| !file.is_explicit)?.path.parent()
     }
 
-    /// The configuration for a task in this directory: this one, with what the project file of its work tree sets
-    /// for tasks. An error if that file is invalid. `directory` must be a real path.
+    /// The configuration for a task in this directory: this one, with what the project file of its work tree
+    /// sets for tasks. An error if that file is invalid. `directory` must be a real path.
     pub fn for_work_tree(&self, directory: &Path) -> Result<Config, ConfigError> {
         let (project_file, layer) = self.project_of(directory)?.unzip();
         let config = self.with_project(layer, |key| key.scope == Scope::Task);
         Ok(Config { project_file, ..config })
     }
 
-    /// This configuration with the limits of an additional directory the task may write to. Other values of that
-    /// project, such as labels, apply only to tasks that work there.
+    /// This configuration with the limits of an additional directory the task may write to. Other values of
+    /// that project, such as labels, apply only to tasks that work there.
     pub fn with_limits_of(&self, directory: &Path) -> Result<Config, ConfigError> {
         let (_, layer) = self.project_of(directory)?.unzip();
         Ok(self.with_project(layer, |key| key.scope == Scope::Task && key.project == ProjectRight::Lower))
@@ -119,17 +104,5 @@ impl Config {
         let (layer, problems) =
             read_file(&path, Source::Project, ProblemSource::Project, self.home.as_deref());
         if problems.is_empty() { Ok(Some((path, layer))) } else { Err(ConfigError { problems }) }
-    }
-}
-
-/// Omits the value of a secret, so that no debug output contains it.
-impl fmt::Debug for SourcedSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("SourcedSetting");
-        debug.field("key", &self.key.name).field("origin", &self.origin);
-        if self.key.secret {
-            return debug.finish_non_exhaustive();
-        }
-        debug.field("value", &self.value).finish()
     }
 }

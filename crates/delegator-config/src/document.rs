@@ -1,18 +1,19 @@
 //! Parses the text of a configuration file into checked values, and locates every problem by line and column.
 //!
 //! The parser continues after a syntax error. The text before the first error was parsed as intended, so its
-//! problems are reported along with the syntax errors; the text after it may be misparsed and is not checked. A
-//! duplicate key causes no misparsing: the first one counts and the rest of the file is checked as usual.
+//! problems are reported along with the syntax errors; the text after it may be misparsed and is not checked.
+//! A duplicate key causes no misparsing: the first one counts and the rest of the file is checked as usual.
 
 use std::path::Path;
 
 use toml::de::DeTable;
 
 use crate::check::Checker;
+use crate::files;
 use crate::keys::{self, Key, ProjectRight};
 use crate::node::{Entry, entries_from_toml};
-use crate::origin::{Origin, Source};
-use crate::problem::{Position, Problem, ValueProblem};
+use crate::origin::{Origin, Position, Source};
+use crate::problem::{Problem, ProblemSource, ValueProblem};
 use crate::resolve::Layer;
 
 /// Message of the parser for a duplicate key.
@@ -21,8 +22,21 @@ const DUPLICATE_KEY_MESSAGE: &str = "duplicate key";
 /// One missing quote can make every later line an error.
 const MAX_SYNTAX_ERRORS: usize = 20;
 
+/// Reads one file. `problem_source` is the source to report if the file cannot be read at all.
+pub(crate) fn read_file(
+    path: &Path,
+    source: Source,
+    problem_source: ProblemSource,
+    home: Option<&Path>,
+) -> (Layer, Vec<Problem>) {
+    match files::read_text(path) {
+        Ok(text) => read(&text, path, source, home),
+        Err(error) => (Layer::new(), vec![Problem::of_source(problem_source, Some(path), error.to_string())]),
+    }
+}
+
 /// Parses and checks a whole file of the user or of a project, which `source` says.
-pub(crate) fn read(text: &str, path: &Path, source: Source, home: Option<&Path>) -> (Layer, Vec<Problem>) {
+fn read(text: &str, path: &Path, source: Source, home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let starts_at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     let reliable_until =

@@ -1,26 +1,28 @@
 //! Rules between the keys of the fleet: which of the two URLs applies, and the order of its times.
 //!
-//! The file with the URL is read once, and a missing file fails only what needs the database. So the URL that is used is also
-//! the one that is redacted, if the file changes while the program runs. No problem repeats the URL.
+//! The file with the URL is read once, and a missing file fails only what needs the database. So the URL that
+//! is used is also the one that is redacted, if the file changes while the program runs. No problem repeats
+//! the URL.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::config::SourcedSetting;
 use crate::files;
 use crate::keys::TextFormat;
 use crate::origin::Origin;
 use crate::problem::{ConfigError, Problem, ProblemSource};
+use crate::resolve::SourcedSetting;
 use crate::settings::{SecretText, Settings};
 
 const URL: &str = "database_url";
 const URL_FILE: &str = "database_url_file";
 
-/// Each time of the fleet is longer than the one before: otherwise a healthy worker would be cut off between two
-/// heartbeats, or a worker would lose its tasks before it has stopped its agents.
+/// Each time of the fleet is longer than the one before: otherwise a healthy worker would be cut off between
+/// two heartbeats, or a worker would lose its tasks before it has stopped its agents.
 const ASCENDING_TIMES: [&str; 3] = ["fleet_heartbeat_sec", "fleet_cutoff_sec", "fleet_lease_sec"];
 
-/// The times that a worker without a connection needs until its agents have ended, and what their end needs besides.
+/// The times that a worker without a connection needs until its agents have ended, and what their end needs
+/// besides.
 const STOP_TIMES: [&str; 3] = ["fleet_cutoff_sec", "interrupt_grace_sec", "terminate_grace_sec"];
 const STOP_MARGIN_SEC: u64 = 10;
 
@@ -62,10 +64,10 @@ pub(crate) fn database_url(
 fn read_url(path: &Path) -> Result<SecretText, String> {
     let text = files::read_text(path).map_err(|error| error.to_string())?;
     let url = text.lines().next().unwrap_or_default().trim();
-    match TextFormat::DatabaseUrl.accepts(url) {
-        true => Ok(SecretText::new(url.to_owned())),
-        false => Err(format!("the first line must be {}", TextFormat::DatabaseUrl)),
+    if !TextFormat::DatabaseUrl.accepts(url) {
+        return Err(format!("the first line must be {}", TextFormat::DatabaseUrl));
     }
+    Ok(SecretText::new(url.to_owned()))
 }
 
 /// A problem at the place where a setting was set.
@@ -83,7 +85,8 @@ fn problem(setting: &SourcedSetting, message: String) -> Problem {
     }
 }
 
-/// The problem with times that do not ascend, in the value of the pair whose source has the higher precedence.
+/// The problem with times that do not ascend, in the value of the pair whose source has the higher
+/// precedence.
 pub(crate) fn time_problems(sourced: &[SourcedSetting]) -> Vec<Problem> {
     let times = ASCENDING_TIMES.map(|key| sourced.iter().find(|setting| setting.key.name == key));
     let out_of_order = times.windows(2).filter_map(|pair| match pair {
@@ -103,8 +106,9 @@ pub(crate) fn time_problems(sourced: &[SourcedSetting]) -> Vec<Problem> {
     out_of_order.map(to_problem).collect()
 }
 
-/// The problem with a lease that ends before a worker without a connection has stopped its agents: another worker could run
-/// the same task then. Only workers need this, so the graces of other users are not restricted.
+/// The problem with a lease that ends before a worker without a connection has stopped its agents: another
+/// worker could run the same task then. Only workers need this, so the graces of other users are not
+/// restricted.
 pub(crate) fn lease_problem(sourced: &[SourcedSetting]) -> Option<Problem> {
     let find = |key: &str| sourced.iter().find(|setting| setting.key.name == key);
     let seconds = |setting: &SourcedSetting| setting.value.as_u64().unwrap_or_default();

@@ -1,165 +1,33 @@
 //! Configuration keys and their single table.
 //!
-//! Everything that depends on a key is derived from its entry in [`KEYS`]: how a value is checked, its default,
-//! whether a project may set it, the names of its variable and flag, and its row in the reference. To add a key,
-//! add an entry; nothing else in this crate lists keys.
+//! Everything that depends on a key is derived from its entry in [`KEYS`]: how a value is checked, its
+//! default, whether a project may set it, the names of its variable and flag, and its row in the reference.
+//! To add a key, add an entry; nothing else in this crate lists keys.
 
+mod key;
 mod table;
 mod text_format;
 
-use std::fmt;
-
 use delegator_domain::similar_names;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+pub(crate) use key::flag_name;
+pub use key::{DefaultValue, Key, ProjectRight, Scope, VARIABLE_PREFIX, ValueKind};
 pub use table::KEYS;
 pub use text_format::TextFormat;
 pub(crate) use text_format::has_password;
-
-/// Prefix of every environment variable of this program.
-pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
-
-/// Prefix of the fields of a configured agent in [`KEYS`].
-const AGENT_FIELD_PREFIX: &str = "agents.<name>.";
-const REPOSITORY_FIELD_PREFIX: &str = "repositories.<path>.";
-
-/// A longer name gets no suggestion: no key is this long, and comparing names costs the product of their lengths.
-const MAX_TYPED_BYTES: usize = 64;
-
-/// One configuration key.
-#[derive(Debug)]
-pub struct Key {
-    /// Dotted for a key in a section (`budget.task_tokens`); `agents.<name>.command` for a field of an agent.
-    pub name: &'static str,
-    pub kind: ValueKind,
-    pub default: DefaultValue,
-    pub project: ProjectRight,
-    pub scope: Scope,
-    /// The value must never be shown.
-    pub secret: bool,
-    /// One line of documentation.
-    pub description: &'static str,
-}
-
-/// The type of the values of a key.
-#[derive(Debug)]
-pub enum ValueKind {
-    Bool,
-    /// A whole number within inclusive bounds.
-    Integer {
-        min: i64,
-        max: i64,
-        unit: &'static str,
-    },
-    /// One of a closed set. Where a project may lower the value, the set is in ascending order.
-    Choice(&'static [&'static str]),
-    Choices(&'static [&'static str]),
-    Text(TextFormat),
-    Texts(TextFormat),
-    /// An absolute path.
-    Path,
-    Paths,
-    /// The name of a program to look up on PATH, or its absolute path.
-    Program,
-    /// A program and its arguments, run without a shell.
-    Command,
-    /// A table of texts by name.
-    Labels,
-    /// The table of configured agents; the fields of an agent are entries of their own.
-    Agents,
-    /// The table of configured repositories by path; the fields of a repository are entries of their own.
-    Repositories,
-}
-
-/// The value of a key that no source sets.
-#[derive(Debug)]
-pub enum DefaultValue {
-    /// No value; the text documents what applies instead.
-    Unset(&'static str),
-    /// No default: the key must be set.
-    Required,
-    Bool(bool),
-    Integer(i64),
-    Text(&'static str),
-    List(&'static [&'static str]),
-    EmptyTable,
-    /// The number of cores, at least 2.
-    Cores,
-}
-
-/// What a project file may do with a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProjectRight {
-    None,
-    Set,
-    /// Set it to a value lower than the user's.
-    Lower,
-}
-
-/// Which project file applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// The file of the work tree in which a task runs, wherever it was submitted from.
-    Task,
-    /// The file of the directory in which a call is made.
-    Call,
-}
-
-impl Key {
-    /// The environment variable that sets this key; `None` for the fields of agents and repositories.
-    pub fn variable(&self) -> Option<String> {
-        self.is_setting().then(|| format!("{VARIABLE_PREFIX}{}", self.name.replace('.', "_").to_uppercase()))
-    }
-
-    /// The command-line flag that sets this key, where a command offers one.
-    pub fn flag(&self) -> String {
-        flag_name(self.name)
-    }
-
-    /// Position of a value in the order that defines "lower"; `None` for types without an order.
-    pub(crate) fn rank(&self, value: &Value) -> Option<u64> {
-        match (&self.kind, value) {
-            (ValueKind::Choice(ascending), Value::String(text)) => {
-                ascending.iter().position(|choice| choice == text).and_then(|at| u64::try_from(at).ok())
-            }
-            _ => value.as_u64(),
-        }
-    }
-
-    /// Name of the field, if this entry is a field of an agent.
-    pub(crate) fn agent_field(&self) -> Option<&'static str> {
-        self.name.strip_prefix(AGENT_FIELD_PREFIX)
-    }
-
-    /// Name of the field, if this entry is a field of a repository.
-    pub(crate) fn repository_field(&self) -> Option<&'static str> {
-        self.name.strip_prefix(REPOSITORY_FIELD_PREFIX)
-    }
-
-    /// Whether the key has one value for the whole program, unlike the fields of agents and repositories.
-    pub(crate) fn is_setting(&self) -> bool {
-        self.agent_field().is_none() && self.repository_field().is_none()
-    }
-}
-
-/// The flag for a key of this name, whether or not the key exists.
-pub(crate) fn flag_name(name: &str) -> String {
-    format!("--{}", name.replace(['.', '_'], "-"))
-}
 
 /// All keys except the fields of agents and repositories, in table order.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(|key| key.is_setting())
 }
 
-/// The fields of an agent, by their own names, in table order.
-pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key)> + Clone {
-    KEYS.iter().filter_map(|key| key.agent_field().map(|field| (field, key)))
-}
-
-/// The fields of a repository, by their own names, in table order.
-pub(crate) fn repository_fields() -> impl Iterator<Item = (&'static str, &'static Key)> + Clone {
-    KEYS.iter().filter_map(|key| key.repository_field().map(|field| (field, key)))
+/// The fields of an entry of a table (`agents` or `repositories`), by their own names, in table order.
+pub(crate) fn fields_of(table: &str) -> impl Iterator<Item = (&'static str, &'static Key)> + Clone {
+    KEYS.iter().filter_map(move |key| {
+        let (entry, field) = key.name.split_once(">.")?;
+        entry.starts_with(table).then_some((field, key))
+    })
 }
 
 /// The default of a setting that has a fixed one, for the description of an input with the same meaning.
@@ -179,73 +47,8 @@ pub(crate) fn is_section(name: &str) -> bool {
 /// The key probably meant by an unknown name: one with a similar name, or the same name in a section.
 pub(crate) fn nearest(typed: &str) -> Option<&'static str> {
     let own_name = |key: &'static Key| key.name.rsplit('.').next().unwrap_or(key.name);
-    nearest_among(typed, settings().map(|key| key.name))
+    similar_names::nearest(typed, settings().map(|key| key.name))
         .or_else(|| settings().find(|key| own_name(key) == typed).map(|key| key.name))
-}
-
-/// The most similar name, for inputs short enough to be a misspelling.
-pub(crate) fn nearest_among(
-    typed: &str,
-    known: impl IntoIterator<Item = &'static str>,
-) -> Option<&'static str> {
-    if typed.len() > MAX_TYPED_BYTES { None } else { similar_names::nearest(typed, known) }
-}
-
-impl DefaultValue {
-    /// The value on a machine with this many cores; null if there is none.
-    pub(crate) fn value(&self, cores: usize) -> Value {
-        match *self {
-            DefaultValue::Unset(_) | DefaultValue::Required => Value::Null,
-            DefaultValue::Bool(value) => value.into(),
-            DefaultValue::Integer(number) => number.into(),
-            DefaultValue::Text(text) => text.into(),
-            DefaultValue::List(items) => items.into(),
-            DefaultValue::EmptyTable => Value::Object(Map::new()),
-            DefaultValue::Cores => cores.max(2).into(),
-        }
-    }
-}
-
-impl ValueKind {
-    /// Whether the values are numbers or a closed set.
-    pub(crate) fn is_closed(&self) -> bool {
-        use ValueKind::{Bool, Choice, Choices, Integer};
-        matches!(self, Bool | Integer { .. } | Choice(_) | Choices(_))
-    }
-
-    /// Whether a value is a list of texts.
-    pub(crate) fn is_list(&self) -> bool {
-        use ValueKind::{Choices, Command, Paths, Texts};
-        matches!(self, Choices(_) | Texts(_) | Paths | Command)
-    }
-}
-
-/// The expected value, as shown in messages and in the reference.
-impl fmt::Display for ValueKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ValueKind::Bool => f.write_str("true or false"),
-            ValueKind::Integer { min, max, unit: "" } => write!(f, "a whole number from {min} to {max}"),
-            ValueKind::Integer { min, max, unit } => {
-                write!(f, "a whole number of {unit} from {min} to {max}")
-            }
-            ValueKind::Choice(values) => write!(f, "one of {}", values.join(", ")),
-            ValueKind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
-            ValueKind::Text(format) => write!(f, "{format}"),
-            ValueKind::Texts(format) => write!(f, "a list, each item {format}"),
-            ValueKind::Path => f.write_str("an absolute path (`~/` is the home directory)"),
-            ValueKind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
-            ValueKind::Program => {
-                f.write_str("a program name, or an absolute path (`~/` is the home directory)")
-            }
-            ValueKind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
-            ValueKind::Labels => f.write_str("a table of texts"),
-            ValueKind::Agents => f.write_str("a table of agents, one table each"),
-            ValueKind::Repositories => {
-                f.write_str("a table of repositories by absolute path, one table each")
-            }
-        }
-    }
 }
 
 #[cfg(test)]

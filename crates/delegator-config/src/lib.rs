@@ -1,8 +1,8 @@
 //! Configuration: the only crate that knows a configuration key, reads a configuration file or interprets an
 //! environment variable.
 //!
-//! The caller passes [`Sources`] (environment, directory, flags, cores). [`load`] returns a [`Config`] with the
-//! typed [`Settings`] and the origin of each, or an [`InvalidConfig`] with *all* problems of all sources:
+//! The caller passes [`Sources`] (environment, directory, flags, cores). [`load`] returns a [`Config`] with
+//! the typed [`Settings`] and the origin of each, or an [`InvalidConfig`] with *all* problems of all sources:
 //!
 //! ```text
 //! config.toml ──────────┐ document                        ┌► Config
@@ -10,9 +10,9 @@
 //! variables, flags ─────┘ variables_and_flags             └► InvalidConfig
 //! ```
 //!
-//! [`KEYS`] defines which values each key accepts and who may set it; `locations` finds the files; `files` is the
-//! only module that reads them. [`environments`] handles the other file, `environments.json`. Everything else is
-//! pure.
+//! [`KEYS`] defines which values each key accepts and who may set it; `locations` finds the files; `files` is
+//! the only module that reads them. [`environments`] handles the other file, `environments.json`. Everything
+//! else is pure.
 
 mod agents;
 mod check;
@@ -35,18 +35,20 @@ mod variables_and_flags;
 
 use std::path::{Path, PathBuf};
 
+use document::read_file;
 use locations::UserFile;
 use resolve::Layer;
 
-pub use config::{Config, SourcedSetting};
+pub use config::Config;
 pub use files::replace_text;
 pub use keys::{
     DefaultValue, KEYS, Key, ProjectRight, Scope, TextFormat, VARIABLE_PREFIX, ValueKind, built_in_default,
 };
 pub use locations::{environments_file, state_dir};
-pub use origin::{Origin, Source};
-pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
+pub use origin::{Origin, Position, Source};
+pub use problem::{ConfigError, ConfigWarning, Problem, ProblemSource};
 pub use reference::reference;
+pub use resolve::SourcedSetting;
 pub use settings::{
     AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, RepositorySettings, SecretText, Settings,
     ToolFormat,
@@ -61,8 +63,8 @@ pub struct InvalidConfig {
     pub valid_part: Config,
 }
 
-/// Loads the configuration for a call in the current directory. The limits of a project apply to the tasks in its
-/// work tree, see [`Config::for_work_tree`]; an invalid project file alone is only a warning here.
+/// Loads the configuration for a call in the current directory. The limits of a project apply to the tasks in
+/// its work tree, see [`Config::for_work_tree`]; an invalid project file alone is only a warning here.
 pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
     let mut problems = Vec::new();
     let user_file_location = collect_problems(locations::user_file(sources), &mut problems);
@@ -120,17 +122,4 @@ fn collect_problems<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec
         problems.extend(error.problems);
         None
     })
-}
-
-/// Reads one file. `problem_source` is the source to report if the file cannot be read at all.
-fn read_file(
-    path: &Path,
-    source: Source,
-    problem_source: ProblemSource,
-    home: Option<&Path>,
-) -> (Layer, Vec<Problem>) {
-    match files::read_text(path) {
-        Ok(text) => document::read(&text, path, source, home),
-        Err(error) => (Layer::new(), vec![Problem::of_source(problem_source, Some(path), error.to_string())]),
-    }
 }

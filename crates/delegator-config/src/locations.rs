@@ -1,8 +1,9 @@
-//! Finds the user's configuration file, `environments.json` next to it, the state directory, and the project file.
+//! Finds the user's configuration file, `environments.json` next to it, the state directory, and the project
+//! file.
 //!
-//! The project file is searched from the current directory up to the one that contains `.git`, and never outside:
-//! neither above the work tree nor through a link that leads out of it. Without a git directory only the current
-//! directory counts, so that a file in `/tmp` or `/` affects nothing below it.
+//! The project file is searched from the current directory up to the one that contains `.git`, and never
+//! outside: neither above the work tree nor through a link that leads out of it. Without a git directory only
+//! the current directory counts, so that a file in `/tmp` or `/` affects nothing below it.
 
 use std::path::{Path, PathBuf};
 
@@ -92,8 +93,8 @@ fn variable_problem(variable: &str, problem: String) -> ConfigError {
     ConfigError { problems: vec![Problem::of_source(source, None, problem)] }
 }
 
-/// Whether a directory is the root of a git work tree. An empty `.git` does not count: sandboxes create one in
-/// directories they protect, for example in `/tmp`.
+/// Whether a directory is the root of a git work tree. An empty `.git` does not count: sandboxes create one
+/// in directories they protect, for example in `/tmp`.
 fn is_work_tree(directory: &Path) -> bool {
     let git = directory.join(".git");
     git.is_file() || exists(&git.join("HEAD"))
@@ -130,8 +131,8 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Rejects a project file that is a link out of the project: a repository must not make the program read other
-/// files.
+/// Rejects a project file that is a link out of the project: a repository must not make the program read
+/// other files.
 fn reject_link_out_of_project(path: &Path, root: &Path) -> Result<(), ConfigError> {
     let (Ok(real_path), Ok(real_root)) = (path.canonicalize(), root.canonicalize()) else {
         // A dangling link: reading it will report the problem.

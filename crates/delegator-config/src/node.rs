@@ -1,7 +1,7 @@
 //! Values as a source wrote them, before they are checked.
 //!
-//! TOML, JSON and the plain text of variables and flags are all converted to [`Node`], so that there is one check
-//! and all sources accept the same values.
+//! TOML, JSON and the plain text of variables and flags are all converted to [`Node`], so that there is one
+//! check and all sources accept the same values.
 
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};

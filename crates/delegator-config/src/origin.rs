@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use delegator_domain::named_enum;
 
-use crate::problem::Position;
-
 named_enum! {
     /// The five kinds of source, in ascending precedence.
     pub enum Source {
@@ -15,6 +13,25 @@ named_enum! {
         Project = "project",
         Environment = "environment",
         Flag = "flag",
+    }
+}
+
+/// Line and column in a text, both counted from 1, the column in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl Position {
+    /// Line and column of a byte offset. An offset inside a character counts as that character.
+    pub(crate) fn of(text: &str, at: usize) -> Position {
+        let before = &text[..text.floor_char_boundary(at)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Position {
+            line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Paths in configuration values: absolute, or starting with `~/`.
 //!
-//! Relative paths are not allowed, because their meaning would depend on the directory the program is started in.
+//! Relative paths are not allowed, because their meaning would depend on the directory the program is started
+//! in.
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::keys::ValueKind;
-use crate::origin::{Origin, Source};
+use crate::origin::{Origin, Position, Source};
 
 /// The configuration cannot be used. There is at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,13 +103,6 @@ pub struct ConfigWarning {
     pub message: String,
 }
 
-/// Line and column in a text, both counted from 1, the column in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    pub line: usize,
-    pub column: usize,
-}
-
 impl Problem {
     /// A problem of a whole source; `file` is set if the source is a file.
     pub(crate) fn of_source(
@@ -174,18 +167,6 @@ impl ValueProblem {
     pub(crate) fn into_problem(self, source: ProblemSource) -> Problem {
         let ValueProblem { key, problem, value, expected, suggestion, .. } = self;
         Problem { key, value, expected, suggestion, ..Problem::of_source(source, None, problem) }
-    }
-}
-
-impl Position {
-    /// Line and column of a byte offset. An offset inside a character counts as that character.
-    pub(crate) fn of(text: &str, at: usize) -> Position {
-        let before = &text[..text.floor_char_boundary(at)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position {
-            line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, ValueKind};
+use crate::keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, VARIABLE_PREFIX, ValueKind};
 
 /// A Markdown table of all keys.
 pub fn reference() -> String {
@@ -40,8 +40,8 @@ fn default_cell(key: &Key) -> String {
 
 fn variable_cell(key: &Key) -> String {
     let Some(variable) = key.variable() else {
-        let table = if key.agent_field().is_some() { "AGENTS" } else { "REPOSITORIES" };
-        return format!("in `MCP_DELEGATOR_{table}`");
+        let table = key.name.split('.').next().unwrap_or_default();
+        return format!("in `{VARIABLE_PREFIX}{}`", table.to_uppercase());
     };
     let note = match key.kind {
         ValueKind::Labels => ", as `name=text,…`",

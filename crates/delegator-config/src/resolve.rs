@@ -1,15 +1,15 @@
 //! Applies precedence: flag over environment over project file over user file over default.
 //!
-//! A project file comes with the repository and is not trusted, so for a limit it overrides the user file or the
-//! default only with a lower value. Variables and flags are the user's own and always override it.
+//! A project file comes with the repository and is not trusted, so for a limit it overrides the user file or
+//! the default only with a lower value. Variables and flags are the user's own and always override it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
-use crate::config::SourcedSetting;
 use crate::keys::{self, Key, ProjectRight};
 use crate::origin::{Origin, Source};
 use crate::problem::ConfigWarning;
@@ -17,6 +17,31 @@ use crate::settings::Settings;
 
 /// The checked values that one source sets, by key name, and where each was set.
 pub(crate) type Layer = BTreeMap<&'static str, (Value, Origin)>;
+
+/// One key with its effective value, as JSON, and its origin. Secrets are not hidden: see `secret` of
+/// [`Key`].
+#[derive(Clone)]
+pub struct SourcedSetting {
+    pub key: &'static Key,
+    /// Null if no source sets it and it has no default.
+    pub value: Value,
+    pub default: Value,
+    pub origin: Origin,
+    /// The value in the user's file, or else the default: what a project file competes with.
+    pub(crate) below_project: Value,
+}
+
+/// Omits the value of a secret, so that no debug output contains it.
+impl fmt::Debug for SourcedSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("SourcedSetting");
+        debug.field("key", &self.key.name).field("origin", &self.origin);
+        if self.key.secret {
+            return debug.finish_non_exhaustive();
+        }
+        debug.field("value", &self.value).finish()
+    }
+}
 
 /// Resolves every setting, in table order, from the user's own sources in ascending precedence.
 pub(crate) fn resolve(mut layers: [Layer; 3], cores: usize) -> Vec<SourcedSetting> {
@@ -35,8 +60,8 @@ pub(crate) fn resolve(mut layers: [Layer; 3], cores: usize) -> Vec<SourcedSettin
     keys::settings().map(resolve_key).collect()
 }
 
-/// Applies the values of a project file. Values of keys that do not apply are ignored; values of limits that are not
-/// lower are ignored with a warning.
+/// Applies the values of a project file. Values of keys that do not apply are ignored; values of limits that
+/// are not lower are ignored with a warning.
 pub(crate) fn apply_project(
     settings: &mut [SourcedSetting],
     mut project: Layer,

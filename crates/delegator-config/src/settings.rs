@@ -1,7 +1,8 @@
 //! The effective values as one typed struct: what the program reads.
 //!
-//! A field's serde name is its key in [`KEYS`](crate::KEYS); a test compares both lists and converts every value that
-//! the table accepts. Checks, defaults and rights belong to the table: this struct only gives each key its type.
+//! A field's serde name is its key in [`KEYS`](crate::KEYS); a test compares both lists and converts every
+//! value that the table accepts. Checks, defaults and rights belong to the table: this struct only gives each
+//! key its type.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -144,8 +145,8 @@ pub struct RepositorySettings {
 }
 
 impl Settings {
-    /// The settings of the repository that contains a directory; of several, the innermost. Both paths may have symbolic
-    /// links.
+    /// The settings of the repository that contains a directory; of several, the innermost. Both paths may
+    /// have symbolic links.
     pub fn repository(&self, directory: &Path) -> Option<&RepositorySettings> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let directory = real(directory);

@@ -1,7 +1,7 @@
 //! The inputs of a configuration, passed by the caller as plain values.
 //!
-//! This crate reads no global state: the program reads the process environment, its directory and the number of
-//! cores once, at startup, and passes them on.
+//! This crate reads no global state: the program reads the process environment, its directory and the number
+//! of cores once, at startup, and passes them on.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -5,8 +5,8 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::read;
-use crate::origin::Source;
-use crate::problem::{Position, Problem};
+use crate::origin::{Position, Source};
+use crate::problem::Problem;
 
 fn problems(text: &str, source: Source) -> Vec<Problem> {
     read(text, Path::new("/c.toml"), source, Some(Path::new("/h"))).1

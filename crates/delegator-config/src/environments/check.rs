@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use delegator_domain::environment::Environment;
 use delegator_domain::similar_names;
 use delegator_domain::task::Mode;
 use serde_json::{Map, Value};
 
-use super::Environment;
 use crate::check::Checker;
 use crate::keys::DefaultValue::{self, EmptyTable, Integer, Required, Text, Unset};
 use crate::keys::{TextFormat, ValueKind};

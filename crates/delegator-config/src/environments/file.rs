@@ -1,23 +1,66 @@
 //! Reads the environments file as a whole and replaces it as a whole.
 //!
 //! An edit holds a lock on the directory from reading to replacing, so that concurrent edits do not undo each
-//! other. The new text is written to a private temporary file, which then replaces the old one atomically: a reader
-//! sees either the old or the new text. A symbolic link is followed, not replaced.
+//! other. The new text is written to a private temporary file, which then replaces the old one atomically: a
+//! reader sees either the old or the new text. A symbolic link is followed, not replaced.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use delegator_domain::environment::Environment;
+use delegator_domain::similar_names;
 use delegator_domain::warning_code::WarningCode;
 use serde_json::{Map, Value};
 
 use super::check::{self, UnknownField};
-use super::{Environment, Environments, EnvironmentsError};
 use crate::files::{self, ReadError};
 use crate::locations::environments_file;
-use crate::problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource, ValueProblem, quoted};
+use crate::origin::Position;
+use crate::problem::{ConfigError, ConfigWarning, Problem, ProblemSource, ValueProblem, quoted};
 use crate::sources::Sources;
+
+/// A valid environments file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environments {
+    pub file: PathBuf,
+    /// In the order of the file.
+    pub all: Vec<Environment>,
+    /// Warnings about unknown fields.
+    pub warnings: Vec<ConfigWarning>,
+}
+
+impl Environments {
+    /// The environment with this id, else the only one with this name.
+    pub fn find(&self, wanted: &str) -> Option<&Environment> {
+        let by_id = self.all.iter().find(|environment| environment.id == wanted);
+        by_id.or_else(|| {
+            let mut named = self.all.iter().filter(|environment| environment.name == wanted);
+            named.next().filter(|_| named.next().is_none())
+        })
+    }
+
+    /// The id that was probably meant.
+    pub fn nearest(&self, wanted: &str) -> Option<&str> {
+        similar_names::nearest(wanted, self.all.iter().map(|environment| environment.id.as_str()))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EnvironmentsError {
+    #[error("there is no environments file at {}", .path.display())]
+    Missing { path: PathBuf },
+    /// The location of the file is unknown, or its content is invalid.
+    #[error(transparent)]
+    Invalid(#[from] ConfigError),
+    #[error("environment '{id}' already exists in {}", .path.display())]
+    Exists { id: String, path: PathBuf },
+    #[error("there is no environment '{id}' in {}", .path.display())]
+    Unknown { id: String, path: PathBuf, nearest: Option<String> },
+    #[error("could not write {}: {error}", .path.display())]
+    Write { path: PathBuf, error: std::io::Error },
+}
 
 /// Reads all environments.
 pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {

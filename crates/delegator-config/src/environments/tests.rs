@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use delegator_domain::environment::OnLost;
+use delegator_domain::environment::{Environment, OnLost};
 use delegator_domain::task::{Mode, Provider};
 use serde_json::{Map, Value, json};
 

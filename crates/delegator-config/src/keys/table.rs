@@ -3,8 +3,9 @@
 use delegator_domain::agents::{AgentProtocol, DEFAULT_AGENT};
 use delegator_domain::task::{EnclosureChoice, Mode};
 
-use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
-use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
+use super::key::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
+use super::key::{Key, ProjectRight, Scope, ValueKind};
+use super::text_format::TextFormat;
 use crate::settings::Envelope;
 
 const SECONDS: &str = "seconds";
@@ -19,7 +20,7 @@ const HOURS: ValueKind = ValueKind::Integer { min: 1, max: 87_600, unit: "hours"
 const TURNS: ValueKind = ValueKind::Integer { min: 1, max: 1_000_000, unit: "turns" };
 const CENTS: ValueKind = ValueKind::Integer { min: 1, max: 100_000_000, unit: "US cents" };
 const TOKENS: ValueKind = ValueKind::Integer { min: 1, max: 1_000_000_000_000, unit: "tokens" };
-/// Of several tasks together.
+/// The sum over several tasks.
 const TOTAL_SECONDS: ValueKind = ValueKind::Integer { min: 1, max: 1_000_000_000, unit: SECONDS };
 
 /// Every configuration key, in display order.

@@ -77,8 +77,8 @@ impl TextFormat {
     }
 }
 
-/// Whether git takes this as a repository and gives it no special meaning: one that looks like a flag, or a transport
-/// that is a command.
+/// Whether git takes this as a repository and gives it no special meaning: one that looks like a flag, or a
+/// transport that is a command.
 fn is_repository(text: &str) -> bool {
     let is_bare = !text.starts_with('-') && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     let is_location = match text.split_once("://") {

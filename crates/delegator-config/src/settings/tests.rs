@@ -43,9 +43,9 @@ pub(crate) fn field_names<'de, T: Deserialize<'de>>() -> Vec<&'static str> {
 fn the_structs_have_exactly_the_keys_of_the_table() {
     let names = keys::settings().map(|key| key.name);
     assert_eq!(field_names::<Settings>(), names.collect::<Vec<_>>());
-    let fields = keys::agent_fields().map(|(field, _)| field);
+    let fields = keys::fields_of("agents").map(|(field, _)| field);
     assert_eq!(field_names::<AgentSettings>(), fields.collect::<Vec<_>>());
-    let fields = keys::repository_fields().map(|(field, _)| field);
+    let fields = keys::fields_of("repositories").map(|(field, _)| field);
     assert_eq!(field_names::<RepositorySettings>(), fields.collect::<Vec<_>>());
 }
 
@@ -69,19 +69,19 @@ fn every_accepted_value_has_its_type() {
         keys.map(|(name, key)| (name.to_owned(), key.default.value(1))).collect()
     };
     let settings = defaults(&mut keys::settings().map(|key| (key.name, key)));
-    let mut agent = defaults(&mut keys::agent_fields());
+    let mut agent = defaults(&mut keys::fields_of("agents"));
     agent.extend([("protocol".to_owned(), json!("plain")), ("command".to_owned(), json!(["x"]))]);
     for key in keys::KEYS {
         for value in accepted(&key.kind) {
             let mut settings = settings.clone();
-            match (key.agent_field(), key.repository_field()) {
-                (None, None) => drop(settings.insert(key.name.to_owned(), value.clone())),
-                (None, Some(field)) => {
+            match key.name.split_once(">.") {
+                None => drop(settings.insert(key.name.to_owned(), value.clone())),
+                Some((entry, field)) if entry.starts_with("repositories") => {
                     let mut repository = json!({"worktree_setup": null, "worktree_copy": []});
                     repository[field] = value.clone();
                     settings["repositories"] = json!({ "/x": repository });
                 }
-                (Some(field), _) => {
+                Some((_, field)) => {
                     let mut agent = agent.clone();
                     agent.insert(field.to_owned(), value.clone());
                     settings["agents"] = json!({ "x": agent });
