@@ -1,7 +1,7 @@
 //! Reads columns into values, and rows into records.
 //!
-//! The type of a field decides how its column is read. A text that is not a value of that type is an error, never a
-//! default.
+//! The type of a field decides how its column is read. A text that is not a value of that type is an error,
+//! never a default.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 use serde_json::Value;
 
-use crate::task::Nonce;
+use crate::compare_and_set::Nonce;
 
 /// A value that is read from one column.
 pub(crate) trait Column: Sized {
@@ -107,8 +107,8 @@ text_columns! {
     Vec<i32>: from_json,
 }
 
-/// Defines a struct and `from_row`, which reads each field from the column of its name. `= function` names the function
-/// that reads the field instead.
+/// Defines a struct and `from_row`, which reads each field from the column of its name. `= function` names
+/// the function that reads the field instead.
 macro_rules! record {
     (@read $row:ident $field:ident) => { $crate::columns::Column::read($row, stringify!($field))? };
     (@read $row:ident $field:ident $read:expr) => { $read($row)? };

@@ -38,6 +38,9 @@ impl StateDirError {
     }
 }
 
+/// The result of a registry operation.
+pub(crate) type Result<T, E = RegistryError> = std::result::Result<T, E>;
+
 /// Why a registry operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
@@ -97,8 +100,8 @@ pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryE
             ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => RegistryError::Damaged { file, detail },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => RegistryError::Busy { file },
             ErrorCode::DiskFull => RegistryError::DiskFull { path: file, available: 0, needed: 0 },
-            // SQLite does not report the reason. Opening the file as often as SQLite opens files shows it, for example
-            // that no file descriptors are left.
+            // SQLite does not report the reason. Opening the file as often as SQLite opens files shows it,
+            // for example that no file descriptors are left.
             ErrorCode::CannotOpen
                 if let Err(source) =
                     (0..4).map(|_| std::fs::File::open(&file)).collect::<Result<Vec<_>, _>>() =>
@@ -116,10 +119,12 @@ pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryE
     }
 }
 
-/// Whether releasing reserved space can help. A failed *write* may be retried, because the transaction was rolled back.
-/// A failed sync must not be: the kernel may have dropped the data, and a second sync would succeed without it.
+/// Whether releasing reserved space can help. A failed *write* may be retried, because the transaction was
+/// rolled back. A failed sync must not be: the kernel may have dropped the data, and a second sync would
+/// succeed without it.
 pub(crate) fn is_disk_full(error: &rusqlite::Error) -> bool {
-    // Not SQLITE_CANTOPEN: its cause is as often a lack of file descriptors, where releasing space does not help.
+    // Not SQLITE_CANTOPEN: its cause is as often a lack of file descriptors, where releasing space does not
+    // help.
     const DISK_FULL_CODES: [i32; 3] = [
         rusqlite::ffi::SQLITE_FULL,
         // An exceeded quota (EDQUOT) is reported as a plain write error.

@@ -8,25 +8,26 @@
 //!   notify.lock                  held by the process that delivers notifications
 //!   held-back                    reserved disk space, released when an end must be recorded on a full disk
 //!   submitting/<id>              locked while a submit of this task is running
-//!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, notify.json, messages/, …
+//!   tasks/<id>/                  launch, lock, events.jsonl, snapshot.json, report.json, messages/, …
 //! ```
 //!
-//! This is the only crate that knows the local SQL, its columns and the layout of these directories. It never decides
-//! *when* something happens: it has no clock (times are passed in as milliseconds), no randomness (ids and nonces are
-//! passed in) and no timers.
+//! This is the only crate that knows the local SQL, its columns and the layout of these directories. It never
+//! decides *when* something happens: it has no clock (times are passed in as milliseconds), no randomness
+//! (ids and nonces are passed in) and no timers.
 //!
 //! Invariants that hold after a kill at any point:
 //!
-//! - A registry appears complete or not at all: it is built under another name and renamed. So an empty or missing file
-//!   beside existing tasks is damage, never a fresh start.
-//! - Every change is one transaction that first checks the state the caller expects. A caller that comes too late gets
-//!   [`Cas::Lost`]. A terminal state never changes; the only transition table is the domain's.
+//! - A registry appears complete or not at all: it is built under another name and renamed. So an empty or
+//!   missing file beside existing tasks is damage, never a fresh start.
+//! - Every change is one transaction that first checks the state the caller expects. A caller that comes too
+//!   late gets [`Cas::Lost`]. A terminal state never changes; the only transition table is the domain's.
 //! - `launch` is on disk before its row is committed, so a crash cannot leave a row without it.
 //! - The tasks of a chain exist all or not at all, and each has its `launch`.
-//! - The end of a task, of its messages and questions and of followers that never start, its notifications and the claim of
-//!   its successors are one transaction.
+//! - The end of a task, of its messages and questions and of followers that never start, its notifications
+//!   and the claim of its successors are one transaction.
 
 mod columns;
+mod compare_and_set;
 mod database;
 mod error;
 mod files;
@@ -37,7 +38,8 @@ mod row;
 mod state_dir;
 mod task;
 
-pub use database::set_aside::{SetAside, set_aside_damaged};
+pub use compare_and_set::{Attempt, Cas, Lost, Nonce};
+pub use database::set_aside::set_aside_damaged;
 pub use error::{RegistryError, StateDirError};
 pub use files::durable::{Durability, make_private_path, remove_if_exists, replace as replace_file};
 pub use files::lock::{ClaimKind, LockAttempt, LockGuard, WorktreeClaim};
@@ -49,9 +51,10 @@ pub use ops::cancel::CancelOutcome;
 pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion, QueueEntry};
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
-pub use ops::list::{Cursor, Filter, OldestPage, Page};
+pub use ops::list::{Filter, OldestPage, Page};
 pub use ops::list_ended::EndedPage;
 pub use ops::messages::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts};
+pub use ops::notes::AgentChange;
 pub use ops::notifications::{DeliveryOutcome, StoredNotification};
 pub use ops::prune::PruneOutcome;
 pub use ops::queries::{ActiveTask, HistoryEntry, StateCounts, UnreadResults};
@@ -59,11 +62,11 @@ pub use ops::questions::{AnswerOutcome, StoredAnswer, StoredQuestion};
 pub use ops::remote::RemoteReport;
 pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
 pub use ops::submit::Submission;
-pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};
-pub use ops::worktrees::{NewWorktree, StoredWorktree, WorktreeEvent, WorktreeUse};
+pub use ops::usage::{Cost, TaskCost, UsageTable};
+pub use ops::worktrees::{StoredWorktree, WorktreeEvent};
 pub use registry::{ChangeMark, Registry};
 pub use state_dir::{IntegrityCheck, OpenOptions, StateDir};
 pub use task::{
-    Attempt, CancelRequest, Cas, EndRecord, Finish, Idempotency, Identity, Lost, NewTask, Nonce,
-    RemoteEnvironment, RemoteRef, RemoteTask, Task, TaskNotify, TaskSummary,
+    CancelRequest, EndRecord, Finish, Idempotency, Identity, NewTask, NewWorktree, RemoteEnvironment,
+    RemoteRef, RemoteTask, Task, TaskNotify, TaskSummary, Tokens, WorktreeUse,
 };

@@ -1,9 +1,9 @@
 //! Redacts every text that a caller or an agent chose before it is stored in the database.
 //!
-//! The formats of common credentials are always redacted; the engine adds the redactor of the process, and a supervisor
-//! adds that of its task. Stored unchanged: ids, states and other values of our own, and `working_dir` and `work_tree`,
-//! which are needed to run, find and restore a task. An idempotency key is stored as a digest, because two redacted
-//! keys could be equal.
+//! The formats of common credentials are always redacted; the engine adds the redactor of the process, and a
+//! supervisor adds that of its task. Stored unchanged: ids, states and other values of our own, and
+//! `working_dir` and `work_tree`, which are needed to run, find and restore a task. An idempotency key is
+//! stored as a digest, because two redacted keys could be equal.
 
 use std::sync::LazyLock;
 
@@ -47,7 +47,8 @@ impl Sink {
         text.map(|text| self.text(text))
     }
 
-    /// The beginning of a text. Redacted before it is truncated, because a truncated secret is not recognised.
+    /// The beginning of a text. Redacted before it is truncated, because a truncated secret is not
+    /// recognised.
     pub(crate) fn excerpt(&self, text: &str, max_chars: usize) -> String {
         self.text(text).chars().take(max_chars).collect()
     }

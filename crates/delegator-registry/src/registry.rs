@@ -1,14 +1,15 @@
 //! The registry: one connection to the database of one state directory.
 //!
-//! Every change goes through [`Registry::write`], which takes the write lock first (`BEGIN IMMEDIATE`), so nothing can
-//! change between reading and writing. Connections are cheap; each thread and each process opens its own.
+//! Every change goes through [`Registry::write`], which takes the write lock first (`BEGIN IMMEDIATE`), so
+//! nothing can change between reading and writing. Connections are cheap; each thread and each process opens
+//! its own.
 
 use delegator_domain::redact::Redactor;
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Params, Row, Transaction};
 
 use crate::database::begin_write::{begin_write, data_version};
 use crate::database::open::{self, FileMark};
-use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
+use crate::error::{RegistryError, Result, is_disk_full, map_sqlite_error};
 use crate::redact_before_store::Sink;
 use crate::state_dir::StateDir;
 
@@ -32,14 +33,14 @@ pub struct ChangeMark {
 
 impl Registry {
     /// Opens the registry, creating it if there never was one.
-    pub fn open(dir: &StateDir) -> Result<Registry, RegistryError> {
+    pub fn open(dir: &StateDir) -> Result<Registry> {
         let (db, mark) = open::open(dir)?;
         Ok(Registry { db, dir: dir.clone(), mark, sink: Sink::default() })
     }
 
-    /// Opens an existing registry; `None` if there never was one. Creates nothing, so a query on a fresh machine leaves
-    /// no files. The connection can write, because a reader may have to rescue a task.
-    pub fn find(dir: &StateDir) -> Result<Option<Registry>, RegistryError> {
+    /// Opens an existing registry; `None` if there never was one. Creates nothing, so a query on a fresh
+    /// machine leaves no files. The connection can write, because a reader may have to rescue a task.
+    pub fn find(dir: &StateDir) -> Result<Option<Registry>> {
         if open::never_existed(dir)? {
             return Ok(None);
         }
@@ -67,17 +68,18 @@ impl Registry {
     }
 
     /// Checks every page of the database.
-    pub fn check(&self) -> Result<(), RegistryError> {
+    pub fn check(&self) -> Result<()> {
         open::quick_check(&self.dir.database(), &self.db)
     }
 
-    /// Size of the write-ahead log. It exceeds a few MiB only during a long read; over 64 MiB deserves a warning.
+    /// Size of the write-ahead log. It exceeds a few MiB only during a long read; over 64 MiB deserves a
+    /// warning.
     pub fn wal_bytes(&self) -> u64 {
         std::fs::metadata(self.dir.beside_database("-wal")).map_or(0, |metadata| metadata.len())
     }
 
     /// For waiting: compare marks, and read tables only if they differ.
-    pub fn change_mark(&self) -> Result<ChangeMark, RegistryError> {
+    pub fn change_mark(&self) -> Result<ChangeMark> {
         Ok(ChangeMark {
             others: data_version(&self.db).map_err(|error| self.map_error(error))?,
             ours: self.db.total_changes(),
@@ -98,7 +100,7 @@ impl Registry {
     pub(crate) fn write<T>(
         &mut self,
         operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, RegistryError> {
+    ) -> Result<T> {
         write(&mut self.db, operation).map_err(|error| self.map_error(error))
     }
 
@@ -106,17 +108,18 @@ impl Registry {
     pub(crate) fn write_unsynced<T>(
         &mut self,
         operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, RegistryError> {
+    ) -> Result<T> {
         let set_synchronous = |db: &Connection, level: &str| db.pragma_update(None, "synchronous", level);
         let written = set_synchronous(&self.db, "NORMAL").and_then(|()| write(&mut self.db, operation));
         set_synchronous(&self.db, "FULL").and(written).map_err(|error| self.map_error(error))
     }
 
-    /// Runs a transaction that must not fail on a full disk, such as an end. Releases reserved space slice by slice.
+    /// Runs a transaction that must not fail on a full disk, such as an end. Releases reserved space slice by
+    /// slice.
     pub(crate) fn write_with_reserve<T>(
         &mut self,
         operation: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, RegistryError> {
+    ) -> Result<T> {
         loop {
             match write(&mut self.db, &operation) {
                 Err(error)
@@ -126,9 +129,9 @@ impl Registry {
         }
     }
 
-    /// Runs all reads of this connection in `act` in one transaction, so that they see one state of the database. While
-    /// others write, that is also much faster than a transaction for each read: after a change, a new one has to read its
-    /// pages again.
+    /// Runs all reads of this connection in `act` in one transaction, so that they see one state of the
+    /// database. While others write, that is also much faster than a transaction for each read: after a
+    /// change, a new one has to read its pages again.
     pub fn in_read_transaction<T, E: From<RegistryError>>(
         &self,
         act: impl FnOnce() -> Result<T, E>,
@@ -140,10 +143,7 @@ impl Registry {
     }
 
     /// Runs several reads in one transaction: in the present one within [`Registry::in_read_transaction`].
-    pub(crate) fn read<T>(
-        &self,
-        operation: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, RegistryError> {
+    pub(crate) fn read<T>(&self, operation: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let run = || operation(&self.db).map_err(|error| self.map_error(error));
         if self.db.is_autocommit() { self.in_read_transaction(run) } else { run() }
     }
@@ -156,4 +156,14 @@ fn write<T>(
     let transaction = begin_write(db)?;
     let value = operation(&transaction)?;
     transaction.commit().map(|()| value)
+}
+
+/// All rows that a statement selects.
+pub(crate) fn query_all<T>(
+    db: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    db.prepare_cached(sql)?.query_map(values, read)?.collect()
 }

@@ -1,21 +1,18 @@
 //! The state directory: ownership, permissions and layout.
 //!
-//! A directory or file that belongs to another user, is a symbolic link or is on a network file system is refused;
-//! group and world permissions are removed. A directory's permissions are changed through a descriptor that was opened
-//! without following links.
+//! A directory or file that belongs to another user, is a symbolic link or is on a network file system is
+//! refused; group and world permissions are removed.
 //!
-//! [`StateDir::find`] creates nothing: on a fresh machine a query finds no tasks and leaves no files. It does tighten
-//! permissions, because a readable secret is worse than a changed mode.
+//! [`StateDir::find`] creates nothing: on a fresh machine a query finds no tasks and leaves no files. It does
+//! tighten permissions, because a readable secret is worse than a changed mode.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::TaskId;
-use rustix::fs::{Mode, OFlags};
 
-use crate::error::{RegistryError, StateDirError};
+use crate::error::{RegistryError, Result, StateDirError};
+use crate::files::private::{EntryKind, require_private, require_private_if_exists};
 use crate::files::reserve_file::ReserveFile;
 use crate::files::task_dir::TaskDir;
 use crate::files::{durable, file_system};
@@ -47,8 +44,8 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// For a supervisor. The process that started it has just opened the file and checked it. There may be hundreds of
-    /// supervisors, so each takes little memory.
+    /// For a supervisor. The process that started it has just opened the file and checked it. There may be
+    /// hundreds of supervisors, so each takes little memory.
     pub fn of_supervisor() -> OpenOptions {
         OpenOptions {
             check: IntegrityCheck::Header,
@@ -83,8 +80,8 @@ impl StateDir {
     /// Opens the directory, creating what is missing.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
         if fs::symlink_metadata(path).is_err() {
-            // Check the file system of the nearest existing parent first, so that no directory is created on a refused
-            // file system.
+            // Check the file system of the nearest existing parent first, so that no directory is created on
+            // a refused file system.
             let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
             refuse_network(above, path)?;
             durable::make_private_path(path).map_err(StateDirError::io(path, "create"))?;
@@ -152,7 +149,7 @@ impl StateDir {
     }
 
     /// Takes the lock for creating a registry or setting it aside.
-    pub(crate) fn setup_lock(&self) -> Result<File, RegistryError> {
+    pub(crate) fn setup_lock(&self) -> Result<File> {
         let path = self.path.join("setup.lock");
         let lock = durable::open_lock_file(&path).map_err(RegistryError::file(&path, "open"))?;
         lock.lock().map_err(RegistryError::file(&path, "lock"))?;
@@ -160,16 +157,16 @@ impl StateDir {
     }
 
     /// Takes the lock of the pruning process; `None` while another process holds it.
-    pub fn try_lock_pruning(&self) -> Result<Option<File>, RegistryError> {
+    pub fn try_lock_pruning(&self) -> Result<Option<File>> {
         self.try_lock("prune.lock")
     }
 
     /// Takes the lock of the process that delivers notifications; `None` while another process holds it.
-    pub fn try_lock_delivery(&self) -> Result<Option<File>, RegistryError> {
+    pub fn try_lock_delivery(&self) -> Result<Option<File>> {
         self.try_lock("notify.lock")
     }
 
-    fn try_lock(&self, name: &str) -> Result<Option<File>, RegistryError> {
+    fn try_lock(&self, name: &str) -> Result<Option<File>> {
         let path = self.path.join(name);
         let lock = durable::open_lock_file(&path).map_err(RegistryError::file(&path, "open"))?;
         match lock.try_lock() {
@@ -197,7 +194,7 @@ impl StateDir {
     }
 
     /// Refuses a new task if there is too little free space; otherwise fills the reserve again.
-    pub(crate) fn check_space_for(&self, launch_bytes: usize) -> Result<(), RegistryError> {
+    pub(crate) fn check_space_for(&self, launch_bytes: usize) -> Result<()> {
         const FILES_OF_A_TASK: u64 = 16;
         let needed = self.options.min_free_bytes.saturating_add(launch_bytes as u64);
         let (bytes, files) = self.free_space()?;
@@ -209,61 +206,14 @@ impl StateDir {
         Ok(())
     }
 
-    /// Fills the reserve if there is enough free space. A failure is ignored: the reserve is only needed on a full
-    /// disk.
+    /// Fills the reserve if there is enough free space. A failure is ignored: the reserve is only needed on a
+    /// full disk.
     fn fill_reserve(&self) {
         let missing = self.reserve_file.missing_bytes();
         let plenty = self.options.min_free_bytes.saturating_add(missing);
         if missing > 0 && self.free_bytes().is_ok_and(|free| free >= plenty) {
             let _ = self.reserve_file.fill();
         }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryKind {
-    Directory,
-    File,
-}
-
-fn require_private_if_exists(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
-    match require_private(path, kind) {
-        // SQLite deletes its log when the last process closes the registry, at any moment.
-        Err(StateDirError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-        checked => checked,
-    }
-}
-
-/// Fails if the path is not ours; removes group and world permissions.
-pub(crate) fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
-    let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "inspect"))?;
-    let path = path.to_owned();
-    match kind {
-        EntryKind::File if !found.is_file() => return Err(StateDirError::NotOurFile { path }),
-        EntryKind::Directory if found.is_symlink() => return Err(StateDirError::Symlink { path }),
-        EntryKind::Directory if !found.is_dir() => return Err(StateDirError::NotADirectory { path }),
-        _ => {}
-    }
-    let uid = rustix::process::geteuid().as_raw();
-    if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path, owner: found.uid(), uid });
-    }
-    if found.permissions().mode() & 0o077 != 0 {
-        tighten(&path, kind).map_err(StateDirError::io(&path, "restrict the permissions of"))?;
-    }
-    Ok(())
-}
-
-fn tighten(path: &Path, kind: EntryKind) -> io::Result<()> {
-    match kind {
-        EntryKind::Directory => {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = rustix::fs::open(path, flags, Mode::empty())?;
-            Ok(rustix::fs::fchmod(&fd, Mode::RWXU)?)
-        }
-        // By path and never through a descriptor of our own: closing it would drop every lock that SQLite holds on this
-        // file in this process. The directory is private by now, so no other user can replace the file.
-        EntryKind::File => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
     }
 }
 

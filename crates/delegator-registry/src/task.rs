@@ -1,30 +1,29 @@
 //! The records of a task.
 //!
-//! Facts about the end of a task are in [`EndRecord`], which exists only once it has ended. Times are milliseconds
-//! since 1970 by the wall clock of the writer and only for display; order comes from `seq`.
+//! Facts about the end of a task are in [`EndRecord`], which exists only once it has ended. Times are
+//! milliseconds since 1970 by the wall clock of the writer and only for display; order comes from `seq`.
 
 use std::collections::BTreeMap;
 
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::notification::NotifyPlan;
 use delegator_domain::task::{
-    EndedMember, ExitStatus, Follows, GroupMember, Mode, Provider, SandboxKind, State, TaskEnd, TaskId,
-    Verification, WorkTree,
+    EndedMember, ExitStatus, FailureKind, Follows, GroupMember, Mode, Provider, SandboxKind, State, TaskEnd,
+    TaskId, Verification, WorkTree,
 };
+use rusqlite::Row;
 use serde_json::Value;
 
-use crate::columns::record;
-use crate::ops::usage::Tokens;
-use crate::ops::worktrees::WorktreeUse;
-use crate::row;
+use crate::columns::{Column, record};
+use crate::compare_and_set::Nonce;
 
 /// A task to submit. The prompt for the agent is not here but in `launch`, until the agent has read it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     pub id: TaskId,
     pub working_dir: String,
-    /// The work trees it may write in; two writing tasks must not share one. The tree of the working directory is
-    /// first.
+    /// The work trees it may write in; two writing tasks must not share one. The tree of the working
+    /// directory is first.
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
@@ -83,6 +82,22 @@ impl NewTask {
     }
 }
 
+/// A worktree to create for a new task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWorktree {
+    pub path: String,
+    pub facts: String,
+}
+
+/// Where a task works, if not in the user's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorktreeUse {
+    /// In a new worktree of its own.
+    New(NewWorktree),
+    /// In that of another task.
+    Of(TaskId),
+}
+
 /// The notifications that a task sends at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskNotify {
@@ -102,8 +117,8 @@ pub struct RemoteEnvironment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteTask {
     pub environment: RemoteEnvironment,
-    /// `None` until the provider has accepted the task; of a provider that does not choose the ids, from before the
-    /// submission on.
+    /// `None` until the provider has accepted the task; of a provider that does not choose the ids, from
+    /// before the submission on.
     pub accepted: Option<RemoteRef>,
     /// When the provider was last queried about the task.
     pub checked_at_ms: Option<i64>,
@@ -132,6 +147,10 @@ impl Idempotency {
     }
 }
 
+/// The columns from which a [`TaskSummary`] is read.
+pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox, follows, follows_on, \
+     group_id, attempt";
+
 record! {
     /// A live task in a list.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,9 +170,9 @@ record! {
         /// What enforces the mode; `None` if the task runs elsewhere.
         pub sandbox: Option<SandboxKind>,
         /// Set if it is one of several attempts.
-        pub group: Option<GroupMember> = row::group_from,
+        pub group: Option<GroupMember> = group_from,
         /// The task that it follows in a chain.
-        pub follows: Option<Follows> = row::follows_from,
+        pub follows: Option<Follows> = follows_from,
     }
 }
 
@@ -201,7 +220,7 @@ record! {
         pub started_at_ms: Option<i64>,
         pub updated_at_ms: i64,
         pub working_dir: String,
-        pub work_trees: Vec<WorkTree> = row::work_trees_from,
+        pub work_trees: Vec<WorkTree> = work_trees_from,
         pub allow_parallel_writes: bool,
         pub mode: Mode,
         /// What enforces the mode; `None` if the task ran elsewhere.
@@ -214,27 +233,28 @@ record! {
         pub resumed_thread: Option<String>,
         /// The thread that the agent announced.
         pub thread_id: Option<String>,
-        pub idempotency: Option<Idempotency> = row::idempotency_from,
+        pub idempotency: Option<Idempotency> = idempotency_from,
         /// Number of attempts to start a supervisor.
         pub starts: u32,
         /// The current attempt, or the last one.
         pub nonce: Option<Nonce>,
-        pub supervisor: Option<Identity> = row::identity_from,
+        pub supervisor: Option<Identity> = identity_from,
         pub containment: Option<String>,
-        pub cancel: Option<CancelRequest> = row::cancel_from,
-        pub ended: Option<EndRecord> = row::ended_from,
+        pub cancel: Option<CancelRequest> = cancel_from,
+        pub ended: Option<EndRecord> = ended_from,
         /// When the session was imported; `None` for a task that ran here.
         pub imported_at_ms: Option<i64>,
         /// `None` for a task that runs on this machine.
-        pub remote: Option<RemoteTask> = row::remote_from,
-        /// The task for which the worktree was created that it works in; `None` if it works in the directory of the user.
+        pub remote: Option<RemoteTask> = remote_from,
+        /// The task for which the worktree was created that it works in; `None` if it works in the directory
+        /// of the user.
         pub worktree: Option<TaskId>,
         /// The task that it follows in a chain. That task may have been pruned.
-        pub follows: Option<Follows> = row::follows_from,
+        pub follows: Option<Follows> = follows_from,
         /// Whether the task that it follows has not ended yet.
-        pub awaits_predecessor: bool = row::awaits_from,
+        pub awaits_predecessor: bool = awaits_from,
         /// Set if it is one of several attempts.
-        pub group: Option<GroupMember> = row::group_from,
+        pub group: Option<GroupMember> = group_from,
     }
 }
 
@@ -283,6 +303,19 @@ pub struct EndRecord {
     pub read_at_ms: Option<i64>,
 }
 
+record! {
+    /// Token usage of one task.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct Tokens {
+        pub input: i64,
+        /// Included in `input`.
+        pub cached_input: i64,
+        pub output: i64,
+        /// Included in `output`.
+        pub reasoning_output: i64,
+    }
+}
+
 /// What a supervisor, or a rescuer in its place, reports at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
@@ -317,28 +350,8 @@ impl Finish {
     }
 }
 
-/// Identifies one attempt to start a task; new for each attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Nonce(String);
-
-impl Nonce {
-    pub fn from_random(bits: [u8; 16]) -> Nonce {
-        Nonce(bits.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Parses the text of [`Nonce::as_str`].
-    pub fn from_text(text: &str) -> Option<Nonce> {
-        let is_ours = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        is_ours.then(|| Nonce(text.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// Identifies a supervisor process. A pid alone is not enough: it is reused, and it means another process in another
-/// namespace and after a reboot.
+/// Identifies a supervisor process. A pid alone is not enough: it is reused, and it means another process in
+/// another namespace and after a reboot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub boot_id: String,
@@ -349,32 +362,92 @@ pub struct Identity {
     pub pid_ns: u64,
 }
 
-/// The attempt and state that the caller expects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    pub state: State,
-    pub nonce: Nonce,
+pub(crate) fn id_from(row: &Row<'_>) -> rusqlite::Result<TaskId> {
+    Column::read(row, "id")
 }
 
-impl Attempt {
-    pub fn starting(nonce: Nonce) -> Attempt {
-        Attempt { state: State::Starting, nonce }
+pub(crate) fn identity_from(row: &Row<'_>) -> rusqlite::Result<Option<Identity>> {
+    let Some(boot_id) = row.get("boot_id")? else { return Ok(None) };
+    let (pid, start_time, pid_ns) = (row.get("pid")?, row.get("start_time")?, row.get("pid_ns")?);
+    Ok(Some(Identity { boot_id, pid, start_time, pid_ns }))
+}
+
+pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelRequest>> {
+    let at_ms: Option<i64> = row.get("cancel_requested_at_ms")?;
+    let reason = row.get("cancel_reason")?;
+    Ok(at_ms.map(|at_ms| CancelRequest { at_ms, reason }))
+}
+
+pub(crate) fn idempotency_from(row: &Row<'_>) -> rusqlite::Result<Option<Idempotency>> {
+    let key: Option<String> = row.get("idempotency_key")?;
+    let request_hash: Option<String> = row.get("request_hash")?;
+    Ok(key.zip(request_hash).map(|(key, hash)| Idempotency::new(key, hash)))
+}
+
+pub(crate) fn awaits_from(row: &Row<'_>) -> rusqlite::Result<bool> {
+    Ok(row.get::<_, Option<i64>>("awaits")?.is_some())
+}
+
+pub(crate) fn follows_from(row: &Row<'_>) -> rusqlite::Result<Option<Follows>> {
+    let Some(task) = Column::read(row, "follows")? else { return Ok(None) };
+    Ok(Some(Follows { task, on: Column::read(row, "follows_on")? }))
+}
+
+pub(crate) fn group_from(row: &Row<'_>) -> rusqlite::Result<Option<GroupMember>> {
+    let Some(group) = Column::read(row, "group_id")? else { return Ok(None) };
+    Ok(Some(GroupMember { group, attempt: row.get("attempt")? }))
+}
+
+pub(crate) fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>> {
+    let Some(provider) = Column::read(row, "provider")? else { return Ok(None) };
+    let url = row.get("remote_url")?;
+    let accepted = row.get::<_, Option<String>>("remote_id")?.map(|id| RemoteRef { id, url });
+    Ok(Some(RemoteTask {
+        environment: RemoteEnvironment { provider, id: row.get("environment")? },
+        accepted,
+        checked_at_ms: row.get("checked_at_ms")?,
+        checks: row.get("checks")?,
+    }))
+}
+
+/// The work trees a task may write in.
+pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> {
+    let first: Option<String> = row.get("work_tree")?;
+    let more: Vec<String> = Option::read(row, "more_work_trees")?.unwrap_or_default();
+    Ok(first.iter().chain(&more).map(|text| WorkTree::from_text(text)).collect())
+}
+
+pub(crate) fn ended_from(row: &Row<'_>) -> rusqlite::Result<Option<EndRecord>> {
+    let state = State::read(row, "state")?;
+    if !state.is_terminal() {
+        return Ok(None);
     }
-
-    pub fn working(nonce: Nonce) -> Attempt {
-        Attempt { state: State::Working, nonce }
-    }
+    let code: Option<i32> = row.get("exit_code")?;
+    let signal: Option<i32> = row.get("exit_signal")?;
+    Ok(Some(EndRecord {
+        at_ms: row.get("ended_at_ms")?,
+        order: row.get("ended_order")?,
+        end: end_from(row, state)?,
+        exit: code.map(ExitStatus::Code).or(signal.map(ExitStatus::Signal)),
+        ran_ms: row.get("ran_ms")?,
+        summary: row.get("summary")?,
+        survivors: Option::read(row, "kill_incomplete")?.unwrap_or_default(),
+        read_at_ms: row.get("read_at_ms")?,
+    }))
 }
 
-/// The result of a compare-and-set change.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Cas<T> {
-    Applied(T),
-    Lost(Lost),
-}
-
-/// The actual state; `None` if the task does not exist. If it is the expected state, the attempt is a different one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lost {
-    pub actual: Option<State>,
+fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
+    Ok(match state {
+        State::Failed => TaskEnd::Failed {
+            // A kind that only a newer program knows is still a failure with its message.
+            kind: FailureKind::from_name(&row.get::<_, String>("failure_kind")?)
+                .unwrap_or(FailureKind::Internal),
+            message: row.get("failure_message")?,
+            // The column has the type TEXT. Older programs stored the agent's words in it.
+            retry_at_ms: row.get::<_, Option<String>>("retry_at")?.and_then(|text| text.parse().ok()),
+        },
+        State::Cancelled => TaskEnd::Cancelled { reason: row.get("end_reason")? },
+        State::Timeout => TaskEnd::Timeout(Column::read(row, "limit_kind")?),
+        _ => TaskEnd::Completed,
+    })
 }

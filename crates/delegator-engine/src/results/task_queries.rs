@@ -261,7 +261,7 @@ impl Engine {
     /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.
     pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>, EngineError> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
-        Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?.files)
+        Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?)
     }
 
     /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no registry.

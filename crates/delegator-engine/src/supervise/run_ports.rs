@@ -17,7 +17,7 @@ use delegator_domain::message::{MessageNumber, QueuedMessage};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 use delegator_domain::redact::{Redactor, SecretDigests};
 use delegator_domain::task::{TaskEnd, TaskId};
-use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
+use delegator_registry::{AgentChange, Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{
     ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Ports, QuestionEnd, RunResult,
@@ -134,13 +134,9 @@ impl TaskPorts {
     /// Another agent runs the task; `end` is the end of the one before, if it ran.
     pub(crate) fn record_agent(&self, launch: &Launch, end: Option<&TaskEnd>) {
         let sandbox = launch.agent.sandbox(launch.settings.effective_mode());
-        let _ = self.registry.borrow_mut().replace_agent(
-            &self.id,
-            &self.attempt.nonce,
-            (&launch.agent.name, sandbox),
-            end,
-            self.engine.now_ms(),
-        );
+        let change = AgentChange { agent: &launch.agent.name, sandbox, end };
+        let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
+        let _ = self.registry.borrow_mut().replace_agent(&self.id, nonce, &change, now_ms);
     }
 
     /// Why an agent must not run now, if it is paused.

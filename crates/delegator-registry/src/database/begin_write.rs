@@ -1,15 +1,16 @@
 //! Begins a writing transaction.
 //!
-//! The busy handler gives up after some seconds. That is right if one process holds the lock all that time. With many
-//! writers on a slow disk it is not: the lock goes to whichever of them tries first, so a writer can miss it often. As long as
-//! others commit, this one tries again.
+//! The busy handler gives up after some seconds. That is right if one process holds the lock all that time.
+//! With many writers on a slow disk it is not: the lock goes to whichever of them tries first, so a writer
+//! can miss it often. As long as others commit, this one tries again.
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 /// Each round waits about five seconds; all together one minute.
 const MAX_ROUNDS: u32 = 12;
 
-/// Takes the write lock. Fails as busy if nothing was committed while the busy handler waited, or after [`MAX_ROUNDS`].
+/// Takes the write lock. Fails as busy if nothing was committed while the busy handler waited, or after
+/// [`MAX_ROUNDS`].
 pub(crate) fn begin_write(db: &Connection) -> rusqlite::Result<Transaction<'_>> {
     let begin = || Transaction::new_unchecked(db, TransactionBehavior::Immediate);
     for _ in 1..MAX_ROUNDS {
@@ -63,7 +64,8 @@ mod tests {
         false
     }
 
-    /// Begins to write beside a holder that commits this often; returns whether that worked, and the number of rounds.
+    /// Begins to write beside a holder that commits this often; returns whether that worked, and the number
+    /// of rounds.
     fn begin_beside_holder(commits: u32) -> (bool, u32) {
         let folder = tempfile::tempdir().unwrap();
         let open = || Connection::open(folder.path().join("test.db")).unwrap();

@@ -1,14 +1,15 @@
 //! Waits for SQLite's write lock.
 //!
-//! SQLite's own handler sleeps up to 100 ms per try, and the lock goes to a process that happens to be awake: with
-//! twenty writers, one in a hundred waited 130 ms and the slowest 0.8 s for a transaction of half a millisecond. Short
-//! sleeps give every writer a fair chance. Gives up after [`MAX_TRIES`].
+//! SQLite's own handler sleeps up to 100 ms per try, and the lock goes to a process that happens to be awake:
+//! with twenty writers, one in a hundred waited 130 ms and the slowest 0.8 s for a transaction of half a
+//! millisecond. Short sleeps give every writer a fair chance. Gives up after [`MAX_TRIES`].
 
 #![expect(clippy::disallowed_methods, reason = "SQLite has no way to wait for its lock, only to retry")]
 
 use std::time::Duration;
 
-/// About five seconds of sleep. Tries are counted, not time: a process that was stopped for a minute has not yet tried.
+/// About five seconds of sleep. Tries are counted, not time: a process that was stopped for a minute has not
+/// yet tried.
 const MAX_TRIES: i32 = 574;
 
 /// The callback that SQLite calls while the lock is held: sleeps, or returns false to give up.

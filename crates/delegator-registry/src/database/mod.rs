@@ -1,7 +1,7 @@
 //! The database file: opening, creating, taking its write lock, and setting a damaged one aside.
 //!
-//! Only this module opens the file. It never creates an empty registry in place of a damaged one unless the user
-//! requests it.
+//! Only this module opens the file. It never creates an empty registry in place of a damaged one unless the
+//! user requests it.
 
 pub(crate) mod begin_write;
 mod busy_handler;

@@ -1,7 +1,8 @@
 //! Opens and creates the database.
 //!
-//! It is created under another name and renamed. So `registry.db` is complete from the moment it exists: a file that is
-//! empty, or missing beside its tasks or its log, is damaged. A damaged file is reported, never replaced.
+//! It is created under another name and renamed. So `registry.db` is complete from the moment it exists: a
+//! file that is empty, or missing beside its tasks or its log, is damaged. A damaged file is reported, never
+//! replaced.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,19 +13,19 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::busy_handler::busy_handler;
 use super::schema::{self, APPLICATION_ID, LATEST, Versions};
-use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
+use crate::error::{RegistryError, Result, is_disk_full, map_sqlite_error};
 use crate::files::durable;
 use crate::state_dir::{IntegrityCheck, OpenOptions, StateDir};
 
 /// The write-ahead log is checkpointed after this many pages: 4 MiB.
 const CHECKPOINT_PAGES: u32 = 1000;
-/// A longer log file is truncated to this size after a checkpoint. Not to zero: blocks that are already allocated need
-/// not be found on a full disk.
+/// A longer log file is truncated to this size after a checkpoint. Not to zero: blocks that are already
+/// allocated need not be found on a full disk.
 const WAL_SIZE_LIMIT: u32 = 8 * 1024 * 1024;
 const SMALL_FILE_BYTES: u64 = 256 * 1024;
 
 /// Opens the registry for reading and writing, creating it if there never was one.
-pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
+pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark)> {
     if !exists(&dir.database())? {
         let _lock = dir.setup_lock()?;
         // Fails with `Damaged` if one must have existed.
@@ -35,14 +36,14 @@ pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryErr
     open_existing(dir)
 }
 
-pub(crate) fn exists(path: &Path) -> Result<bool, RegistryError> {
+pub(crate) fn exists(path: &Path) -> Result<bool> {
     let found = durable::if_exists(fs::symlink_metadata(path));
     Ok(found.map_err(RegistryError::file(path, "inspect"))?.is_some())
 }
 
-/// Opens an existing registry. Even this takes some space (the shared-memory index of the log), so reserved space is
-/// released for it on a full disk.
-pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
+/// Opens an existing registry. Even this takes some space (the shared-memory index of the log), so reserved
+/// space is released for it on a full disk.
+pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark)> {
     let file = dir.database();
     let found = fs::metadata(&file).map_err(RegistryError::file(&file, "inspect"))?;
     let size = found.len();
@@ -83,15 +84,15 @@ impl FileMark {
     }
 
     /// The mark of the file at this path now, with the version that an open connection reads.
-    pub(crate) fn of(file: &Path, db: &Connection) -> Result<FileMark, RegistryError> {
+    pub(crate) fn of(file: &Path, db: &Connection) -> Result<FileMark> {
         let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "inspect"))?;
         FileMark::new(&found, db).map_err(|error| map_sqlite_error(file, error))
     }
 }
 
 fn connect(file: &Path) -> rusqlite::Result<Connection> {
-    // Not CREATE, which would create an empty registry in place of a missing one, and not URI, which would interpret
-    // the path.
+    // Not CREATE, which would create an empty registry in place of a missing one, and not URI, which would
+    // interpret the path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
     db.busy_handler(Some(busy_handler))?;
@@ -124,7 +125,7 @@ fn map_version_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     }
 }
 
-fn check_versions(file: &Path, versions: &Versions) -> Result<(), RegistryError> {
+fn check_versions(file: &Path, versions: &Versions) -> Result<()> {
     if versions.application_id != APPLICATION_ID || versions.schema < 1 {
         let detail = "it is a database, but not a registry of mcp-delegator".to_owned();
         return Err(RegistryError::Damaged { file: file.to_owned(), detail });
@@ -138,7 +139,7 @@ fn check_versions(file: &Path, versions: &Versions) -> Result<(), RegistryError>
     Ok(())
 }
 
-pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryError> {
+pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<()> {
     let fail = |error| map_sqlite_error(file, error);
     let mut statement = db.prepare("PRAGMA quick_check(5)").map_err(fail)?;
     let found = statement.query_map((), |row| row.get::<_, String>(0)).map_err(fail)?;
@@ -150,7 +151,7 @@ pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryEr
 }
 
 /// Whether no registry was ever created here. `Damaged` if it is missing but must have existed.
-pub(crate) fn never_existed(dir: &StateDir) -> Result<bool, RegistryError> {
+pub(crate) fn never_existed(dir: &StateDir) -> Result<bool> {
     let file = dir.database();
     if exists(&file)? {
         return Ok(false);
@@ -162,21 +163,22 @@ pub(crate) fn never_existed(dir: &StateDir) -> Result<bool, RegistryError> {
     } else {
         return Ok(true);
     };
-    // The database is created before its log and its tasks. If another process created them just now, it exists by now.
+    // The database is created before its log and its tasks. If another process created them just now, it
+    // exists by now.
     if exists(&file)? {
         return Ok(false);
     }
     Err(RegistryError::Damaged { file, detail: detail.to_owned() })
 }
 
-fn has_tasks(dir: &StateDir) -> Result<bool, RegistryError> {
+fn has_tasks(dir: &StateDir) -> Result<bool> {
     let tasks = dir.tasks();
     let entries = durable::if_exists(fs::read_dir(&tasks)).map_err(RegistryError::file(&tasks, "read"))?;
     Ok(entries.is_some_and(|mut entries| entries.next().is_some()))
 }
 
 /// Creates the registry under the setup lock, when there is none.
-pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
+pub(crate) fn create_locked(dir: &StateDir) -> Result<()> {
     let new = dir.beside_database(".new");
     for suffix in [".new", ".new-wal", ".new-shm", ".new-journal"] {
         let leftover = dir.beside_database(suffix);
@@ -189,8 +191,8 @@ pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     schema::create(&transaction).map_err(fail)?;
     transaction.commit().map_err(fail)?;
-    // The file must be complete without its log, which has another name. Closing would also write the log back, but not
-    // report a disk error.
+    // The file must be complete without its log, which has another name. Closing would also write the log
+    // back, but not report a disk error.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(())).map_err(fail)?;
     db.close().map_err(|(_, error)| map_sqlite_error(&new, error))?;
     crash_point(CrashPoint::RegistryBuilt);

@@ -1,7 +1,7 @@
 //! The schema and its version.
 //!
-//! The file states which schema it has and which one a program must know to write it. A program that does not know that
-//! schema refuses the file, and changes nothing.
+//! The file states which schema it has and which one a program must know to write it. A program that does not
+//! know that schema refuses the file, and changes nothing.
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, ToSql};
@@ -38,8 +38,8 @@ impl Versions {
         Ok(versions)
     }
 
-    /// The schema a program must know to write this file. If `meta` does not confirm `user_version`, assume the
-    /// highest.
+    /// The schema a program must know to write this file. If `meta` does not confirm `user_version`, assume
+    /// the highest.
     pub(crate) fn required_writer(&self) -> i64 {
         if self.meta_schema == self.schema { self.min_writer } else { self.schema.max(self.min_writer) }
     }

@@ -1,7 +1,7 @@
 //! Sets a damaged registry aside on request.
 //!
-//! The damaged files are renamed, never deleted, and an empty registry is created. Task directories stay where they
-//! are. A registry that is intact is refused.
+//! The damaged files are renamed, never deleted, and an empty registry is created. Task directories stay
+//! where they are. A registry that is intact is refused.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,19 +10,13 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::Connection;
 
 use super::open;
-use crate::error::RegistryError;
+use crate::error::{RegistryError, Result};
 use crate::state_dir::{IntegrityCheck, OpenOptions, StateDir};
 
-/// The renamed files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAside {
-    /// Empty if the registry was missing.
-    pub files: Vec<PathBuf>,
-}
-
-/// Renames a damaged registry to `registry.db.damaged-<ms>` and creates an empty one in its place. The task directories
-/// stay where they are, because supervisors may be running in them. An intact registry is left alone.
-pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, RegistryError> {
+/// Renames a damaged registry to `registry.db.damaged-<ms>` and creates an empty one in its place. The task
+/// directories stay where they are, because supervisors may be running in them. An intact registry is left
+/// alone. Returns the renamed files: none if the registry was missing.
+pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<Vec<PathBuf>> {
     let _lock = dir.setup_lock()?;
     let file = dir.database();
     if open::exists(&file)? {
@@ -37,9 +31,9 @@ pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, Regist
         name.push('x');
     }
     let mut files = Vec::new();
-    // The database is renamed before its log. Without its log it might look intact and only miss the latest changes,
-    // and a crash in between would go unnoticed. A log without its database counts as damage; it is renamed before a
-    // new database of that name exists.
+    // The database is renamed before its log. Without its log it might look intact and only miss the latest
+    // changes, and a crash in between would go unnoticed. A log without its database counts as damage; it is
+    // renamed before a new database of that name exists.
     for ending in ["", "-wal", "-shm"] {
         let from = dir.beside_database(ending);
         let to = dir.beside_database(&format!("{name}{ending}"));
@@ -51,10 +45,10 @@ pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, Regist
     }
     open::create_locked(dir)?;
     crash_point(CrashPoint::DatabaseReplaced);
-    Ok(SetAside { files })
+    Ok(files)
 }
 
-fn open_with_full_check(dir: &StateDir) -> Result<Connection, RegistryError> {
+fn open_with_full_check(dir: &StateDir) -> Result<Connection> {
     let options = OpenOptions { check: IntegrityCheck::Full, ..dir.options().clone() };
     match StateDir::find(dir.path(), &options)? {
         Some(dir) => open::open_existing(&dir).map(|(db, _)| db),

@@ -1,7 +1,7 @@
 //! Writes files that survive a power cut and are private under any umask.
 //!
-//! A file is durable when its bytes *and* its name are: sync the file, then its directory. A failed sync fails the
-//! whole operation and is never retried, because the kernel may have dropped the data.
+//! A file is durable when its bytes *and* its name are: sync the file, then its directory. A failed sync
+//! fails the whole operation and is never retried, because the kernel may have dropped the data.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -23,8 +23,8 @@ pub(crate) fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Re
     Ok(file)
 }
 
-/// Opens for reading without updating the access time. That update would be a write, and on a busy disk a status query
-/// would wait for one write per task.
+/// Opens for reading without updating the access time. That update would be a write, and on a busy disk a
+/// status query would wait for one write per task.
 pub(crate) fn open_noatime(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
@@ -34,8 +34,8 @@ pub(crate) fn open_noatime(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates a directory that must not exist yet, with mode 0700 from the start. A umask can only remove bits; they are
-/// set again.
+/// Creates a directory that must not exist yet, with mode 0700 from the start. A umask can only remove bits;
+/// they are set again.
 pub(crate) fn make_new_private_dir(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path)?;
     fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))

@@ -1,7 +1,7 @@
 //! Recognises file systems on which locks, shared memory and rename cannot be trusted.
 //!
-//! A network file system may accept every call and still lose a lock, so it is refused by name. For FUSE the mount
-//! table decides: `fuse.sshfs` is a network file system, `fuse-overlayfs` is a container's disk.
+//! A network file system may accept every call and still lose a lock, so it is refused by name. For FUSE the
+//! mount table decides: `fuse.sshfs` is a network file system, `fuse-overlayfs` is a container's disk.
 
 use std::io;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! The lock of a task, held by its supervisor for its whole run, and by a rescuer while it examines the task.
 //!
-//! The process that starts a supervisor takes the lock first and passes the open file on. So a task that is being
-//! started never looks abandoned, however slow the start.
+//! The process that starts a supervisor takes the lock first and passes the open file on. So a task that is
+//! being started never looks abandoned, however slow the start.
 //!
 //! It is an advisory lock on an open file (`flock`): the kernel releases it when the holder dies. The file is
-//! close-on-exec, so an agent cannot inherit it. The file is removed only with the whole directory and by the holder; a
-//! process that opened it earlier notices by comparing its file with the one of that name.
+//! close-on-exec, so an agent cannot inherit it. The file is removed only with the whole directory and by the
+//! holder; a process that opened it earlier notices by comparing its file with the one of that name.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -33,15 +33,16 @@ impl LockGuard {
         self.file.as_ref().map_or(Ok(false), |file| is_file_at(path, file))
     }
 
-    /// The open file, for a process that takes the lock over. The lock is held as long as any copy of the file is open.
+    /// The open file, for a process that takes the lock over. The lock is held as long as any copy of the
+    /// file is open.
     pub fn hand_over(mut self) -> Option<OwnedFd> {
         self.file.take().map(OwnedFd::from)
     }
 }
 
 impl Drop for LockGuard {
-    /// Unlock explicitly: a child that another thread is just starting has a copy of the descriptor until it calls
-    /// exec, and closing ours would leave the lock held until then.
+    /// Unlock explicitly: a child that another thread is just starting has a copy of the descriptor until it
+    /// calls exec, and closing ours would leave the lock held until then.
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             let _ = file.unlock();

@@ -1,8 +1,9 @@
 //! The texts for an agent in `messages/`: messages and answers, unredacted.
 //!
-//! Each file has a unique random name, so that several senders can write before they know the number of their message.
-//! A file is synced before the row that names it is committed. It is removed when the text is not needed any more, at
-//! the latest at the end of the task, with those of senders that were killed before they had a row.
+//! Each file has a unique random name, so that several senders can write before they know the number of their
+//! message. A file is synced before the row that names it is committed. It is removed when the text is not
+//! needed any more, at the latest at the end of the task, with those of senders that were killed before they
+//! had a row.
 
 use std::fs;
 use std::io;
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 
 use super::durable;
 use super::task_dir::TaskDir;
-use crate::error::RegistryError;
-use crate::task::Nonce;
+use crate::compare_and_set::Nonce;
+use crate::error::{RegistryError, Result};
 
 impl TaskDir {
     fn messages(&self) -> PathBuf {
@@ -22,8 +23,9 @@ impl TaskDir {
         self.messages().join(name.as_str())
     }
 
-    /// Writes a text durably, unless the task's directory is gone. A file that cannot be completed is removed.
-    pub(crate) fn write_message(&self, name: &Nonce, text: &str) -> Result<(), RegistryError> {
+    /// Writes a text durably, unless the task's directory is gone. A file that cannot be completed is
+    /// removed.
+    pub(crate) fn write_message(&self, name: &Nonce, text: &str) -> Result<()> {
         let (folder, path) = (self.messages(), self.message_file(name));
         let written = match durable::make_new_private_dir(&folder) {
             Ok(()) => durable::sync_dir(self.path()),
@@ -39,7 +41,7 @@ impl TaskDir {
     }
 
     /// `None` if there is no such file.
-    pub(crate) fn read_message(&self, name: &Nonce) -> Result<Option<String>, RegistryError> {
+    pub(crate) fn read_message(&self, name: &Nonce) -> Result<Option<String>> {
         let path = self.message_file(name);
         durable::if_exists(fs::read_to_string(&path)).map_err(RegistryError::file(&path, "read"))
     }
@@ -50,7 +52,7 @@ impl TaskDir {
     }
 
     /// Removes all texts.
-    pub(crate) fn remove_messages(&self) -> Result<(), RegistryError> {
+    pub(crate) fn remove_messages(&self) -> Result<()> {
         let folder = self.messages();
         durable::if_exists(fs::remove_dir_all(&folder))
             .map(drop)

@@ -1,8 +1,9 @@
 //! Reserved disk space, so that an end can be recorded on a full disk.
 //!
-//! The reserve is a file with allocated blocks. When recording an end fails for lack of space, one slice is released
-//! and the operation is retried. It is released in slices because the task that filled the disk takes whatever becomes
-//! free; later ends still need space. A submit fills the reserve again once there is enough free space.
+//! The reserve is a file with allocated blocks. When recording an end fails for lack of space, one slice is
+//! released and the operation is retried. It is released in slices because the task that filled the disk
+//! takes whatever becomes free; later ends still need space. A submit fills the reserve again once there is
+//! enough free space.
 
 use std::fs::{self, File};
 use std::io;
@@ -34,7 +35,8 @@ impl ReserveFile {
         self.target_bytes.saturating_sub(self.size())
     }
 
-    /// Allocates up to the target size. Running out of space is not an error: the reserve then stays as it is.
+    /// Allocates up to the target size. Running out of space is not an error: the reserve then stays as it
+    /// is.
     pub(crate) fn fill(&self) -> io::Result<()> {
         let file = self.lock()?;
         let size = file.metadata()?.len();

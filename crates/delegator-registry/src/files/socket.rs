@@ -1,7 +1,7 @@
 //! Chooses the path of a supervisor's control socket.
 //!
-//! A socket path must be shorter than 108 bytes, but a state directory may be longer. Then the socket goes to a short
-//! private directory elsewhere, and its path is written to the task's directory.
+//! A socket path must be shorter than 108 bytes, but a state directory may be longer. Then the socket goes to
+//! a short private directory elsewhere, and its path is written to the task's directory.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use delegator_domain::task::TaskId;
 use sha2::{Digest, Sha256};
 
 use super::durable;
+use super::private::{EntryKind, require_private};
 use crate::error::StateDirError;
-use crate::state_dir::{EntryKind, require_private};
 
 /// `sun_path` holds 108 bytes, including the terminating zero.
 pub const SOCKET_PATH_LIMIT: usize = 108;
@@ -27,9 +27,9 @@ pub(crate) fn socket_in(task_dir: &Path) -> PathBuf {
     task_dir.join("control.sock")
 }
 
-/// The path of a task's socket: in the task's directory if that is short enough, else below the first suitable
-/// candidate (`$XDG_RUNTIME_DIR`, then `/tmp`), in a directory named after the user and the state directory. Creates
-/// nothing.
+/// The path of a task's socket: in the task's directory if that is short enough, else below the first
+/// suitable candidate (`$XDG_RUNTIME_DIR`, then `/tmp`), in a directory named after the user and the state
+/// directory. Creates nothing.
 pub fn socket_path(
     task_dir: &Path,
     task: &TaskId,
@@ -37,7 +37,8 @@ pub fn socket_path(
     candidates: &[PathBuf],
 ) -> Result<PathBuf, SocketPathError> {
     let random = task.as_str().rsplit('-').next().unwrap_or_default();
-    // Two state directories of one user must not share a directory, and every version has to choose the same name.
+    // Two state directories of one user must not share a directory, and every version has to choose the same
+    // name.
     let digest = Sha256::digest(task_dir.parent().unwrap_or(task_dir).as_os_str().as_bytes());
     let dir_hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let elsewhere = candidates.iter().map(|candidate| {
@@ -51,8 +52,8 @@ pub fn socket_path(
     Err(SocketPathError { shortest: paths.swap_remove(0) })
 }
 
-/// Creates the directory of a socket, or checks that the existing one is private: in `/tmp` another user may have
-/// created it.
+/// Creates the directory of a socket, or checks that the existing one is private: in `/tmp` another user may
+/// have created it.
 pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     durable::make_private_dir(dir).map_err(StateDirError::io(dir, "create"))?;

@@ -1,9 +1,9 @@
 //! Entries of running submits: `submitting/<task id>`.
 //!
-//! A submit writes the launch file (prompt and variables) before the row, so a process killed in between leaves a file
-//! without a row. Therefore each submit first creates an entry, an empty locked file, and removes it when the row is
-//! committed or the directory removed. The kernel releases the lock with the process: an entry that can be locked
-//! belongs to a dead submit, whose files can be removed at once.
+//! A submit writes the launch file (prompt and variables) before the row, so a process killed in between
+//! leaves a file without a row. Therefore each submit first creates an entry, an empty locked file, and
+//! removes it when the row is committed or the directory removed. The kernel releases the lock with the
+//! process: an entry that can be locked belongs to a dead submit, whose files can be removed at once.
 //!
 //! Entries are not synced. If a power cut removes one, the directory is judged by its age.
 
@@ -37,8 +37,8 @@ pub(crate) enum SubmitState {
 }
 
 impl SubmitEntry {
-    /// Creates the entry of a task in `folder`, creating the folder if needed. `None` if another process uses it: a submit
-    /// with the same id, or cleaning.
+    /// Creates the entry of a task in `folder`, creating the folder if needed. `None` if another process uses
+    /// it: a submit with the same id, or cleaning.
     pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<Option<SubmitEntry>> {
         let path = folder.join(id.as_str());
         for _ in 0..MAX_TRIES {

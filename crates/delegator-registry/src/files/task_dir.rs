@@ -1,7 +1,8 @@
 //! The directory of one task: its files and how each is written.
 //!
 //! The id is the only part of the path that comes from a caller, and its type admits only a fixed prefix and
-//! letters and digits. Files that hold secrets (`launch`, the output schema, messages) are removed at the end of the task.
+//! letters and digits. Files that hold secrets (`launch`, the output schema, messages) are removed at the end
+//! of the task.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -21,12 +22,13 @@ use super::durable::{self, Durability};
 use super::lock::{self, ClaimKind, LockAttempt, LockGuard, WorktreeClaim};
 use super::reserve_file::ReserveFile;
 use super::socket::socket_in;
-use crate::error::RegistryError;
+use crate::error::{RegistryError, Result};
 
 named_enum! {
     /// The files in a task's directory.
     pub enum TaskFile {
-        /// What is needed to start the task, including secrets; removed once the agent has its input, or at the end.
+        /// What is needed to start the task, including secrets; removed once the agent has its input, or at
+        /// the end.
         Launch = "launch",
         /// The task's text, redacted.
         Text = "task.txt",
@@ -34,7 +36,8 @@ named_enum! {
         Lock = "lock",
         /// Held while a command submits a task into the worktree of this one, or removes it.
         WorktreeLock = "worktree.lock",
-        /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt replaces.
+        /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt
+        /// replaces.
         Events = "events.jsonl",
         /// Which attempt the copied events belong to.
         EventPosition = "events-position.json",
@@ -44,7 +47,8 @@ named_enum! {
         /// Output of a turn after the limit of a task, in which the agent reports.
         Salvage = "salvage.jsonl",
         SalvageStderr = "salvage-stderr.log",
-        /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the events.
+        /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the
+        /// events.
         Snapshot = "snapshot.json",
         /// The report of the finished task.
         Report = "report.json",
@@ -70,7 +74,8 @@ named_enum! {
         Handles = "handles.jsonl",
         /// What the supervisor noted about its agent, append-only.
         SupervisorLog = "supervisor.jsonl",
-        /// How the notifications of the task are sent, until they are settled. Private: it contains the URL of the webhook.
+        /// How the notifications of the task are sent, until they are settled. Private: it contains the URL
+        /// of the webhook.
         Notify = "notify.json",
     }
 }
@@ -139,14 +144,9 @@ impl TaskDir {
         let _ = utimensat(CWD, &self.path, &times, AtFlags::SYMLINK_NOFOLLOW);
     }
 
-    /// Creates the directory with `launch` and the settings of notifications in it. When this returns, they are on disk, or
-    /// nothing is left. The text is not synced: no start depends on it.
-    pub(crate) fn create(
-        &self,
-        launch: &[u8],
-        text: &str,
-        notify: Option<&[u8]>,
-    ) -> Result<(), RegistryError> {
+    /// Creates the directory with `launch` and the settings of notifications in it. When this returns, they
+    /// are on disk, or nothing is left. The text is not synced: no start depends on it.
+    pub(crate) fn create(&self, launch: &[u8], text: &str, notify: Option<&[u8]>) -> Result<()> {
         // An existing directory belongs to another task and is left alone.
         durable::make_new_private_dir(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => RegistryError::IdInUse { id: self.id.clone() },
@@ -171,15 +171,17 @@ impl TaskDir {
         filled.map_err(RegistryError::file(&self.path, "populate"))
     }
 
-    /// Removes `launch` as soon as it is not needed, because it contains secrets. Returns whether it existed. The name is
-    /// gone for good when the directory is synced, with the report at the latest; a rescue removes it again.
-    pub fn remove_launch(&self) -> Result<bool, RegistryError> {
+    /// Removes `launch` as soon as it is not needed, because it contains secrets. Returns whether it existed.
+    /// The name is gone for good when the directory is synced, with the report at the latest; a rescue
+    /// removes it again.
+    pub fn remove_launch(&self) -> Result<bool> {
         let path = self.file(TaskFile::Launch);
         durable::remove_if_exists(&path).map_err(RegistryError::file(&path, "remove"))
     }
 
-    /// Removes the unredacted files that only the start and the run need: `launch`, the output schema and messages.
-    pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
+    /// Removes the unredacted files that only the start and the run need: `launch`, the output schema and
+    /// messages.
+    pub(crate) fn remove_inputs(&self) -> Result<()> {
         if self.remove_launch()? {
             durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
         }
@@ -193,21 +195,21 @@ impl TaskDir {
     }
 
     /// Opens a file for appending (`Events`, `Stderr`, `Handles`, `SupervisorLog`).
-    pub fn open_append(&self, which: TaskFile) -> Result<File, RegistryError> {
+    pub fn open_append(&self, which: TaskFile) -> Result<File> {
         let path = self.file(which);
         durable::open_private(&path, fs::OpenOptions::new().append(true).create(true))
             .map_err(RegistryError::file(&path, "open"))
     }
 
-    /// Truncates an incomplete last line left by a power cut, and returns how many bytes that were. The lock proves
-    /// that no supervisor is writing.
-    pub fn truncate_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64, RegistryError> {
+    /// Truncates an incomplete last line left by a power cut, and returns how many bytes that were. The lock
+    /// proves that no supervisor is writing.
+    pub fn truncate_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64> {
         let path = self.file(which);
         truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "truncate the torn end of"))
     }
 
     /// Writes the report durably, releasing reserved space if the disk is full.
-    pub fn write_report(&self, bytes: &[u8]) -> Result<(), RegistryError> {
+    pub fn write_report(&self, bytes: &[u8]) -> Result<()> {
         let path = self.file(TaskFile::Report);
         loop {
             match durable::replace(&path, bytes, Durability::Synced) {
@@ -220,26 +222,26 @@ impl TaskDir {
     }
 
     /// Replaces a file atomically, without syncing it.
-    pub fn write(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
+    pub fn write(&self, which: TaskFile, bytes: &[u8]) -> Result<()> {
         self.replace(which, bytes, Durability::Atomic)
     }
 
     /// Like [`TaskDir::write`], and durable.
-    pub fn write_durably(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
+    pub fn write_durably(&self, which: TaskFile, bytes: &[u8]) -> Result<()> {
         self.replace(which, bytes, Durability::Synced)
     }
 
-    fn replace(&self, which: TaskFile, bytes: &[u8], durability: Durability) -> Result<(), RegistryError> {
+    fn replace(&self, which: TaskFile, bytes: &[u8], durability: Durability) -> Result<()> {
         let path = self.file(which);
         durable::replace(&path, bytes, durability).map_err(RegistryError::file(&path, "write"))
     }
 
-    pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {
+    pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>> {
         self.read_with(which, |mut file, bytes| file.read_to_end(bytes))
     }
 
     /// The last `max_bytes` bytes of a file.
-    pub fn read_tail(&self, which: TaskFile, max_bytes: u64) -> Result<Option<Vec<u8>>, RegistryError> {
+    pub fn read_tail(&self, which: TaskFile, max_bytes: u64) -> Result<Option<Vec<u8>>> {
         self.read_with(which, |mut file, bytes| {
             let from = file.metadata()?.len().saturating_sub(max_bytes);
             file.seek(SeekFrom::Start(from))?;
@@ -247,12 +249,9 @@ impl TaskDir {
         })
     }
 
-    /// The first and the last `max_bytes` bytes of a file, and its size; all of a file that is not longer than both.
-    pub fn read_ends(
-        &self,
-        which: TaskFile,
-        max_bytes: u64,
-    ) -> Result<Option<(Vec<u8>, u64)>, RegistryError> {
+    /// The first and the last `max_bytes` bytes of a file, and its size; all of a file that is not longer
+    /// than both.
+    pub fn read_ends(&self, which: TaskFile, max_bytes: u64) -> Result<Option<(Vec<u8>, u64)>> {
         let mut size = 0;
         let ends = self.read_with(which, |mut file, bytes| {
             size = file.metadata()?.len();
@@ -265,13 +264,9 @@ impl TaskDir {
         Ok(ends.map(|bytes| (bytes, size)))
     }
 
-    /// The lines of a file before the one with this number, but only the last `max_lines` of them. Empty lines do not count.
-    pub fn read_last_lines(
-        &self,
-        which: TaskFile,
-        before: u64,
-        max_lines: usize,
-    ) -> Result<LastLines, RegistryError> {
+    /// The lines of a file before the one with this number, but only the last `max_lines` of them. Empty
+    /// lines do not count.
+    pub fn read_last_lines(&self, which: TaskFile, before: u64, max_lines: usize) -> Result<LastLines> {
         let mut found = LastLines::default();
         self.read_with(which, |file, _| {
             let mut file = BufReader::new(file);
@@ -296,9 +291,9 @@ impl TaskDir {
         Ok(found)
     }
 
-    /// The bytes after a position, which is moved to their end. If the file was truncated, replaced or removed since, they
-    /// are those from its beginning on.
-    pub fn read_new(&self, which: TaskFile, position: &mut ReadPosition) -> Result<NewBytes, RegistryError> {
+    /// The bytes after a position, which is moved to their end. If the file was truncated, replaced or
+    /// removed since, they are those from its beginning on.
+    pub fn read_new(&self, which: TaskFile, position: &mut ReadPosition) -> Result<NewBytes> {
         let before = *position;
         *position = ReadPosition::default();
         let bytes = self.read_with(which, |mut file, bytes| {
@@ -316,13 +311,13 @@ impl TaskDir {
     }
 
     /// The size of a file in bytes; 0 if it is missing.
-    pub fn size(&self, which: TaskFile) -> Result<u64, RegistryError> {
+    pub fn size(&self, which: TaskFile) -> Result<u64> {
         let path = self.file(which);
         let found = durable::if_exists(fs::metadata(&path)).map_err(RegistryError::file(&path, "read"))?;
         Ok(found.map_or(0, |found| found.len()))
     }
 
-    pub fn remove_file(&self, which: TaskFile) -> Result<(), RegistryError> {
+    pub fn remove_file(&self, which: TaskFile) -> Result<()> {
         let path = self.file(which);
         durable::remove_if_exists(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
     }
@@ -331,7 +326,7 @@ impl TaskDir {
         &self,
         which: TaskFile,
         read: impl FnOnce(File, &mut Vec<u8>) -> io::Result<usize>,
-    ) -> Result<Option<Vec<u8>>, RegistryError> {
+    ) -> Result<Option<Vec<u8>>> {
         let path = self.file(which);
         let mut bytes = Vec::new();
         let found = durable::open_noatime(&path).and_then(|file| read(file, &mut bytes));
@@ -339,25 +334,27 @@ impl TaskDir {
         Ok(found.map(|_| bytes))
     }
 
-    pub fn try_lock(&self) -> Result<LockAttempt, RegistryError> {
+    pub fn try_lock(&self) -> Result<LockAttempt> {
         let path = self.file(TaskFile::Lock);
         lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Claims the worktree that was created for this task; `None` while another command has a claim that excludes this one.
-    pub fn try_claim_worktree(&self, kind: ClaimKind) -> Result<Option<WorktreeClaim>, RegistryError> {
+    /// Claims the worktree that was created for this task; `None` while another command has a claim that
+    /// excludes this one.
+    pub fn try_claim_worktree(&self, kind: ClaimKind) -> Result<Option<WorktreeClaim>> {
         let path = self.file(TaskFile::WorktreeLock);
         lock::try_claim(&path, kind).map_err(RegistryError::file(&path, "lock"))
     }
 
     /// Takes over the lock that the parent process handed over, or tries to take it.
-    pub fn adopt_lock(&self, handed_over: OwnedFd) -> Result<LockAttempt, RegistryError> {
+    pub fn adopt_lock(&self, handed_over: OwnedFd) -> Result<LockAttempt> {
         let path = self.file(TaskFile::Lock);
         lock::adopt(&path, &self.id, handed_over).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Writes the path of the control socket if it is not in this directory; the supervisor calls this once it listens.
-    pub fn publish_socket(&self, socket: &Path) -> Result<(), RegistryError> {
+    /// Writes the path of the control socket if it is not in this directory; the supervisor calls this once
+    /// it listens.
+    pub fn publish_socket(&self, socket: &Path) -> Result<()> {
         if socket == socket_in(&self.path) {
             return self.remove_file(TaskFile::SocketPath);
         }
@@ -365,15 +362,15 @@ impl TaskDir {
     }
 
     /// The path of the control socket, if there is one.
-    pub fn published_socket(&self) -> Result<Option<PathBuf>, RegistryError> {
+    pub fn published_socket(&self) -> Result<Option<PathBuf>> {
         let bytes = self.read(TaskFile::SocketPath)?;
         let elsewhere = bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
         Ok(elsewhere.or_else(|| Some(socket_in(&self.path)).filter(|socket| socket.exists())))
     }
 
-    /// Removes the directory with all its content. The lock proves that no supervisor is running in it. The lock file
-    /// is removed last, so that no process can lock a new file of that name meanwhile.
-    pub fn remove(&self, lock: LockGuard) -> Result<(), RegistryError> {
+    /// Removes the directory with all its content. The lock proves that no supervisor is running in it. The
+    /// lock file is removed last, so that no process can lock a new file of that name meanwhile.
+    pub fn remove(&self, lock: LockGuard) -> Result<()> {
         let removed = (|| {
             if !lock.is_at(&self.file(TaskFile::Lock))? {
                 return Ok(());
@@ -396,7 +393,8 @@ impl TaskDir {
             fs::remove_dir(&self.path)
         })();
         match removed {
-            // Another cleaning process locked the directory after the lock file was removed; it removes the rest.
+            // Another cleaning process locked the directory after the lock file was removed; it removes the
+            // rest.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             other => durable::if_exists(other).map(drop).map_err(RegistryError::file(&self.path, "remove")),
         }

@@ -1,16 +1,16 @@
 //! Pauses of agents: while an agent is paused, its queued tasks do not start.
 //!
-//! The end of a task with a usage limit pauses its agent, in the transaction of the end, so that no further task of the
-//! agent is claimed and fails. A pause that is over is ignored and stays until the next one replaces it.
+//! The end of a task with a usage limit pauses its agent, in the transaction of the end, so that no further
+//! task of the agent is claimed and fails. A pause that is over is ignored and stays until the next one
+//! replaces it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{FailureKind, TaskEnd, TaskId};
 use rusqlite::Connection;
 
-use super::queries::query_all;
 use crate::columns::record;
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 
 /// How long a usage limit pauses the agent if it did not report when the limit resets.
 const DEFAULT_PAUSE_MS: i64 = 15 * 60 * 1000;
@@ -38,7 +38,7 @@ const EXTEND: &str = "INSERT INTO agent_pauses (agent, until_ms, reason, task, s
 
 impl Registry {
     /// Pauses an agent until it is resumed; true if it was not paused without an end before.
-    pub fn pause_agent(&mut self, agent: &str, reason: &str, now_ms: i64) -> Result<bool, RegistryError> {
+    pub fn pause_agent(&mut self, agent: &str, reason: &str, now_ms: i64) -> Result<bool> {
         let (agent, reason) = (self.sink.text(agent), self.sink.text(reason));
         let sql = "INSERT INTO agent_pauses (agent, until_ms, reason, task, since_ms) VALUES (?1, NULL, ?2, NULL, ?3) \
                    ON CONFLICT (agent) DO UPDATE SET until_ms = NULL, reason = excluded.reason, task = NULL, \
@@ -49,7 +49,7 @@ impl Registry {
     }
 
     /// Ends the pause of an agent; true if it was paused.
-    pub fn resume_agent(&mut self, agent: &str, now_ms: i64) -> Result<bool, RegistryError> {
+    pub fn resume_agent(&mut self, agent: &str, now_ms: i64) -> Result<bool> {
         let agent = self.sink.text(agent);
         let sql = "DELETE FROM agent_pauses WHERE agent = ?1 RETURNING until_ms IS NULL OR until_ms > ?2";
         let paused = self.write(|db| {
@@ -62,7 +62,7 @@ impl Registry {
     }
 
     /// The agents that are paused at this time, by name.
-    pub fn agent_pauses(&self, now_ms: i64) -> Result<Vec<AgentPause>, RegistryError> {
+    pub fn agent_pauses(&self, now_ms: i64) -> Result<Vec<AgentPause>> {
         self.read(|db| pauses(db, now_ms))
     }
 }

@@ -1,19 +1,20 @@
 //! The operations on one attempt at a task: begin, give back, finish.
 //!
-//! The nonce identifies the attempt, as a fencing token: a late supervisor of an earlier attempt gets [`Lost`]. Only
-//! the current attempt may change the task.
+//! The nonce identifies the attempt, as a fencing token: a late supervisor of an earlier attempt gets
+//! [`Lost`]. Only the current attempt may change the task.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{ExitStatus, FailureKind, State, TaskEnd, TaskId, transition};
-use rusqlite::{Connection, named_params};
-use serde_json::json;
+use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId, Transition, transition};
+use rusqlite::Connection;
 
+use super::agent_pauses;
 use super::claim::{self, Claim, Promotion};
-use super::{agent_pauses, chain, messages, notifications, questions, usage};
-use crate::error::RegistryError;
+use super::end::{cause, end_task};
+use crate::compare_and_set::{Attempt, Cas, Lost, Nonce};
+use crate::error::Result;
 use crate::registry::Registry;
 use crate::row::{self, StoredState};
-use crate::task::{Attempt, CancelRequest, Cas, Finish, Identity, Lost, Nonce};
+use crate::task::{CancelRequest, Finish, Identity};
 
 /// A task fails after this many starts without a running supervisor.
 const MAX_STARTS: u32 = 3;
@@ -23,7 +24,8 @@ const MAX_STARTS: u32 = 3;
 pub enum BeginOutcome {
     /// The attempt is current; the supervisor may start the agent.
     Working,
-    /// The supervisor must not start the agent, but record the end (`Attempt::starting`, `TaskEnd::Cancelled`).
+    /// The supervisor must not start the agent, but record the end (`Attempt::starting`,
+    /// `TaskEnd::Cancelled`).
     CancelRequested(CancelRequest),
     Lost(Lost),
 }
@@ -45,8 +47,8 @@ pub enum GiveBackOutcome {
 }
 
 impl Registry {
-    /// Moves `starting(nonce)` to `working`, unless a cancel was requested. The caller holds the task's lock and may
-    /// start the agent only on [`BeginOutcome::Working`].
+    /// Moves `starting(nonce)` to `working`, unless a cancel was requested. The caller holds the task's lock
+    /// and may start the agent only on [`BeginOutcome::Working`].
     pub fn begin_work(
         &mut self,
         id: &TaskId,
@@ -54,9 +56,9 @@ impl Registry {
         supervisor: &Identity,
         containment: Option<&str>,
         now_ms: i64,
-    ) -> Result<BeginOutcome, RegistryError> {
+    ) -> Result<BeginOutcome> {
         let expected = Attempt::starting(nonce.clone());
-        let outcome = self.write(|db| {
+        self.write(|db| {
             let stored = match load_attempt(db, id, &expected)? {
                 Ok(stored) => stored,
                 Err(lost) => return Ok(BeginOutcome::Lost(lost)),
@@ -64,7 +66,7 @@ impl Registry {
             if let Some(cancel) = stored.cancel {
                 return Ok(BeginOutcome::CancelRequested(cancel));
             }
-            let change = (State::Starting, State::Working);
+            let change = Transition { from: State::Starting, to: State::Working };
             row::apply_transition(db, stored.seq, change, "supervisor began", now_ms)?;
             let Identity { boot_id, pid, start_time, pid_ns } = supervisor;
             let sql = "UPDATE tasks SET started_at_ms = ?1, boot_id = ?2, pid = ?3, start_time = ?4, pid_ns = ?5, \
@@ -72,18 +74,13 @@ impl Registry {
             let values = (now_ms, boot_id, pid, start_time, pid_ns, containment, stored.seq);
             db.prepare_cached(sql)?.execute(values)?;
             Ok(BeginOutcome::Working)
-        })?;
-        crash_point(CrashPoint::WorkBegun);
-        Ok(outcome)
+        })
+        .inspect(|_| crash_point(CrashPoint::WorkBegun))
     }
 
-    /// Returns an attempt whose supervisor provably never ran: the caller holds the task's lock, or never spawned one.
-    pub fn give_back(
-        &mut self,
-        id: &TaskId,
-        nonce: &Nonce,
-        now_ms: i64,
-    ) -> Result<GiveBackOutcome, RegistryError> {
+    /// Returns an attempt whose supervisor provably never ran: the caller holds the task's lock, or never
+    /// spawned one.
+    pub fn give_back(&mut self, id: &TaskId, nonce: &Nonce, now_ms: i64) -> Result<GiveBackOutcome> {
         let expected = Attempt::starting(nonce.clone());
         let (outcome, ended) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, &expected)? {
@@ -102,7 +99,7 @@ impl Registry {
                 let ended = end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
                 return Ok((GiveBackOutcome::Failed { starts: stored.starts }, ended));
             }
-            let change = (State::Starting, State::Queued);
+            let change = Transition { from: State::Starting, to: State::Queued };
             row::apply_transition(db, stored.seq, change, "supervisor never ran", now_ms)?;
             db.prepare_cached("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1")?
                 .execute([stored.seq])?;
@@ -113,8 +110,8 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Records the end of an attempt and claims its successors, in one transaction; the caller starts them. Succeeds on
-    /// a full disk as long as reserved space is left. An existing terminal state is not changed.
+    /// Records the end of an attempt and claims its successors, in one transaction; the caller starts them.
+    /// Succeeds on a full disk as long as reserved space is left. An existing terminal state is not changed.
     pub fn finish(
         &mut self,
         id: &TaskId,
@@ -122,7 +119,7 @@ impl Registry {
         finish: &Finish,
         promotion: &Promotion<'_>,
         now_ms: i64,
-    ) -> Result<Cas<Vec<Claim>>, RegistryError> {
+    ) -> Result<Cas<Vec<Claim>>> {
         transition(attempt.state, finish.end.state())?;
         let finish = &self.sink.finish(finish);
         let (outcome, ended) = self.write_with_reserve(|db| {
@@ -149,7 +146,7 @@ impl Registry {
         id: &TaskId,
         nonce: &Nonce,
         change: impl FnOnce(&Connection, &StoredState) -> rusqlite::Result<Cas<T>>,
-    ) -> Result<Cas<T>, RegistryError> {
+    ) -> Result<Cas<T>> {
         let attempt = Attempt::working(nonce.clone());
         self.write(|db| match load_attempt(db, id, &attempt)? {
             Ok(stored) => change(db, &stored),
@@ -181,82 +178,4 @@ pub(crate) fn load_attempt(
         Some(stored) if is_expected(&stored) => Ok(stored),
         stored => Err(Lost { actual: stored.map(|stored| stored.state) }),
     })
-}
-
-pub(crate) fn cause(end: &TaskEnd) -> String {
-    match end {
-        TaskEnd::Completed => "completed".to_owned(),
-        TaskEnd::Failed { kind, .. } => kind.name().to_owned(),
-        TaskEnd::Cancelled { .. } => "cancelled".to_owned(),
-        TaskEnd::Timeout(kind) => format!("{} limit", kind.name()),
-    }
-}
-
-/// Writes the end of a task whose state was read in the same transaction, with its notifications and those of the group or
-/// chain that ends with it. Returns the task and the followers that never start; the caller removes their inputs.
-pub(crate) fn end_task(
-    db: &Connection,
-    stored: &StoredState,
-    finish: &Finish,
-    cause: &str,
-    now_ms: i64,
-) -> rusqlite::Result<Vec<TaskId>> {
-    let ended = record_end(db, stored, finish, cause, now_ms)?;
-    // After all followers are settled: only then is it known whether the chain has ended.
-    notifications::enqueue(db, stored, finish.end.state(), now_ms)?;
-    Ok(ended)
-}
-
-/// Writes the end of a task without notifications, and settles its messages, questions and followers. Returns the task
-/// and the followers that never start.
-pub(crate) fn record_end(
-    db: &Connection,
-    stored: &StoredState,
-    finish: &Finish,
-    cause: &str,
-    now_ms: i64,
-) -> rusqlite::Result<Vec<TaskId>> {
-    let change = (stored.state, finish.end.state());
-    let order = row::apply_transition(db, stored.seq, change, cause, now_ms)?;
-    let (failure, limit, reason) = match &finish.end {
-        TaskEnd::Failed { kind, message, retry_at_ms } => {
-            (Some((kind.name(), message, *retry_at_ms)), None, None)
-        }
-        TaskEnd::Timeout(kind) => (None, Some(kind.name()), None),
-        TaskEnd::Cancelled { reason } => (None, None, reason.as_ref()),
-        TaskEnd::Completed => (None, None, None),
-    };
-    let (code, signal) = match finish.exit {
-        Some(ExitStatus::Code(code)) => (Some(code), None),
-        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
-    };
-    let survivors = (!finish.survivors.is_empty()).then(|| json!(finish.survivors).to_string());
-    let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
-               exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
-               limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, turns = :turns, cost_microdollars = :cost, summary = :summary, \
-               kill_incomplete = :kill_incomplete, awaits = NULL WHERE seq = :seq";
-    db.prepare_cached(sql)?.execute(named_params! {
-        ":now": now_ms,
-        ":order": order,
-        ":code": code,
-        ":signal": signal,
-        ":kind": failure.map(|(kind, ..)| kind),
-        ":message": failure.map(|(_, message, _)| message),
-        ":retry_at": failure.and_then(|(.., retry_at_ms)| retry_at_ms),
-        ":limit": limit,
-        ":reason": reason,
-        ":ran_ms": finish.ran_ms,
-        ":turns": finish.turns,
-        ":cost": finish.cost_microdollars,
-        ":summary": finish.summary,
-        ":kill_incomplete": survivors,
-        ":seq": stored.seq,
-    })?;
-    messages::settle_all(db, stored.seq, now_ms)?;
-    questions::withdraw_all(db, stored.seq, now_ms)?;
-    finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))?;
-    let mut ended = vec![stored.id.clone()];
-    ended.extend(chain::settle(db, stored.seq, &finish.end, finish.verification, now_ms)?);
-    Ok(ended)
 }

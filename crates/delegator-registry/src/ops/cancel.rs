@@ -1,14 +1,14 @@
 //! Requests the cancellation of a task.
 //!
-//! A queued task ends at once. For a running one the request is stored, and its supervisor acts on it; for a task that
-//! a provider runs, the provider does. A repeated request does not replace the first. The followers of a task in a chain end at
-//! once, even if the task itself completes before its supervisor acts.
+//! A queued task ends at once. For a running one the request is stored, and its supervisor acts on it; for a
+//! task that a provider runs, the provider does. A repeated request does not replace the first. The followers
+//! of a task in a chain end at once, even if the task itself completes before its supervisor acts.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskEnd, TaskId};
 
-use super::{attempt, chain};
-use crate::error::RegistryError;
+use super::end::{end_task, settle};
+use crate::error::Result;
 use crate::registry::Registry;
 use crate::row;
 use crate::task::{CancelRequest, Finish};
@@ -37,7 +37,7 @@ impl Registry {
         id: &TaskId,
         reason: Option<&str>,
         now_ms: i64,
-    ) -> Result<CancelOutcome, RegistryError> {
+    ) -> Result<CancelOutcome> {
         let reason = self.sink.optional(reason);
         let (outcome, ended) = self.write_with_reserve(|db| {
             let unchanged = |outcome| Ok((outcome, Vec::new()));
@@ -54,11 +54,11 @@ impl Registry {
             let reason = reason.clone();
             if stored.state == State::Queued && !stored.is_remote {
                 let finish = Finish::bare(TaskEnd::Cancelled { reason });
-                let ended = attempt::end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
+                let ended = end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
                 return Ok((CancelOutcome::Cancelled, ended));
             }
             let end = TaskEnd::Cancelled { reason: reason.clone() };
-            let ended = chain::settle(db, stored.seq, &end, None, now_ms)?;
+            let ended = settle(db, stored.seq, &end, None, now_ms)?;
             let request = CancelRequest { at_ms: now_ms, reason };
             Ok((CancelOutcome::Requested { state: stored.state, request, first: true }, ended))
         })?;

@@ -1,24 +1,21 @@
-//! Chains, the tasks that follow each other, and groups, the attempts at one task. Both are submitted together.
+//! Chains, the tasks that follow each other, and groups, the attempts at one task. Both are submitted
+//! together.
 //!
-//! All tasks of a chain are inserted in one transaction. A follower awaits its predecessor, and cannot be claimed, until
-//! the transaction that ends the predecessor settles it: a follower of this outcome may start from then on, every other one
-//! ends as cancelled, and so do its own followers. So no follower of an ended task awaits it.
+//! All tasks of a chain are inserted in one transaction. A follower awaits its predecessor, and cannot be
+//! claimed, until the transaction that ends the predecessor settles it: a follower of this outcome may start
+//! from then on, every other one ends as cancelled, and so do its own followers. So no follower of an ended
+//! task awaits it.
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{Follows, GroupId, TaskEnd, TaskId, Verification};
-use rusqlite::{Connection, Row};
+use delegator_domain::task::{Follows, GroupId, TaskId};
+use rusqlite::Row;
 
-use super::attempt;
-use super::queries::query_all;
 use crate::columns::Column;
-use crate::error::RegistryError;
-use crate::registry::Registry;
-use crate::row;
-use crate::task::{Finish, NewTask, Task};
+use crate::error::{RegistryError, Result};
+use crate::registry::{Registry, query_all};
+use crate::task::{NewTask, Task};
 
-pub(crate) const AWAITING: &str = "SELECT id, follows, follows_on FROM tasks WHERE awaits = ?1 ORDER BY seq";
-pub(crate) const STOP_AWAITING: &str = "UPDATE tasks SET awaits = NULL WHERE awaits = ?1";
 pub(crate) const FOLLOWERS: &str = "SELECT * FROM tasks WHERE follows = ?1 ORDER BY seq";
 /// Whether a follower that has not begun yet needs the report of this task.
 pub(crate) const IS_NEEDED: &str =
@@ -31,17 +28,17 @@ pub(crate) const GROUPS_BY_BEGINNING: &str = "SELECT DISTINCT group_id FROM task
 
 impl Registry {
     /// The task that this one follows.
-    pub fn predecessor(&self, id: &TaskId) -> Result<Option<TaskId>, RegistryError> {
+    pub fn predecessor(&self, id: &TaskId) -> Result<Option<TaskId>> {
         Ok(self.get(id)?.and_then(|task| task.follows).map(|follows| follows.task))
     }
 
     /// The tasks that directly follow this one, in order of submission.
-    pub fn followers(&self, id: &TaskId) -> Result<Vec<Task>, RegistryError> {
+    pub fn followers(&self, id: &TaskId) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, FOLLOWERS, [id.as_str()], Task::from_row))
     }
 
     /// All tasks that follow this one, directly or not, each after its predecessor.
-    pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>, RegistryError> {
+    pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>> {
         self.read(|db| {
             let mut found: Vec<Task> = query_all(db, FOLLOWERS, [id.as_str()], Task::from_row)?;
             let mut next = 0;
@@ -55,12 +52,12 @@ impl Registry {
     }
 
     /// The attempts of a group that have not been pruned, in order.
-    pub fn group(&self, id: &GroupId) -> Result<Vec<Task>, RegistryError> {
+    pub fn group(&self, id: &GroupId) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, GROUP, [id.as_str()], Task::from_row))
     }
 
     /// The groups whose ids begin with this text: at most ten.
-    pub fn groups_beginning_with(&self, beginning: &str) -> Result<Vec<GroupId>, RegistryError> {
+    pub fn groups_beginning_with(&self, beginning: &str) -> Result<Vec<GroupId>> {
         // Greater than every id with this beginning: the characters of an id end at `z`.
         let end = format!("{beginning}~");
         let group = |row: &Row<'_>| Column::read(row, "group_id");
@@ -68,8 +65,9 @@ impl Registry {
     }
 }
 
-/// No two tasks of a submission may have the same id. A predecessor must be an earlier one of them, so there can be no cycle.
-pub(crate) fn check_order(tasks: &[&NewTask]) -> Result<(), RegistryError> {
+/// No two tasks of a submission may have the same id. A predecessor must be an earlier one of them, so there
+/// can be no cycle.
+pub(crate) fn check_order(tasks: &[&NewTask]) -> Result<()> {
     let mut positions = BTreeMap::new();
     for (position, task) in tasks.iter().enumerate() {
         if positions.insert(&task.id, position).is_some() {
@@ -86,34 +84,6 @@ pub(crate) fn check_order(tasks: &[&NewTask]) -> Result<(), RegistryError> {
         }
     }
     Ok(())
-}
-
-/// Settles the followers of a task that ends. Returns those that never start, with all that follow them.
-pub(crate) fn settle(
-    db: &Connection,
-    predecessor: i64,
-    end: &TaskEnd,
-    verification: Option<Verification>,
-    now_ms: i64,
-) -> rusqlite::Result<Vec<TaskId>> {
-    let followers = query_all(db, AWAITING, [predecessor], follower_from)?;
-    if followers.is_empty() {
-        return Ok(Vec::new());
-    }
-    db.prepare_cached(STOP_AWAITING)?.execute([predecessor])?;
-    let mut ended = Vec::new();
-    for (id, follows) in followers {
-        let Some(reason) = follows.and_then(|follows| follows.obstacle(end, verification)) else { continue };
-        let stored = row::load_state(db, &id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        let finish = Finish::bare(TaskEnd::Cancelled { reason: Some(reason) });
-        // The branch that a chain does not take is no news, so it sends no notification.
-        ended.extend(attempt::record_end(db, &stored, &finish, "its predecessor ended differently", now_ms)?);
-    }
-    Ok(ended)
-}
-
-fn follower_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<Follows>)> {
-    Ok((row::id_from(row)?, row::follows_from(row)?))
 }
 
 #[cfg(test)]

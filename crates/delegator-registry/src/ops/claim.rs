@@ -1,23 +1,24 @@
 //! Claims the queued tasks that start next.
 //!
-//! Oldest first; a task whose predecessor has not ended is passed over. A task that is blocked by a running or earlier task is overtaken by tasks that do not conflict with
-//! either. Tasks of a paused agent are passed over. Running tasks are counted over the whole state directory under the write lock, so that no two processes take
-//! the same slot.
+//! Oldest first; a task whose predecessor has not ended is passed over. A task that is blocked by a running
+//! or earlier task is overtaken by tasks that do not conflict with either. Tasks of a paused agent are passed
+//! over. Running tasks are counted over the whole state directory under the write lock, so that no two
+//! processes take the same slot.
 
 use std::fmt;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{Claimant, Mode, Obstacle, State, TaskId};
+use delegator_domain::task::{Claimant, Mode, Obstacle, State, TaskId, Transition};
 use rusqlite::{Connection, Row};
 
 use super::agent_pauses::{self, AgentPause};
-use super::queries::query_all;
 use crate::columns::{Column, record};
+use crate::compare_and_set::Nonce;
 use crate::database::schema::{meta, set_meta};
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 use crate::row;
-use crate::task::{Nonce, Task};
+use crate::task::{Task, id_from, work_trees_from};
 
 pub(crate) const RUNNING: &str = "SELECT id, mode, mode_enforced, work_tree, more_work_trees, \
      allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
@@ -28,13 +29,14 @@ pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree
      WHERE provider IS NULL AND state = 'queued' ORDER BY seq";
 pub(crate) const RUNNING_COUNT: &str =
     "SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')";
-/// Whether a task waits whose predecessor has ended and whose agent is not paused, while fewer than `?2` tasks run.
+/// Whether a task waits whose predecessor has ended and whose agent is not paused, while fewer than `?2`
+/// tasks run.
 pub(crate) const MAY_CLAIM: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued' \
      AND awaits IS NULL AND (fallbacks > 0 OR agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1))) \
      AND (SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')) < ?2";
 
-/// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
-/// number.
+/// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So
+/// limit the number.
 pub const MAX_CLAIMS_PER_CALL: usize = 32;
 
 /// What a caller passes to claim tasks.
@@ -76,11 +78,7 @@ pub struct QueueEntry {
 
 impl Registry {
     /// Claims the oldest task that may start, if a slot is free.
-    pub fn claim_next(
-        &mut self,
-        promotion: &Promotion<'_>,
-        now_ms: i64,
-    ) -> Result<Option<Claim>, RegistryError> {
+    pub fn claim_next(&mut self, promotion: &Promotion<'_>, now_ms: i64) -> Result<Option<Claim>> {
         // Read first: usually there is nothing to do, and the write lock would delay other processes.
         if !self.can_claim(promotion, now_ms)? {
             return Ok(None);
@@ -88,41 +86,39 @@ impl Registry {
         self.write(|db| Ok(claim(db, promotion, 1, now_ms)?.pop()))
     }
 
-    /// Claims one task per free slot, but at most [`MAX_CLAIMS_PER_CALL`]. A caller that got that many should call
-    /// again.
-    pub fn claim_all(&mut self, promotion: &Promotion<'_>, now_ms: i64) -> Result<Vec<Claim>, RegistryError> {
+    /// Claims one task per free slot, but at most [`MAX_CLAIMS_PER_CALL`]. A caller that got that many should
+    /// call again.
+    pub fn claim_all(&mut self, promotion: &Promotion<'_>, now_ms: i64) -> Result<Vec<Claim>> {
         if !self.can_claim(promotion, now_ms)? {
             return Ok(Vec::new());
         }
         // A power cut that undoes the claim also ends what was started for it.
-        let claims = self.write_unsynced(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
-        crash_point(CrashPoint::ClaimCommitted);
-        Ok(claims)
+        self.write_unsynced(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))
+            .inspect(|_| crash_point(CrashPoint::ClaimCommitted))
     }
 
-    /// Whether a claim could succeed: a task is queued, a slot is free, and neither queue nor agent is paused.
-    pub fn can_claim(&self, promotion: &Promotion<'_>, now_ms: i64) -> Result<bool, RegistryError> {
+    /// Whether a claim could succeed: a task is queued, a slot is free, and neither queue nor agent is
+    /// paused.
+    pub fn can_claim(&self, promotion: &Promotion<'_>, now_ms: i64) -> Result<bool> {
         self.read(|db| may_claim(db, promotion, now_ms))
     }
 
     /// The number of tasks that occupy a slot.
-    pub fn running_count(&self) -> Result<usize, RegistryError> {
+    pub fn running_count(&self) -> Result<usize> {
         self.read(|db| db.prepare_cached(RUNNING_COUNT)?.query_row((), |row| row.get(0)))
     }
 
     /// Pauses or resumes claiming. Running tasks continue.
-    pub fn set_queue_paused(&mut self, paused: bool) -> Result<(), RegistryError> {
-        self.write(|db| set_meta(db, "queue_paused", paused))?;
-        crash_point(CrashPoint::QueueHeld);
-        Ok(())
+    pub fn set_queue_paused(&mut self, paused: bool) -> Result<()> {
+        self.write(|db| set_meta(db, "queue_paused", paused)).inspect(|()| crash_point(CrashPoint::QueueHeld))
     }
 
-    pub fn queue_paused(&self) -> Result<bool, RegistryError> {
+    pub fn queue_paused(&self) -> Result<bool> {
         self.read(is_paused)
     }
 
     /// The queue in order, with what blocks each task.
-    pub fn queue_with_blockers(&self, now_ms: i64) -> Result<Vec<QueueEntry>, RegistryError> {
+    pub fn queue_with_blockers(&self, now_ms: i64) -> Result<Vec<QueueEntry>> {
         self.read(|db| {
             let pauses = agent_pauses::pauses(db, now_ms)?;
             let mut scan = QueueScan::of(db)?;
@@ -141,7 +137,7 @@ impl Registry {
     }
 
     /// The running task that blocks this one, or its predecessor.
-    pub fn blocked_by_running(&self, task: &Task) -> Result<Option<BlockedBy>, RegistryError> {
+    pub fn blocked_by_running(&self, task: &Task) -> Result<Option<BlockedBy>> {
         if let Some(follows) = task.follows.as_ref().filter(|_| task.awaits_predecessor) {
             return Ok(Some(follower_of(follows.task.clone())));
         }
@@ -195,8 +191,8 @@ impl QueueScan {
         Some(BlockedBy { task: other.id.clone(), obstacle })
     }
 
-    /// Returns what blocks the task, and adds it for those behind it. A task that is covered by an earlier one is not
-    /// added, so a thousand tasks that wait for one tree cost one entry.
+    /// Returns what blocks the task, and adds it for those behind it. A task that is covered by an earlier
+    /// one is not added, so a thousand tasks that wait for one tree cost one entry.
     fn check_and_add(&mut self, claimant: Claimant) -> Option<BlockedBy> {
         let blocked_by = self.blocker_of(&claimant);
         if !self.ahead.iter().any(|other| claimant.is_covered_by(other)) {
@@ -248,7 +244,8 @@ pub(crate) fn claim(
 }
 
 fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Result<Claim> {
-    row::apply_transition(db, seq, (State::Queued, State::Starting), "claimed", now_ms)?;
+    let change = Transition { from: State::Queued, to: State::Starting };
+    row::apply_transition(db, seq, change, "claimed", now_ms)?;
     let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
     db.prepare_cached(sql)?.execute((nonce.as_str(), now_ms, seq))?;
     Ok(Claim { task: row::task_at(db, seq)?, nonce })
@@ -258,9 +255,9 @@ fn claimant_from(row: &Row<'_>) -> rusqlite::Result<Claimant> {
     let resumed: Option<String> = row.get("resumed_thread")?;
     let announced: Option<String> = row.get("thread_id")?;
     Ok(Claimant {
-        id: row::id_from(row)?,
+        id: id_from(row)?,
         may_write: Mode::read(row, "mode")?.may_write(row.get("mode_enforced")?),
-        work_trees: row::work_trees_from(row)?,
+        work_trees: work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         threads: resumed.into_iter().chain(announced).collect(),
     })

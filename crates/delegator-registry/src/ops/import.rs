@@ -3,12 +3,11 @@
 //! The task passes through all states in one transaction, so it can never be claimed.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::State;
 use rusqlite::Connection;
 
-use super::attempt::end_task;
+use super::end::end_task;
 use super::submit::{Submission, SubmitResult, end_submit, find_existing, insert};
-use crate::error::RegistryError;
+use crate::error::Result;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
 use crate::row;
@@ -24,15 +23,15 @@ pub struct ImportedSession {
 }
 
 impl Registry {
-    /// Stores a session with its files. The same idempotency key returns the first task. The files are written before
-    /// the row: after a crash in between, a repeated import could not add them.
+    /// Stores a session with its files. The same idempotency key returns the first task. The files are
+    /// written before the row: after a crash in between, a repeated import could not add them.
     pub fn import(
         &mut self,
         task: &NewTask,
         session: &ImportedSession,
         finish: &Finish,
         files: &[(TaskFile, &[u8])],
-    ) -> Result<Submission, RegistryError> {
+    ) -> Result<Submission> {
         if let Some(existing) = self.read(|db| find_existing(db, task))? {
             return existing;
         }
@@ -64,9 +63,7 @@ fn insert_session(
         return Ok(existing);
     }
     let seq = insert(db, task, None, session.started_at_ms)?.seq;
-    for change in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
-        row::apply_transition(db, seq, change, "imported", session.started_at_ms)?;
-    }
+    row::start(db, seq, "imported", session.started_at_ms)?;
     let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2, imported_at_ms = ?3 WHERE seq = ?4";
     db.execute(sql, (&session.thread_id, session.started_at_ms, session.imported_at_ms, seq))?;
     let stored = row::load_state(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;

@@ -1,7 +1,7 @@
 //! Finds and removes what crashes leave behind in `tasks/`.
 //!
-//! Results without a row are reported, never removed. The state of a submit is always read before the row, so a submit
-//! that commits meanwhile is found by its row.
+//! Results without a row are reported, never removed. The state of a submit is always read before the row, so
+//! a submit that commits meanwhile is found by its row.
 
 use std::fs;
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 
-use crate::error::RegistryError;
+use crate::error::{RegistryError, Result};
 use crate::files::durable;
 use crate::files::lock::LockAttempt;
 use crate::files::submit_entry::{SubmitEntry, SubmitState};
@@ -36,23 +36,19 @@ pub struct Leftover {
 }
 
 impl Registry {
-    /// Finds leftovers. A directory without a row counts only if its submit is known to be dead, or if it has no entry
-    /// and is older than `before_ms`: a younger one may belong to a submit without an entry. Reads every directory, so
-    /// it is for cleaning only.
-    pub fn orphans(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
+    /// Finds leftovers. A directory without a row counts only if its submit is known to be dead, or if it has
+    /// no entry and is older than `before_ms`: a younger one may belong to a submit without an entry. Reads
+    /// every directory, so it is for cleaning only.
+    pub fn orphans(&self, before_ms: i64) -> Result<Vec<Leftover>> {
         self.find_leftovers(before_ms, |_| true)
     }
 
     /// The same, but only directories with inputs, which contain secrets.
-    pub fn orphaned_launches(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
+    pub fn orphaned_launches(&self, before_ms: i64) -> Result<Vec<Leftover>> {
         self.find_leftovers(before_ms, |id| self.dir.task(id).has_inputs())
     }
 
-    fn find_leftovers(
-        &self,
-        before_ms: i64,
-        is_wanted: impl Fn(&TaskId) -> bool,
-    ) -> Result<Vec<Leftover>, RegistryError> {
+    fn find_leftovers(&self, before_ms: i64, is_wanted: impl Fn(&TaskId) -> bool) -> Result<Vec<Leftover>> {
         let tasks = self.dir.tasks();
         let mut found = Vec::new();
         let entries =
@@ -77,7 +73,7 @@ impl Registry {
     }
 
     /// Reads the submit's state before the row: see the module header.
-    fn classify(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>, RegistryError> {
+    fn classify(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>> {
         let is_over = match self.submit_state(id)? {
             SubmitState::UnderWay => false,
             SubmitState::Dead(_) => true,
@@ -88,7 +84,7 @@ impl Registry {
     }
 
     /// What a directory is, provided that no submit is running in it.
-    fn classify_directory(&self, id: &TaskId) -> Result<Option<LeftoverKind>, RegistryError> {
+    fn classify_directory(&self, id: &TaskId) -> Result<Option<LeftoverKind>> {
         let dir = self.dir.task(id);
         let pruned = "SELECT EXISTS (SELECT 1 FROM forgotten WHERE id = ?1)";
         let (state, is_pruned) = self.read(|db| {
@@ -112,18 +108,19 @@ impl Registry {
         })
     }
 
-    fn submit_state(&self, id: &TaskId) -> Result<SubmitState, RegistryError> {
+    fn submit_state(&self, id: &TaskId) -> Result<SubmitState> {
         let folder = self.dir.submitting();
         SubmitEntry::state(&folder, id).map_err(RegistryError::file(&folder, "read an entry in"))
     }
 
-    /// Removes the files of submits that were killed before they had a row, and returns their ids. Cheap: usually it
-    /// reads one empty directory.
-    pub fn remove_dead_submits(&mut self) -> Result<Vec<TaskId>, RegistryError> {
+    /// Removes the files of submits that were killed before they had a row, and returns their ids. Cheap:
+    /// usually it reads one empty directory.
+    pub fn remove_dead_submits(&mut self) -> Result<Vec<TaskId>> {
         let folder = self.dir.submitting();
         let mut removed = Vec::new();
         for id in SubmitEntry::all(&folder).map_err(RegistryError::file(&folder, "read"))? {
-            // The entry stays locked: the row is read after the submit has ended, and no other process examines it.
+            // The entry stays locked: the row is read after the submit has ended, and no other process
+            // examines it.
             let SubmitState::Dead(entry) = self.submit_state(&id)? else { continue };
             // Results stay: their row was lost.
             if self.classify_directory(&id)? == Some(LeftoverKind::NeverSubmitted) {
@@ -134,7 +131,8 @@ impl Registry {
                         crash_point(CrashPoint::LeftoverRemoved);
                         removed.push(id);
                     }
-                    // Another process is removing the directory. If it is killed, the entry leads to the rest.
+                    // Another process is removing the directory. If it is killed, the entry leads to the
+                    // rest.
                     LockAttempt::Held => continue,
                     LockAttempt::Gone => {}
                 }
@@ -144,8 +142,9 @@ impl Registry {
         Ok(removed)
     }
 
-    /// Removes what [`Registry::orphans`] found, checking each again under its lock. Returns what was removed.
-    pub fn remove_orphans(&mut self, found: &[Leftover]) -> Result<Vec<Leftover>, RegistryError> {
+    /// Removes what [`Registry::orphans`] found, checking each again under its lock. Returns what was
+    /// removed.
+    pub fn remove_orphans(&mut self, found: &[Leftover]) -> Result<Vec<Leftover>> {
         let mut removed = Vec::new();
         for leftover in found {
             let dir = self.dir.task(&leftover.id);

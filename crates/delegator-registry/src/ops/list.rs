@@ -1,21 +1,17 @@
 //! Lists tasks by filter, newest first, in pages.
 //!
-//! The statement names the index for each filter. Otherwise SQLite would scan the table to avoid a sort, and a filter
-//! with few matches would read every row.
+//! The statement names the index for each filter. Otherwise SQLite would scan the table to avoid a sort, and
+//! a filter with few matches would read every row.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use delegator_domain::task::{State, TaskLocation};
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use super::queries::query_all;
-use crate::error::RegistryError;
-use crate::registry::Registry;
-use crate::row;
-use crate::task::{Task, TaskSummary};
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
+use crate::task::{SUMMARY_COLUMNS, Task, TaskSummary};
 
 /// Which tasks to list; all conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,31 +39,11 @@ impl Filter {
 /// The position before the first task.
 const FIRST: i64 = 0;
 
-/// Where the next page begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
-    before: i64,
-}
-
-impl fmt::Display for Cursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.before)
-    }
-}
-
-impl FromStr for Cursor {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<Cursor, Self::Err> {
-        text.parse().map(|before| Cursor { before })
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub tasks: Vec<Task>,
-    /// The next page, if there is one.
-    pub next: Option<Cursor>,
+    /// The `before` of the next page, if there is one.
+    pub next: Option<i64>,
 }
 
 /// Tasks in order of submission.
@@ -89,12 +65,7 @@ impl<T> Default for OldestPage<T> {
 
 impl Registry {
     /// The first matching tasks that were submitted after the task `after`.
-    pub fn oldest(
-        &self,
-        filter: &Filter,
-        after: i64,
-        limit: u32,
-    ) -> Result<OldestPage<TaskSummary>, RegistryError> {
+    pub fn oldest(&self, filter: &Filter, after: i64, limit: u32) -> Result<OldestPage<TaskSummary>> {
         self.read(|db| {
             let count_after = |after: i64| {
                 let (sql, values) = count(filter, after);
@@ -108,11 +79,12 @@ impl Registry {
         })
     }
 
-    pub fn list(&self, filter: &Filter, limit: u32, from: Option<Cursor>) -> Result<Page, RegistryError> {
-        let (sql, values) = select(filter, limit.saturating_add(1), from);
+    /// Lists the newest tasks; with `before`, the page after that one.
+    pub fn list(&self, filter: &Filter, limit: u32, before: Option<i64>) -> Result<Page> {
+        let (sql, values) = select(filter, limit.saturating_add(1), before);
         let tasks = self.read(|db| query_all(db, &sql, params_from_iter(values), Task::from_row))?;
         let (tasks, has_more) = truncate_page(tasks, limit);
-        let next = tasks.last().filter(|_| has_more).map(|last| Cursor { before: last.seq });
+        let next = tasks.last().filter(|_| has_more).map(|last| last.seq);
         Ok(Page { tasks, next })
     }
 }
@@ -125,28 +97,32 @@ pub(crate) fn truncate_page(mut tasks: Vec<Task>, limit: u32) -> (Vec<Task>, boo
     (tasks, has_more)
 }
 
-/// The statement for a filter. Rows are wide, so the inner select finds them by index only, and the outer select reads
-/// just the rows of the page.
-pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (String, Vec<Value>) {
+pub(crate) fn select(filter: &Filter, limit: u32, before: Option<i64>) -> (String, Vec<Value>) {
     let mut terms = WhereTerms::of(filter);
-    if let Some(Cursor { before }) = from {
+    if let Some(before) = before {
         terms.add("seq < ?", [before]);
     }
-    let index = index_clause(filter);
-    terms.into_statement(Some(limit), |where_clause| {
-        format!(
-            "SELECT * FROM tasks WHERE seq IN \
-             (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC"
-        )
-    })
+    page_of("*", "DESC", filter, terms, limit)
 }
 
 pub(crate) fn oldest(filter: &Filter, after: i64, limit: u32) -> (String, Vec<Value>) {
-    let (index, columns) = (index_clause(filter), row::SUMMARY_COLUMNS);
-    submitted_after(filter, after).into_statement(Some(limit), |where_clause| {
+    page_of(SUMMARY_COLUMNS, "ASC", filter, submitted_after(filter, after), limit)
+}
+
+/// Rows are wide, so the inner select finds them by index only, and the outer select reads just the rows of
+/// the page.
+fn page_of(
+    columns: &str,
+    order: &str,
+    filter: &Filter,
+    terms: WhereTerms,
+    limit: u32,
+) -> (String, Vec<Value>) {
+    let index = index_clause(filter);
+    terms.into_statement(|where_clause| {
         format!(
-            "SELECT {columns} FROM tasks WHERE seq IN \
-             (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq LIMIT ?) ORDER BY seq"
+            "SELECT {columns} FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {where_clause} \
+             ORDER BY seq {order} LIMIT {limit}) ORDER BY seq {order}"
         )
     })
 }
@@ -154,7 +130,7 @@ pub(crate) fn oldest(filter: &Filter, after: i64, limit: u32) -> (String, Vec<Va
 pub(crate) fn count(filter: &Filter, after: i64) -> (String, Vec<Value>) {
     let index = index_clause(filter);
     submitted_after(filter, after)
-        .into_statement(None, |where_clause| format!("SELECT count(*) FROM tasks {index} {where_clause}"))
+        .into_statement(|where_clause| format!("SELECT count(*) FROM tasks {index} {where_clause}"))
 }
 
 fn submitted_after(filter: &Filter, after: i64) -> WhereTerms {
@@ -232,23 +208,15 @@ impl WhereTerms {
         self.values.extend(values.into_iter().map(V::into));
     }
 
-    /// Builds a statement from its where clause. `limit` is the value of its last parameter.
-    pub(crate) fn into_statement(
-        mut self,
-        limit: Option<u32>,
-        sql: impl FnOnce(&str) -> String,
-    ) -> (String, Vec<Value>) {
-        let where_clause = match self.sql.is_empty() {
-            true => String::new(),
-            false => format!("WHERE {}", self.sql.join(" AND ")),
-        };
-        self.values.extend(limit.map(Value::from));
-        (sql(&where_clause), self.values)
+    /// Builds a statement from its where clause.
+    pub(crate) fn into_statement(self, sql: impl FnOnce(&str) -> String) -> (String, Vec<Value>) {
+        let keyword = if self.sql.is_empty() { "" } else { "WHERE " };
+        (sql(&format!("{keyword}{}", self.sql.join(" AND "))), self.values)
     }
 }
 
-/// The range of paths that are a directory or below it: one index range, from which siblings with the same prefix
-/// (`/a-b` beside `/a`) are excluded.
+/// The range of paths that are a directory or below it: one index range, from which siblings with the same
+/// prefix (`/a-b` beside `/a`) are excluded.
 #[derive(Debug)]
 pub(crate) struct DirectoryRange {
     pub(crate) dir: String,

@@ -6,9 +6,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::list::{Filter, WhereTerms, truncate_page};
-use super::queries::query_all;
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 use crate::row;
 use crate::task::Task;
 
@@ -22,25 +21,26 @@ pub struct EndedPage {
 }
 
 impl Registry {
-    /// Lists the tasks that match the filter and ended at or after `since_ms`; with `before`, the page after that one.
+    /// Lists the tasks that match the filter and ended at or after `since_ms`; with `before`, the page after
+    /// that one.
     pub fn list_ended(
         &self,
         filter: &Filter,
         since_ms: i64,
         limit: u32,
         before: Option<i64>,
-    ) -> Result<EndedPage, RegistryError> {
+    ) -> Result<EndedPage> {
         if filter.is_live_only() {
             return Ok(EndedPage { tasks: Vec::new(), total: 0, next: None });
         }
-        let (tasks, total) = self.read(|db| match filter.labels.is_empty() {
-            true => {
-                let (sql, values) = count(filter, since_ms);
-                let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
-                let (sql, values) = select(filter, since_ms, limit.saturating_add(1), before);
-                Ok((query_all(db, &sql, params_from_iter(values), Task::from_row)?, total))
+        let (tasks, total) = self.read(|db| {
+            if !filter.labels.is_empty() {
+                return labelled_page(db, filter, since_ms, limit.saturating_add(1), before);
             }
-            false => labelled_page(db, filter, since_ms, limit.saturating_add(1), before),
+            let (sql, values) = count(filter, since_ms);
+            let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
+            let (sql, values) = select(filter, since_ms, limit.saturating_add(1), before);
+            Ok((query_all(db, &sql, params_from_iter(values), Task::from_row)?, total))
         })?;
         let (tasks, has_more) = truncate_page(tasks, limit);
         let next = tasks.last().filter(|_| has_more).and_then(|last| Some(last.ended.as_ref()?.order));
@@ -48,7 +48,8 @@ impl Registry {
     }
 }
 
-/// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and the total.
+/// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and
+/// the total.
 fn labelled_page(
     db: &Connection,
     filter: &Filter,
@@ -67,7 +68,7 @@ fn labelled_page(
 }
 
 pub(crate) fn select_orders(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
-    statement(terms(filter, since_ms), filter, "ended_order, seq", "", None)
+    statement(terms(filter, since_ms), filter, "ended_order, seq", "")
 }
 
 pub(crate) fn select(
@@ -80,11 +81,11 @@ pub(crate) fn select(
     if let Some(before) = before {
         terms.add("ended_order < ?", [before]);
     }
-    statement(terms, filter, "*", "ORDER BY ended_order DESC LIMIT ?", Some(limit))
+    statement(terms, filter, "*", &format!("ORDER BY ended_order DESC LIMIT {limit}"))
 }
 
 pub(crate) fn count(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
-    statement(terms(filter, since_ms), filter, "count(*)", "", None)
+    statement(terms(filter, since_ms), filter, "count(*)", "")
 }
 
 fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
@@ -93,14 +94,7 @@ fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
     terms
 }
 
-/// `order` has a parameter for `limit`, if there is one.
-fn statement(
-    terms: WhereTerms,
-    filter: &Filter,
-    columns: &str,
-    order: &str,
-    limit: Option<u32>,
-) -> (String, Vec<Value>) {
+fn statement(terms: WhereTerms, filter: &Filter, columns: &str, order: &str) -> (String, Vec<Value>) {
     // A directory or a label is more selective than a time.
     let index = if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"
@@ -109,7 +103,5 @@ fn statement(
     } else {
         "INDEXED BY tasks_ended"
     };
-    terms.into_statement(limit, |where_clause| {
-        format!("SELECT {columns} FROM tasks {index} {where_clause} {order}")
-    })
+    terms.into_statement(|where_clause| format!("SELECT {columns} FROM tasks {index} {where_clause} {order}"))
 }

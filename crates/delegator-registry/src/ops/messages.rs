@@ -1,21 +1,20 @@
 //! The message queue of a task.
 //!
-//! A message is stored by [`Registry::enqueue`], marked as delivered by the supervisor *before* it is written to the
-//! agent, and settled when the agent has confirmed or refused it. So after a crash in between, the state is `delivered`,
-//! the end of the task makes it `unknown`, and it is never written twice. The end of a task settles every message of it
-//! in its own transaction: none stays queued.
+//! A message is stored by [`Registry::enqueue`], marked as delivered by the supervisor *before* it is written
+//! to the agent, and settled when the agent has confirmed or refused it. So after a crash in between, the
+//! state is `delivered`, the end of the task makes it `unknown`, and it is never written twice. The end of a
+//! task settles every message of it in its own transaction: none stays queued.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::message::{Delivery, MessageNumber, MessageState, QueuedMessage};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
-use super::queries::query_all;
 use crate::columns::{Column, record};
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::compare_and_set::{Cas, Lost, Nonce};
+use crate::error::{RegistryError, Result};
+use crate::registry::{Registry, query_all};
 use crate::row;
-use crate::task::{Cas, Lost, Nonce};
 
 /// Limit for the messages of one task that are not delivered yet.
 pub const MAX_QUEUED_MESSAGES: u32 = 1000;
@@ -65,37 +64,33 @@ struct Change {
     reason: Option<String>,
 }
 
-/// The number of messages of a task by state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MessageCounts {
-    pub queued: u64,
-    pub delivered: u64,
-    pub accepted: u64,
-    pub failed: u64,
-    pub unknown: u64,
+record! {
+    /// The number of messages of a task by state.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct MessageCounts {
+        pub queued: u64,
+        pub delivered: u64,
+        pub accepted: u64,
+        pub failed: u64,
+        pub unknown: u64,
+    }
 }
 
 impl MessageCounts {
     pub fn total(&self) -> u64 {
         self.queued + self.delivered + self.accepted + self.failed + self.unknown
     }
-
-    fn add(&mut self, state: MessageState, count: u64) {
-        let counted = match state {
-            MessageState::Queued => &mut self.queued,
-            MessageState::Delivered => &mut self.delivered,
-            MessageState::Accepted => &mut self.accepted,
-            MessageState::Failed => &mut self.failed,
-            MessageState::Unknown => &mut self.unknown,
-        };
-        *counted += count;
-    }
 }
 
+const INSERT: &str = "INSERT INTO messages (task, number, file, delivery, state, excerpt, bytes, sent_at_ms) \
+     SELECT seq, 1 + coalesce((SELECT max(number) FROM messages WHERE task = seq), 0), \
+     :file, :delivery, 'queued', :excerpt, :bytes, :now FROM tasks WHERE id = :id RETURNING *";
 pub(crate) const FIRST_QUEUED: &str = "SELECT number, file FROM messages INDEXED BY messages_state \
      WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND state = 'queued' AND delivery = ?2 ORDER BY number LIMIT 1";
-pub(crate) const COUNT_BY_STATE: &str = "SELECT state, count(*) AS count FROM messages INDEXED BY messages_state \
-     WHERE task = (SELECT seq FROM tasks WHERE id = ?1) GROUP BY state";
+pub(crate) const COUNT_BY_STATE: &str = "SELECT count(*) FILTER (WHERE state = 'queued') AS queued, \
+     count(*) FILTER (WHERE state = 'delivered') AS delivered, count(*) FILTER (WHERE state = 'accepted') AS accepted, \
+     count(*) FILTER (WHERE state = 'failed') AS failed, count(*) FILTER (WHERE state = 'unknown') AS unknown \
+     FROM messages INDEXED BY messages_state WHERE task = (SELECT seq FROM tasks WHERE id = ?1)";
 pub(crate) const LAST: &str = "SELECT * FROM messages \
      WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY number DESC LIMIT ?2";
 pub(crate) const SETTLE_ALL: &str = "UPDATE messages INDEXED BY messages_state SET state = ?2, reason = ?3, settled_at_ms = ?4 \
@@ -110,7 +105,7 @@ impl Registry {
         delivery: Delivery,
         file: &Nonce,
         now_ms: i64,
-    ) -> Result<EnqueueOutcome, RegistryError> {
+    ) -> Result<EnqueueOutcome> {
         if let Some(refusal) = self.read(|db| refusal(db, id))? {
             return Ok(refusal);
         }
@@ -122,27 +117,35 @@ impl Registry {
         }
         crash_point(CrashPoint::MessageWritten);
         let excerpt = self.sink.excerpt(text, EXCERPT_CHARS);
-        let outcome = self.write(|db| match refusal(db, id)? {
-            Some(refusal) => Ok(refusal),
-            None => insert(db, id, (&excerpt, text.len()), delivery, file, now_ms),
+        let outcome = self.write(|db| {
+            if let Some(refusal) = refusal(db, id)? {
+                return Ok(refusal);
+            }
+            let values = named_params! {
+                ":file": file.as_str(), ":delivery": delivery.name(), ":excerpt": excerpt,
+                ":bytes": text.len(), ":now": now_ms, ":id": id.as_str(),
+            };
+            db.prepare_cached(INSERT)?.query_row(values, Message::from_row).map(EnqueueOutcome::Queued)
         });
         crash_point(CrashPoint::MessageQueued);
-        // After a disk error it is unknown whether the row was committed; the file stays until the end of the task.
+        // After a disk error it is unknown whether the row was committed; the file stays until the end of the
+        // task.
         if !matches!(outcome, Ok(EnqueueOutcome::Queued(_)) | Err(RegistryError::Database { .. })) {
             dir.remove_message(file);
         }
         outcome
     }
 
-    /// Marks the next message as delivered, durably, and returns it: the oldest for now, else the oldest for the next
-    /// turn, unless `only_now`. The caller must write it to the agent at most once. A message whose text is lost fails.
+    /// Marks the next message as delivered, durably, and returns it: the oldest for now, else the oldest for
+    /// the next turn, unless `only_now`. The caller must write it to the agent at most once. A message whose
+    /// text is lost fails.
     pub fn take_next_message(
         &mut self,
         id: &TaskId,
         nonce: &Nonce,
         only_now: bool,
         now_ms: i64,
-    ) -> Result<Option<QueuedMessage>, RegistryError> {
+    ) -> Result<Option<QueuedMessage>> {
         while let Some((number, file, delivery)) = self.read(|db| first_queued(db, id, only_now))? {
             let text = self.dir.task(id).read_message(&file);
             let (to, reason) = match &text {
@@ -169,7 +172,7 @@ impl Registry {
         message: MessageNumber,
         refusal: Option<&str>,
         now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    ) -> Result<Cas<()>> {
         let to = if refusal.is_some() { MessageState::Failed } else { MessageState::Accepted };
         let reason = self.sink.optional(refusal);
         let change = Change { message, from: MessageState::Delivered, to, reason };
@@ -189,7 +192,7 @@ impl Registry {
         nonce: &Nonce,
         Change { message, from, to, reason }: &Change,
         now_ms: i64,
-    ) -> Result<Cas<Nonce>, RegistryError> {
+    ) -> Result<Cas<Nonce>> {
         let column = if *to == MessageState::Delivered { "delivered_at_ms" } else { "settled_at_ms" };
         let sql = format!(
             "UPDATE messages SET state = :to, reason = :reason, {column} = :now \
@@ -205,23 +208,20 @@ impl Registry {
         })
     }
 
-    pub fn message_counts(&self, id: &TaskId) -> Result<MessageCounts, RegistryError> {
-        let counts = self.read(|db| query_all(db, COUNT_BY_STATE, [id.as_str()], count_from))?;
-        let mut total = MessageCounts::default();
-        counts.into_iter().for_each(|(state, count)| total.add(state, count));
-        Ok(total)
+    pub fn message_counts(&self, id: &TaskId) -> Result<MessageCounts> {
+        self.read(|db| db.prepare_cached(COUNT_BY_STATE)?.query_row([id.as_str()], MessageCounts::from_row))
     }
 
     /// The last messages of a task, oldest first.
-    pub fn last_messages(&self, id: &TaskId, limit: u32) -> Result<Vec<Message>, RegistryError> {
+    pub fn last_messages(&self, id: &TaskId, limit: u32) -> Result<Vec<Message>> {
         let mut messages = self.read(|db| query_all(db, LAST, (id.as_str(), limit), Message::from_row))?;
         messages.reverse();
         Ok(messages)
     }
 }
 
-/// Settles the messages of a task that ends: one that was not delivered has failed; whether the agent got one that it has
-/// not confirmed is unknown.
+/// Settles the messages of a task that ends: one that was not delivered has failed; whether the agent got one
+/// that it has not confirmed is unknown.
 pub(crate) fn settle_all(db: &Connection, seq: i64, now_ms: i64) -> rusqlite::Result<()> {
     let mut settle = db.prepare_cached(SETTLE_ALL)?;
     for (from, to, reason) in [
@@ -244,24 +244,6 @@ fn refusal(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<EnqueueOutco
     Ok((queued >= MAX_QUEUED_MESSAGES).then_some(EnqueueOutcome::Full))
 }
 
-fn insert(
-    db: &Connection,
-    id: &TaskId,
-    (excerpt, bytes): (&str, usize),
-    delivery: Delivery,
-    file: &Nonce,
-    now_ms: i64,
-) -> rusqlite::Result<EnqueueOutcome> {
-    let sql = "INSERT INTO messages (task, number, file, delivery, state, excerpt, bytes, sent_at_ms) \
-               SELECT seq, 1 + coalesce((SELECT max(number) FROM messages WHERE task = seq), 0), \
-               :file, :delivery, 'queued', :excerpt, :bytes, :now FROM tasks WHERE id = :id RETURNING *";
-    let values = named_params! {
-        ":file": file.as_str(), ":delivery": delivery.name(), ":excerpt": excerpt,
-        ":bytes": bytes as u64, ":now": now_ms, ":id": id.as_str(),
-    };
-    db.prepare_cached(sql)?.query_row(values, Message::from_row).map(EnqueueOutcome::Queued)
-}
-
 fn first_queued(
     db: &Connection,
     id: &TaskId,
@@ -280,8 +262,4 @@ fn first_queued(
 
 fn file_from(row: &Row<'_>) -> rusqlite::Result<Nonce> {
     Column::read(row, "file")
-}
-
-fn count_from(row: &Row<'_>) -> rusqlite::Result<(MessageState, u64)> {
-    Ok((Column::read(row, "state")?, row.get("count")?))
 }

@@ -5,9 +5,19 @@ use delegator_domain::task::{SandboxKind, TaskEnd, TaskId};
 
 use super::agent_pauses;
 use super::attempt::load_attempt;
-use crate::error::RegistryError;
+use crate::compare_and_set::{Attempt, Cas, Nonce};
+use crate::error::Result;
 use crate::registry::Registry;
-use crate::task::{Attempt, Cas, Nonce};
+
+/// The agent that runs a task instead of the one before.
+#[derive(Debug)]
+pub struct AgentChange<'a> {
+    pub agent: &'a str,
+    /// What enforces the mode of the task.
+    pub sandbox: SandboxKind,
+    /// How the agent before ended, if it ran.
+    pub end: Option<&'a TaskEnd>,
+}
 
 impl Registry {
     /// Stores the thread that the agent announced. Only the supervisor of the current attempt may call this.
@@ -17,32 +27,29 @@ impl Registry {
         nonce: &Nonce,
         thread_id: &str,
         now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    ) -> Result<Cas<()>> {
         let thread_id = self.sink.text(thread_id);
         let attempt = Attempt::working(nonce.clone());
         // Not synced by itself: the end of the task syncs it.
-        let outcome = self.write_unsynced(|db| match load_attempt(db, id, &attempt)? {
+        self.write_unsynced(|db| match load_attempt(db, id, &attempt)? {
             Err(lost) => Ok(Cas::Lost(lost)),
             Ok(stored) => {
                 let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
                 db.prepare_cached(sql)?.execute((&thread_id, now_ms, stored.seq))?;
                 Ok(Cas::Applied(()))
             }
-        })?;
-        crash_point(CrashPoint::ThreadNoted);
-        Ok(outcome)
+        })
+        .inspect(|_| crash_point(CrashPoint::ThreadNoted))
     }
 
-    /// Stores the agent that runs the task instead of the one before, which ended like this, and what enforces its mode. A
-    /// usage limit pauses the agent before.
+    /// Stores the agent that runs the task from now on. A usage limit pauses the agent before.
     pub fn replace_agent(
         &mut self,
         id: &TaskId,
         nonce: &Nonce,
-        (agent, sandbox): (&str, SandboxKind),
-        end: Option<&TaskEnd>,
+        AgentChange { agent, sandbox, end }: &AgentChange<'_>,
         now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    ) -> Result<Cas<()>> {
         self.write_working(id, nonce, |db, stored| {
             if let Some(end) = end {
                 agent_pauses::pause_after(db, stored.seq, end, now_ms)?;
@@ -54,14 +61,15 @@ impl Registry {
     }
 
     /// Records that the result was read; true the first time.
-    pub fn mark_read(&mut self, id: &TaskId, now_ms: i64) -> Result<bool, RegistryError> {
+    pub fn mark_read(&mut self, id: &TaskId, now_ms: i64) -> Result<bool> {
         // Read first: usually it is already marked, and the write lock would delay other processes.
         let unread = "SELECT EXISTS (SELECT 1 FROM tasks \
                       WHERE id = ?1 AND ended_order IS NOT NULL AND read_at_ms IS NULL)";
         if !self.read(|db| db.prepare_cached(unread)?.query_row([id.as_str()], |row| row.get(0)))? {
             return Ok(false);
         }
-        // Not synced: the caller waits for its response, and after a power cut the task is only listed as unread.
+        // Not synced: the caller waits for its response, and after a power cut the task is only listed as
+        // unread.
         self.write_unsynced(|db| {
             let sql = "UPDATE tasks SET read_at_ms = ?1 \
                        WHERE id = ?2 AND ended_order IS NOT NULL AND read_at_ms IS NULL";

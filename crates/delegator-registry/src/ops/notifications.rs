@@ -1,26 +1,26 @@
-//! The outbox of notifications: one row per channel for each ended task, group and chain, written in the transaction that
-//! ends its last task.
+//! The outbox of notifications: one row per channel for each ended task, group and chain, written in the
+//! transaction that ends its last task.
 //!
-//! A task of a group or a chain sends one of its own only if its plan says so. The group or chain has ended when none of the
-//! tasks that were submitted with it is queued or active. Its row belongs to the task that ended last, whose directory
-//! has the settings.
+//! A task of a group or a chain sends one of its own only if its plan says so. The group or chain has ended
+//! when none of the tasks that were submitted with it is queued or active. Its row belongs to the task that
+//! ended last, whose directory has the settings.
 //!
-//! A delivery has two steps, so that a process that is killed between them leaves a row that is delivered again:
-//! [`Registry::begin_delivery`] counts the attempt and sets the time of the next one, [`Registry::end_delivery`] records its
-//! outcome. Both change the row only if it is as the caller has read it. Rows are deleted with their task.
+//! A delivery has two steps, so that a process that is killed between them leaves a row that is delivered
+//! again: [`Registry::begin_delivery`] counts the attempt and sets the time of the next one,
+//! [`Registry::end_delivery`] records its outcome. Both change the row only if it is as the caller has read
+//! it. Rows are deleted with their task.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::notification::{Channel, DeliveryState, Subject, SubjectKind};
 use delegator_domain::task::{EndedMember, State, TaskId, combined_end};
 use rusqlite::{Connection, Row};
 
-use super::queries::query_all;
 use crate::columns::{Column, record, unreadable};
-use crate::error::RegistryError;
+use crate::error::Result;
 use crate::files::task_dir::TaskFile;
-use crate::registry::Registry;
-use crate::row::{self, StoredState};
-use crate::task::Task;
+use crate::registry::{Registry, query_all};
+use crate::row::StoredState;
+use crate::task::{Task, id_from};
 
 record! {
     /// A notification through one channel.
@@ -28,7 +28,7 @@ record! {
     pub struct StoredNotification {
         pub subject: Subject = subject_from,
         /// The task whose end this is; of a group or a chain, the one that ended last.
-        pub task: TaskId = row::id_from,
+        pub task: TaskId = id_from,
         pub channel: Channel,
         pub state: DeliveryState,
         /// Attempts that were begun.
@@ -84,20 +84,21 @@ impl Registry {
         now_ms: i64,
         latest_ms: i64,
         limit: u32,
-    ) -> Result<Vec<StoredNotification>, RegistryError> {
+    ) -> Result<Vec<StoredNotification>> {
         self.read(|db| query_all(db, DUE, (now_ms, latest_ms, limit), StoredNotification::from_row))
     }
 
     /// When the next attempt is due; `None` if no notification is pending.
-    pub fn next_notification_at(&self) -> Result<Option<i64>, RegistryError> {
+    pub fn next_notification_at(&self) -> Result<Option<i64>> {
         self.read(|db| db.query_row(NEXT, (), |row| row.get(0)))
     }
 
-    /// Up to `limit` notifications that are to be sent, the next one first, and as many that failed, the newest first.
+    /// Up to `limit` notifications that are to be sent, the next one first, and as many that failed, the
+    /// newest first.
     pub fn undelivered_notifications(
         &self,
         limit: u32,
-    ) -> Result<(Vec<StoredNotification>, Vec<StoredNotification>), RegistryError> {
+    ) -> Result<(Vec<StoredNotification>, Vec<StoredNotification>)> {
         self.read(|db| {
             Ok((
                 query_all(db, PENDING, [limit], StoredNotification::from_row)?,
@@ -106,13 +107,13 @@ impl Registry {
         })
     }
 
-    /// Counts an attempt before it is made; the next one may begin at `retry_at_ms`. Returns its number, or `None` if the
-    /// notification has changed since it was read.
+    /// Counts an attempt before it is made; the next one may begin at `retry_at_ms`. Returns its number, or
+    /// `None` if the notification has changed since it was read.
     pub fn begin_delivery(
         &mut self,
         notification: &StoredNotification,
         retry_at_ms: i64,
-    ) -> Result<Option<u32>, RegistryError> {
+    ) -> Result<Option<u32>> {
         let sql = "UPDATE notifications SET attempts = attempts + 1, due_at_ms = ?5 \
                    WHERE subject = ?1 AND subject_id = ?2 AND channel = ?3 AND state = 'pending' AND attempts = ?4";
         let (subject, id, channel) = notification.key();
@@ -129,7 +130,7 @@ impl Registry {
         attempt: u32,
         outcome: &DeliveryOutcome,
         now_ms: i64,
-    ) -> Result<(), RegistryError> {
+    ) -> Result<()> {
         let (state, due_at_ms, error) = match outcome {
             DeliveryOutcome::Delivered => (DeliveryState::Delivered, None, None),
             DeliveryOutcome::Retry { at_ms, error } => (DeliveryState::Pending, Some(*at_ms), Some(error)),
@@ -148,14 +149,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Makes these notifications due again, with all attempts before them and with other settings. Returns how many were not
-    /// delivered meanwhile.
+    /// Makes these notifications due again, with all attempts before them and with other settings. Returns
+    /// how many were not delivered meanwhile.
     pub fn retry_notifications(
         &mut self,
         notifications: &[StoredNotification],
         settings: &[u8],
         now_ms: i64,
-    ) -> Result<usize, RegistryError> {
+    ) -> Result<usize> {
         // First the settings: a delivery process may take a notification as soon as it is due.
         for notification in notifications {
             self.dir.task(&notification.task).write_durably(TaskFile::Notify, settings)?;
@@ -170,8 +171,9 @@ impl Registry {
         })
     }
 
-    /// The tasks that were submitted with a group or as a chain and have not been pruned, in order of submission.
-    pub fn submitted_together(&self, subject: &Subject) -> Result<Vec<Task>, RegistryError> {
+    /// The tasks that were submitted with a group or as a chain and have not been pruned, in order of
+    /// submission.
+    pub fn submitted_together(&self, subject: &Subject) -> Result<Vec<Task>> {
         self.read(|db| submitted_together(db, subject))
     }
 
@@ -192,8 +194,8 @@ fn submitted_together(db: &Connection, subject: &Subject) -> rusqlite::Result<Ve
     query_all(db, SUBMITTED_TOGETHER, [subject.id()], Task::from_row)
 }
 
-/// Puts the notifications about the end of a task into the outbox, and about the end of its group or chain if no other task of
-/// it is left. The end is already written.
+/// Puts the notifications about the end of a task into the outbox, and about the end of its group or chain if
+/// no other task of it is left. The end is already written.
 pub(crate) fn enqueue(
     db: &Connection,
     stored: &StoredState,

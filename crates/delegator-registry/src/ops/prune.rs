@@ -1,8 +1,8 @@
 //! Prunes ended tasks: row, transitions, labels and directory.
 //!
-//! Rows are deleted first, and their ids are stored in `forgotten` until the directories are removed, so a crash in
-//! between leaves directories that are known to be pruned. Works in small transactions, so that no process waits long
-//! for the write lock. A live task is never pruned, nor one whose report a follower needs.
+//! Rows are deleted first, and their ids are stored in `forgotten` until the directories are removed, so a
+//! crash in between leaves directories that are known to be pruned. Works in small transactions, so that no
+//! process waits long for the write lock. A live task is never pruned, nor one whose report a follower needs.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use delegator_domain::task::TaskId;
 use rusqlite::Connection;
 
 use super::chain;
-use super::queries::query_all;
 use super::restore_points::{self, PointToRecord};
 use super::worktrees;
-use crate::error::RegistryError;
+use crate::error::{RegistryError, Result};
 use crate::files::lock::LockAttempt;
-use crate::registry::Registry;
+use crate::registry::{Registry, query_all};
 use crate::row;
+use crate::task::id_from;
 
 /// Rows deleted in one transaction, which takes a few milliseconds.
 const ROWS_PER_TRANSACTION: usize = 200;
@@ -35,7 +35,7 @@ pub struct PruneOutcome {
 
 impl Registry {
     /// Prunes those of the tasks that have ended, with their files. Live tasks are left alone.
-    pub fn prune(&mut self, ids: &[TaskId]) -> Result<PruneOutcome, RegistryError> {
+    pub fn prune(&mut self, ids: &[TaskId]) -> Result<PruneOutcome> {
         self.prune_and_record(ids, &BTreeMap::new())
     }
 
@@ -44,7 +44,7 @@ impl Registry {
         &mut self,
         ids: &[TaskId],
         points: &BTreeMap<TaskId, Vec<PointToRecord>>,
-    ) -> Result<PruneOutcome, RegistryError> {
+    ) -> Result<PruneOutcome> {
         let mut outcome = PruneOutcome::default();
         for chunk in ids.chunks(ROWS_PER_TRANSACTION) {
             self.write(|db| {
@@ -58,22 +58,19 @@ impl Registry {
     }
 
     /// Removes directories of pruned tasks that a crash, or a supervisor that was still exiting, left behind.
-    pub fn finish_pruning(&mut self) -> Result<usize, RegistryError> {
-        let left = self.read(|db| query_all(db, "SELECT id FROM forgotten", (), row::id_from))?;
+    pub fn finish_pruning(&mut self) -> Result<usize> {
+        let left = self.read(|db| query_all(db, "SELECT id FROM forgotten", (), id_from))?;
         let (removed, not_removed) = self.remove_pruned_directories(&left)?;
         not_removed.into_iter().next().map_or(Ok(removed), |(_, error)| Err(error))
     }
 
     /// Whether directories of pruned tasks are left to remove.
-    pub fn has_unfinished_pruning(&self) -> Result<bool, RegistryError> {
+    pub fn has_unfinished_pruning(&self) -> Result<bool> {
         self.read(|db| db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten)", (), |row| row.get(0)))
     }
 
     /// The number of removed directories, and those that could not be removed.
-    fn remove_pruned_directories(
-        &mut self,
-        ids: &[TaskId],
-    ) -> Result<(usize, Vec<(TaskId, RegistryError)>), RegistryError> {
+    fn remove_pruned_directories(&mut self, ids: &[TaskId]) -> Result<(usize, Vec<(TaskId, RegistryError)>)> {
         let (mut removed, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             let dir = self.dir.task(id);
@@ -103,8 +100,8 @@ impl Registry {
     }
 }
 
-/// Deletes the row of an ended task, unless a follower needs its report or its worktree exists: what is in that may exist
-/// nowhere else. Adds the task to the outcome.
+/// Deletes the row of an ended task, unless a follower needs its report or its worktree exists: what is in
+/// that may exist nowhere else. Adds the task to the outcome.
 fn delete_row(
     db: &Connection,
     id: &TaskId,

@@ -1,16 +1,17 @@
-//! Read-only queries. None of them scans the whole table; `query_plans` checks that each uses an index.
+//! Read-only queries. None of them scans the whole table; `query_plan_tests` checks that each uses an index.
 
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{Mode, State, TaskId, TaskIdPrefix, TaskLocation, WorkTree};
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{OptionalExtension, Row};
 
 use super::list::DirectoryRange;
 use crate::columns::{Column, record};
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::compare_and_set::Nonce;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 use crate::row;
-use crate::task::{CancelRequest, Identity, Nonce, Task};
+use crate::task::{CancelRequest, Identity, Task, cancel_from, id_from, identity_from, work_trees_from};
 
 /// How many of the ids that match a prefix are listed.
 const MAX_AMBIGUOUS: u32 = 10;
@@ -40,8 +41,8 @@ record! {
         pub starts: u32,
         pub claimed_at_ms: i64,
         pub started_at_ms: Option<i64>,
-        pub supervisor: Option<Identity> = row::identity_from,
-        pub cancel: Option<CancelRequest> = row::cancel_from,
+        pub supervisor: Option<Identity> = identity_from,
+        pub cancel: Option<CancelRequest> = cancel_from,
     }
 }
 
@@ -93,8 +94,8 @@ pub(crate) const UNREAD_IDS: &str = "SELECT id FROM tasks INDEXED BY tasks_unrea
      WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
      AND (working_dir = ?1 OR working_dir >= ?3) AND id GLOB ?4 ORDER BY seq DESC LIMIT ?5";
 
-// Two tasks overlap by the order of their transitions, not by times, because clocks can go backwards. These statements
-// repeat `Mode::may_write`.
+// Two tasks overlap by the order of their transitions, not by times, because clocks can go backwards. These
+// statements repeat `Mode::may_write`.
 pub(crate) const RUNNING_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks \
      WHERE state IN ('starting', 'working') AND (mode <> ?1 OR NOT mode_enforced) AND id <> ?2";
 pub(crate) const ENDED_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks INDEXED BY tasks_ended \
@@ -103,7 +104,7 @@ pub(crate) const START_ORDER: &str = "SELECT work_tree, more_work_trees, \
      (SELECT max(n) FROM transitions WHERE task = tasks.seq) AS began FROM tasks WHERE id = ?1";
 
 impl Registry {
-    pub fn get(&self, id: &TaskId) -> Result<Option<Task>, RegistryError> {
+    pub fn get(&self, id: &TaskId) -> Result<Option<Task>> {
         self.read(|db| {
             db.prepare_cached("SELECT * FROM tasks WHERE id = ?1")?
                 .query_row([id.as_str()], Task::from_row)
@@ -112,59 +113,60 @@ impl Registry {
     }
 
     /// The request to cancel a task; `None` also if the task does not exist.
-    pub fn cancel_request(&self, id: &TaskId) -> Result<Option<CancelRequest>, RegistryError> {
+    pub fn cancel_request(&self, id: &TaskId) -> Result<Option<CancelRequest>> {
         self.read(|db| {
             db.prepare_cached("SELECT cancel_requested_at_ms, cancel_reason FROM tasks WHERE id = ?1")?
-                .query_row([id.as_str()], row::cancel_from)
+                .query_row([id.as_str()], cancel_from)
                 .optional()
                 .map(Option::flatten)
         })
     }
 
     /// The tasks whose id matches a prefix: at most ten of each location.
-    pub fn find_by_prefix(&self, prefix: &TaskIdPrefix) -> Result<Vec<TaskId>, RegistryError> {
+    pub fn find_by_prefix(&self, prefix: &TaskIdPrefix) -> Result<Vec<TaskId>> {
         self.read(|db| {
             let mut found = Vec::new();
             for from in prefix.beginnings() {
                 // Greater than every id with this prefix: the characters of an id end at `z`.
                 let end = format!("{from}~");
-                found.extend(query_all(db, PREFIX, (&from, &end, MAX_AMBIGUOUS), row::id_from)?);
+                found.extend(query_all(db, PREFIX, (&from, &end, MAX_AMBIGUOUS), id_from)?);
             }
             Ok(found)
         })
     }
 
     /// Tasks that worked on a thread, newest first.
-    pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>, RegistryError> {
+    pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), Task::from_row))
     }
 
     /// Whether the agent of some task announced this thread, or a task that has not ended will resume it.
-    pub fn knows_thread(&self, thread_id: &str) -> Result<bool, RegistryError> {
+    pub fn knows_thread(&self, thread_id: &str) -> Result<bool> {
         self.read(|db| db.prepare_cached(KNOWS_THREAD)?.query_row([thread_id], |row| row.get(0)))
     }
 
     /// Threads that agents announced, in no particular order.
-    pub fn threads(&self, limit: u32) -> Result<Vec<String>, RegistryError> {
+    pub fn threads(&self, limit: u32) -> Result<Vec<String>> {
         self.read(|db| query_all(db, THREADS, [limit], |row| row.get(0)))
     }
 
-    pub fn counts(&self) -> Result<StateCounts, RegistryError> {
+    pub fn counts(&self) -> Result<StateCounts> {
         self.read(|db| Ok(StateCounts(query_all(db, COUNTS, (), count_from)?.into_iter().collect())))
     }
 
     /// Every starting or working task of this machine.
-    pub fn active(&self) -> Result<Vec<ActiveTask>, RegistryError> {
+    pub fn active(&self) -> Result<Vec<ActiveTask>> {
         self.read(|db| query_all(db, ACTIVE, (), ActiveTask::from_row))
     }
 
     /// The queue of this machine, next first.
-    pub fn queue(&self, limit: u32) -> Result<Vec<Task>, RegistryError> {
+    pub fn queue(&self, limit: u32) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, QUEUE, [limit], Task::from_row))
     }
 
-    /// Number of tasks queued before this one, without those that await a predecessor; `None` if it is not queued.
-    pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
+    /// Number of tasks queued before this one, without those that await a predecessor; `None` if it is not
+    /// queued.
+    pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>> {
         self.read(|db| match row::load_state(db, id)? {
             Some(stored) if stored.state == State::Queued && !stored.is_remote => {
                 db.prepare_cached(POSITION)?.query_row([stored.seq], |row| row.get(0)).map(Some)
@@ -174,46 +176,42 @@ impl Registry {
     }
 
     /// All transitions of a task, in order.
-    pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>, RegistryError> {
+    pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>> {
         let sql = "SELECT n AS \"order\", from_state AS \"from\", to_state AS \"to\", at_ms, cause FROM transitions \
                    WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";
         self.read(|db| query_all(db, sql, [id.as_str()], HistoryEntry::from_row))
     }
 
-    /// Unread ended tasks in or below a directory: their number and the newest ids. `location` `None` means both.
-    pub fn unread(
-        &self,
-        under: &str,
-        location: Option<TaskLocation>,
-        limit: u32,
-    ) -> Result<UnreadResults, RegistryError> {
+    /// Unread ended tasks in or below a directory: their number and the newest ids. `location` `None` means
+    /// both.
+    pub fn unread(&self, under: &str, location: Option<TaskLocation>, limit: u32) -> Result<UnreadResults> {
         let DirectoryRange { dir, inside, until } = DirectoryRange::new(under);
         // The id says where a task runs, and is a column of the index.
         let ids = format!("{}*", location.map(TaskLocation::id_prefix).unwrap_or_default());
         self.read(|db| {
             let selected = (&dir, &until, &inside, &ids);
             let count = db.prepare_cached(UNREAD)?.query_row(selected, |row| row.get(0))?;
-            let ids = query_all(db, UNREAD_IDS, (&dir, &until, &inside, &ids, limit), row::id_from)?;
+            let ids = query_all(db, UNREAD_IDS, (&dir, &until, &inside, &ids, limit), id_from)?;
             Ok(UnreadResults { count, ids })
         })
     }
 
     /// Number of tasks that ended, or were imported, before a time.
-    pub fn count_ended_before(&self, before_ms: i64) -> Result<u64, RegistryError> {
+    pub fn count_ended_before(&self, before_ms: i64) -> Result<u64> {
         self.read(|db| db.prepare_cached(COUNT_ENDED_BEFORE)?.query_row([before_ms], |row| row.get(0)))
     }
 
     /// Tasks that ended, or were imported, before a time and whose worktree does not exist; oldest first.
-    pub fn ended_before(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
-        self.read(|db| query_all(db, ENDED_BEFORE, (before_ms, limit), row::id_from))
+    pub fn ended_before(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>> {
+        self.read(|db| query_all(db, ENDED_BEFORE, (before_ms, limit), id_from))
     }
 
-    /// The tasks that ran at the same time as this one and may write to its work trees. Call this while the task is
-    /// running.
-    pub fn concurrent_writers(&self, id: &TaskId) -> Result<Vec<TaskId>, RegistryError> {
+    /// The tasks that ran at the same time as this one and may write to its work trees. Call this while the
+    /// task is running.
+    pub fn concurrent_writers(&self, id: &TaskId) -> Result<Vec<TaskId>> {
         let read_only = Mode::ReadOnly.name();
         self.read(|db| {
-            let start_from = |row: &Row<'_>| Ok((row::work_trees_from(row)?, row.get::<_, i64>("began")?));
+            let start_from = |row: &Row<'_>| Ok((work_trees_from(row)?, row.get::<_, i64>("began")?));
             let Some((own_trees, start_order)) =
                 db.query_row(START_ORDER, [id.as_str()], start_from).optional()?
             else {
@@ -228,19 +226,10 @@ impl Registry {
     }
 }
 
-pub(crate) fn query_all<T>(
-    db: &Connection,
-    sql: &str,
-    values: impl Params,
-    read: fn(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    db.prepare_cached(sql)?.query_map(values, read)?.collect()
-}
-
 fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
     Ok((Column::read(row, "state")?, row.get("number")?))
 }
 
 fn writer_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Vec<WorkTree>)> {
-    Ok((row::id_from(row)?, row::work_trees_from(row)?))
+    Ok((id_from(row)?, work_trees_from(row)?))
 }

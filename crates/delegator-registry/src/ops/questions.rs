@@ -1,22 +1,23 @@
 //! The questions of an agent, and their answers.
 //!
-//! A question is open until it is answered, expires, is withdrawn by the agent, or the task ends. Each of these is a
-//! change from `open`, so the first one wins, and an answer that comes too late gets the stored question back.
+//! A question is open until it is answered, expires, is withdrawn by the agent, or the task ends. Each of
+//! these is a change from `open`, so the first one wins, and an answer that comes too late gets the stored
+//! question back.
 //!
-//! The texts in the database are redacted. So an option is stored by its position, and the unredacted text of an answer
-//! is in a file until the supervisor has read it.
+//! The texts in the database are redacted. So an option is stored by its position, and the unredacted text of
+//! an answer is in a file until the supervisor has read it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::question::{Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
-use super::queries::query_all;
 use crate::columns::{Column, record};
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::compare_and_set::{Cas, Lost, Nonce};
+use crate::error::{RegistryError, Result};
+use crate::registry::{Registry, query_all};
 use crate::row;
-use crate::task::{Cas, Lost, Nonce};
+use crate::task::id_from;
 
 record! {
     /// A question as it is stored, with redacted texts.
@@ -68,13 +69,10 @@ impl Registry {
         question: &Question,
         expires_at_ms: i64,
         now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    ) -> Result<Cas<()>> {
         let question = &self.sink.question(question);
         let options = serde_json::json!(question.options).to_string();
-        let sql = "INSERT INTO questions (task, number, kind, title, detail, options, free_text, asked_at_ms, \
-                   expires_at_ms, state) VALUES (:task, :number, :kind, :title, :detail, :options, :free_text, :now, \
-                   :expires, 'open')";
-        let outcome = self.write_working(id, nonce, |db, stored| {
+        self.write_working(id, nonce, |db, stored| {
             let values = named_params! {
                 ":task": stored.seq,
                 ":number": question.number.0,
@@ -83,18 +81,18 @@ impl Registry {
                 ":detail": question.detail,
                 ":options": options,
                 ":free_text": question.free_text,
-                ":now": now_ms,
-                ":expires": expires_at_ms,
+                ":asked_at_ms": now_ms,
+                ":expires_at_ms": expires_at_ms,
+                ":state": QuestionState::Open.name(),
             };
-            db.execute(sql, values)?;
+            row::insert(db, "questions", values)?;
             Ok(Cas::Applied(()))
-        })?;
-        crash_point(CrashPoint::QuestionAsked);
-        Ok(outcome)
+        })
+        .inspect(|_| crash_point(CrashPoint::QuestionAsked))
     }
 
-    /// Answers an open question; the first answer wins. `file` is a fresh name for the text. The caller has checked that
-    /// the question permits this answer.
+    /// Answers an open question; the first answer wins. `file` is a fresh name for the text. The caller has
+    /// checked that the question permits this answer.
     pub fn answer(
         &mut self,
         id: &TaskId,
@@ -102,7 +100,7 @@ impl Registry {
         answer: &StoredAnswer,
         file: &Nonce,
         now_ms: i64,
-    ) -> Result<AnswerOutcome, RegistryError> {
+    ) -> Result<AnswerOutcome> {
         let find = |db: &Connection| find(db, id, number);
         let is_open = |found: &StoredQuestion| found.state == QuestionState::Open;
         match self.read(find)? {
@@ -133,15 +131,16 @@ impl Registry {
             })
         });
         crash_point(CrashPoint::AnswerRecorded);
-        // After a disk error it is unknown whether the answer was recorded; the file stays until the end of the task.
+        // After a disk error it is unknown whether the answer was recorded; the file stays until the end of
+        // the task.
         if !matches!(outcome, Ok(AnswerOutcome::Recorded(_)) | Err(RegistryError::Database { .. })) {
             dir.remove_message(file);
         }
         outcome
     }
 
-    /// Closes a question of the current attempt without an answer: `state` is expired or withdrawn. Lost if it is closed already, for example because it
-    /// was answered meanwhile.
+    /// Closes a question of the current attempt without an answer: `state` is expired or withdrawn. Lost if
+    /// it is closed already, for example because it was answered meanwhile.
     pub fn close_question(
         &mut self,
         id: &TaskId,
@@ -149,7 +148,7 @@ impl Registry {
         number: QuestionNumber,
         state: QuestionState,
         now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    ) -> Result<Cas<()>> {
         let sql = "UPDATE questions SET state = ?3, closed_at_ms = ?4 WHERE task = ?1 AND number = ?2 AND state = 'open'";
         let outcome = self.write_working(id, nonce, |db, stored| {
             Ok(match db.execute(sql, (stored.seq, number.0, state.name(), now_ms))? {
@@ -165,11 +164,11 @@ impl Registry {
     pub fn take_answers(
         &mut self,
         id: &TaskId,
-        asked: &[QuestionNumber],
-    ) -> Result<Vec<(QuestionNumber, StoredAnswer)>, RegistryError> {
+        numbers: &[QuestionNumber],
+    ) -> Result<Vec<(QuestionNumber, StoredAnswer)>> {
         let dir = self.dir.task(id);
         let mut taken = Vec::new();
-        for number in asked {
+        for number in numbers {
             let found = self.read(|db| {
                 db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), question_and_file_from).optional()
             })?;
@@ -181,22 +180,18 @@ impl Registry {
         Ok(taken)
     }
 
-    pub fn question(
-        &self,
-        id: &TaskId,
-        number: QuestionNumber,
-    ) -> Result<Option<StoredQuestion>, RegistryError> {
+    pub fn question(&self, id: &TaskId, number: QuestionNumber) -> Result<Option<StoredQuestion>> {
         self.read(|db| find(db, id, number))
     }
 
     /// The open questions of a task, oldest first.
-    pub fn open_questions(&self, id: &TaskId) -> Result<Vec<StoredQuestion>, RegistryError> {
+    pub fn open_questions(&self, id: &TaskId) -> Result<Vec<StoredQuestion>> {
         self.read(|db| query_all(db, OPEN, [id.as_str()], StoredQuestion::from_row))
     }
 
     /// The open questions of all tasks.
-    pub fn all_open_questions(&self) -> Result<Vec<(TaskId, StoredQuestion)>, RegistryError> {
-        let read = |row: &Row<'_>| Ok((row::id_from(row)?, StoredQuestion::from_row(row)?));
+    pub fn all_open_questions(&self) -> Result<Vec<(TaskId, StoredQuestion)>> {
+        let read = |row: &Row<'_>| Ok((id_from(row)?, StoredQuestion::from_row(row)?));
         self.read(|db| query_all(db, ALL_OPEN, (), read))
     }
 }

@@ -1,18 +1,19 @@
 //! Tasks that a provider runs elsewhere.
 //!
-//! Their rows record what the provider last reported. They are never claimed, rescued or counted against the slots of this
-//! machine. Two processes may record the same report; the first one changes the row, the second gets [`Lost`].
+//! Their rows record what the provider last reported. They are never claimed, rescued or counted against the
+//! slots of this machine. Two processes may record the same report; the first one changes the row, the second
+//! gets [`Lost`].
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::Connection;
 
-use super::attempt::{cause, end_task};
-use super::queries::query_all;
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use super::end::{cause, end_task};
+use crate::compare_and_set::{Cas, Lost};
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 use crate::row::{self, StoredState};
-use crate::task::{Cas, Finish, Lost, RemoteRef, Task};
+use crate::task::{Finish, RemoteRef, Task};
 
 /// What a provider reports about a task. Times are by the provider's clock, if it reports them.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,17 +27,12 @@ pub(crate) const UNFINISHED_REMOTE: &str = "SELECT * FROM tasks WHERE provider I
 
 impl Registry {
     /// Every task of a provider that has not ended, oldest first.
-    pub fn unfinished_remote(&self) -> Result<Vec<Task>, RegistryError> {
+    pub fn unfinished_remote(&self) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, UNFINISHED_REMOTE, (), Task::from_row))
     }
 
     /// Records the provider's id of the task.
-    pub fn accept_remote(
-        &mut self,
-        id: &TaskId,
-        accepted: &RemoteRef,
-        now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    pub fn accept_remote(&mut self, id: &TaskId, accepted: &RemoteRef, now_ms: i64) -> Result<Cas<()>> {
         let (remote_id, url) = (self.sink.text(&accepted.id), self.sink.optional(accepted.url.as_deref()));
         let outcome = self.write(|db| {
             with_unfinished(db, id, |stored| {
@@ -51,9 +47,9 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Deletes a task that its provider refused, with its directory. `remote_id` is the id with which it was submitted, if
-    /// the provider does not choose it; a task with another one was accepted and stays.
-    pub fn withdraw_remote(&mut self, id: &TaskId, remote_id: Option<&str>) -> Result<(), RegistryError> {
+    /// Deletes a task that its provider refused, with its directory. `remote_id` is the id with which it was
+    /// submitted, if the provider does not choose it; a task with another one was accepted and stays.
+    pub fn withdraw_remote(&mut self, id: &TaskId, remote_id: Option<&str>) -> Result<()> {
         let is_deleted = self.write(|db| {
             let sql = "DELETE FROM tasks WHERE id = ?1 AND provider IS NOT NULL AND remote_id IS ?2 \
                        AND state = 'queued'";
@@ -66,12 +62,7 @@ impl Registry {
     }
 
     /// Records what the provider reports.
-    pub fn record_remote(
-        &mut self,
-        id: &TaskId,
-        report: &RemoteReport,
-        now_ms: i64,
-    ) -> Result<Cas<()>, RegistryError> {
+    pub fn record_remote(&mut self, id: &TaskId, report: &RemoteReport, now_ms: i64) -> Result<Cas<()>> {
         let mut report = report.clone();
         if let RemoteReport::Ended { finish, .. } = &mut report {
             *finish = self.sink.finish(finish);
@@ -123,8 +114,8 @@ fn possible_time(
     Ok(reported_ms.min(now_ms).max(created_at_ms))
 }
 
-/// Moves a queued task to `working`; a task that works already is unchanged. If it is unknown when it started, the time of
-/// its submission counts.
+/// Moves a queued task to `working`; a task that works already is unchanged. If it is unknown when it
+/// started, the time of its submission counts.
 fn begin(
     db: &Connection,
     stored: &StoredState,
@@ -134,9 +125,7 @@ fn begin(
     if stored.state != State::Queued {
         return Ok(stored.state);
     }
-    for change in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
-        row::apply_transition(db, stored.seq, change, "the provider started it", now_ms)?;
-    }
+    row::start(db, stored.seq, "the provider started it", now_ms)?;
     let started_at_ms = possible_time(db, stored, started_at_ms.unwrap_or(i64::MIN), now_ms)?;
     let sql = "UPDATE tasks SET claimed_at_ms = ?1, started_at_ms = ?2 WHERE seq = ?3";
     db.execute(sql, (now_ms, started_at_ms, stored.seq))?;
@@ -150,7 +139,8 @@ fn end(
     started_at_ms: Option<i64>,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
-    // A task that ended between two queries was working at some time. One that was cancelled may never have been.
+    // A task that ended between two queries was working at some time. One that was cancelled may never have
+    // been.
     let state = match (finish.end.state(), started_at_ms) {
         (State::Cancelled, None) => stored.state,
         _ => begin(db, stored, started_at_ms, now_ms)?,

@@ -1,17 +1,17 @@
 //! Records of restore points whose task has been pruned.
 //!
-//! They are inserted in the transaction that deletes the task's row, so a crash never leaves an unknown restore point.
-//! This module stores a restore point as text; the engine interprets it and decides whether to drop it.
+//! They are inserted in the transaction that deletes the task's row, so a crash never leaves an unknown
+//! restore point. This module stores a restore point as text; the engine interprets it and decides whether to
+//! drop it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use rusqlite::Connection;
 
-use super::queries::query_all;
 use crate::columns::record;
 use crate::database::schema::{meta, set_meta};
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 
 /// A restore point to record when its task's row is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,39 +42,31 @@ pub(crate) const DUE: &str = "SELECT * FROM restore_points INDEXED BY restore_po
      WHERE reason IS NULL OR reason <> 'unique' OR task_ended_at_ms < ?1 ORDER BY tried_at_ms LIMIT ?2";
 
 impl Registry {
-    /// Restore points to examine or, if their task ended before the time, to drop; the longest unexamined first.
-    pub fn due_restore_points(
-        &self,
-        ended_before_ms: i64,
-        limit: u32,
-    ) -> Result<Vec<RecordedPoint>, RegistryError> {
+    /// Restore points to examine or, if their task ended before the time, to drop; the longest unexamined
+    /// first.
+    pub fn due_restore_points(&self, ended_before_ms: i64, limit: u32) -> Result<Vec<RecordedPoint>> {
         self.read(|db| query_all(db, DUE, (ended_before_ms, limit), RecordedPoint::from_row))
     }
 
     /// All recorded restore points, the longest unexamined first.
-    pub fn restore_points(&self, limit: u32) -> Result<Vec<RecordedPoint>, RegistryError> {
+    pub fn restore_points(&self, limit: u32) -> Result<Vec<RecordedPoint>> {
         let sql = "SELECT * FROM restore_points ORDER BY tried_at_ms LIMIT ?1";
         self.read(|db| query_all(db, sql, [limit], RecordedPoint::from_row))
     }
 
     /// The restore points of one task.
-    pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>, RegistryError> {
+    pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>> {
         let sql = "SELECT * FROM restore_points WHERE task = ?1 ORDER BY repository, reference";
         self.read(|db| query_all(db, sql, [task.as_str()], RecordedPoint::from_row))
     }
 
-    pub fn count_restore_points(&self) -> Result<u64, RegistryError> {
+    pub fn count_restore_points(&self) -> Result<u64> {
         let sql = "SELECT count(*) FROM restore_points";
         self.read(|db| db.query_row(sql, (), |row| row.get(0)))
     }
 
     /// Records why a restore point is retained.
-    pub fn retain_restore_point(
-        &mut self,
-        point: &RecordedPoint,
-        reason: &str,
-        now_ms: i64,
-    ) -> Result<(), RegistryError> {
+    pub fn retain_restore_point(&mut self, point: &RecordedPoint, reason: &str, now_ms: i64) -> Result<()> {
         let sql = "UPDATE restore_points SET reason = ?1, tried_at_ms = ?2 \
                    WHERE task = ?3 AND repository = ?4 AND reference = ?5";
         let RecordedPoint { task, repository, reference, .. } = point;
@@ -82,23 +74,21 @@ impl Registry {
     }
 
     /// Deletes the record of a restore point that has been dropped.
-    pub fn delete_restore_point_record(&mut self, point: &RecordedPoint) -> Result<(), RegistryError> {
+    pub fn delete_restore_point_record(&mut self, point: &RecordedPoint) -> Result<()> {
         let sql = "DELETE FROM restore_points WHERE task = ?1 AND repository = ?2 AND reference = ?3";
         let key = (point.task.as_str(), &point.repository, &point.reference);
-        self.write(|db| db.execute(sql, key).map(drop))?;
-        crash_point(CrashPoint::RestorePointForgotten);
-        Ok(())
+        self.write(|db| db.execute(sql, key).map(drop))
+            .inspect(|()| crash_point(CrashPoint::RestorePointForgotten))
     }
 
     /// The clock readings of the last retention pass.
-    pub fn retention_clock(&self) -> Result<Option<String>, RegistryError> {
+    pub fn retention_clock(&self) -> Result<Option<String>> {
         self.read(|db| meta(db, "retention_clock"))
     }
 
-    pub fn set_retention_clock(&mut self, clock: &str) -> Result<(), RegistryError> {
-        self.write(|db| set_meta(db, "retention_clock", clock))?;
-        crash_point(CrashPoint::RetentionClockNoted);
-        Ok(())
+    pub fn set_retention_clock(&mut self, clock: &str) -> Result<()> {
+        self.write(|db| set_meta(db, "retention_clock", clock))
+            .inspect(|()| crash_point(CrashPoint::RetentionClockNoted))
     }
 }
 

@@ -1,27 +1,28 @@
-//! Submits a task, or all tasks of a chain or a group: first the launch files, then all rows in one transaction, which also
-//! claims what may start.
+//! Submits a task, or all tasks of a chain or a group: first the launch files, then all rows in one
+//! transaction, which also claims what may start.
 //!
-//! When [`Registry::submit_chain`] returns a task, all are durable; when it fails, there is none. A repeated idempotency key
-//! returns the first task.
+//! When [`Registry::submit_and_claim`] returns a task, all are durable; when it fails, there is none. A
+//! repeated idempotency key returns the first task.
 //!
-//! A new id must not be in use, neither by a row nor by the files or restore points of a pruned task. An id that is in use
-//! is refused before anything is written with it; the caller tries another.
+//! A new id must not be in use, neither by a row nor by the files or restore points of a pruned task. An id
+//! that is in use is refused before anything is written with it; the caller tries another.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::notification::Subject;
 use delegator_domain::task::{SandboxKind, State, TaskId, WorkTree};
 use rusqlite::{Connection, OptionalExtension, named_params};
+use serde_json::Value;
 
 use super::chain;
 use super::claim::{self, Claim, MAX_CLAIMS_PER_CALL, Promotion};
-use super::worktrees::{self, WorktreeUse};
-use crate::error::RegistryError;
+use crate::compare_and_set::Nonce;
+use crate::error::{RegistryError, Result};
 use crate::files::durable;
 use crate::files::lock::LockAttempt;
 use crate::files::submit_entry::SubmitEntry;
 use crate::registry::Registry;
 use crate::row;
-use crate::task::{Idempotency, NewTask, Task, is_enforced};
+use crate::task::{Idempotency, NewTask, NewWorktree, Task, WorktreeUse, is_enforced};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
@@ -35,44 +36,27 @@ pub(crate) const ID_IN_USE: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id 
      OR EXISTS (SELECT 1 FROM forgotten WHERE id = ?1) OR EXISTS (SELECT 1 FROM restore_points WHERE task = ?1)";
 
 impl Registry {
-    /// Stores a task durably. If this fails, there is no task.
-    pub fn submit(
-        &mut self,
-        task: &NewTask,
-        launch: &[u8],
-        now_ms: i64,
-    ) -> Result<Submission, RegistryError> {
+    /// Stores a task durably and claims nothing. If this fails, there is no task.
+    pub fn submit(&mut self, task: &NewTask, launch: &[u8], now_ms: i64) -> Result<Submission> {
         self.submit_chain(&[(task.clone(), launch.to_vec())], now_ms)
     }
 
-    /// Stores the tasks of a chain, or of several that form a group, with their launch files, each task after its
-    /// predecessor. If this fails, there are none. Returns the first task; only that one may have an idempotency key.
-    pub fn submit_chain(
-        &mut self,
-        chain: &[(NewTask, Vec<u8>)],
-        now_ms: i64,
-    ) -> Result<Submission, RegistryError> {
-        let (submission, _) = self.store_and_claim(chain, None, now_ms)?;
-        Ok(submission)
+    /// The same for several tasks: see [`Registry::submit_and_claim`].
+    pub fn submit_chain(&mut self, chain: &[(NewTask, Vec<u8>)], now_ms: i64) -> Result<Submission> {
+        let none = Promotion { max_concurrent: 0, fresh_nonce: &|| Nonce::from_random([0; 16]) };
+        self.submit_and_claim(chain, &none, now_ms).map(|(submission, _)| submission)
     }
 
-    /// Like [`Registry::submit_chain`], and claims whatever may start then, in the same transaction. The caller must start
-    /// what it gets. A repeated submission claims nothing.
+    /// Stores the tasks of a chain, or of several that form a group, with their launch files, each task after
+    /// its predecessor, and claims whatever may start then, in the same transaction. If this fails, there are
+    /// none. Returns the first task; only that one may have an idempotency key. The caller must start what it
+    /// gets. A repeated submission claims nothing.
     pub fn submit_and_claim(
         &mut self,
         chain: &[(NewTask, Vec<u8>)],
         promotion: &Promotion<'_>,
         now_ms: i64,
-    ) -> Result<(Submission, Vec<Claim>), RegistryError> {
-        self.store_and_claim(chain, Some(promotion), now_ms)
-    }
-
-    fn store_and_claim(
-        &mut self,
-        chain: &[(NewTask, Vec<u8>)],
-        promotion: Option<&Promotion<'_>>,
-        now_ms: i64,
-    ) -> Result<(Submission, Vec<Claim>), RegistryError> {
+    ) -> Result<(Submission, Vec<Claim>)> {
         let requests: Vec<&NewTask> = chain.iter().map(|(task, _)| task).collect();
         chain::check_order(&requests)?;
         // A replay needs neither space nor a directory, so it also works on a full disk.
@@ -89,16 +73,14 @@ impl Registry {
                 return Ok((refusal, Vec::new()));
             }
             let task = insert_all(db, &new, now_ms)?;
-            let claims = promotion
-                .map(|promotion| claim::claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))
-                .transpose()?;
-            Ok((Ok(Submission { task, replayed: false }), claims.unwrap_or_default()))
+            let claims = claim::claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms)?;
+            Ok((Ok(Submission { task, replayed: false }), claims))
         });
         crash_point(CrashPoint::RowCommitted);
         let is_new = matches!(&stored, Ok((Ok(submission), _)) if !submission.replayed);
         if !is_new && !matches!(stored, Err(RegistryError::Database { .. })) {
-            // The directories are not needed. After a disk error they stay: whether the rows were committed is only known
-            // after a restart, and until then they are leftovers as after a crash.
+            // The directories are not needed. After a disk error they stay: whether the rows were committed
+            // is only known after a restart, and until then they are leftovers as after a crash.
             tasks.iter().for_each(|task| self.discard(&task.id));
         }
         entries.into_iter().for_each(end_submit);
@@ -113,7 +95,7 @@ impl Registry {
     fn begin_submits<'a>(
         &self,
         tasks: impl Iterator<Item = (&'a NewTask, &'a [u8])>,
-    ) -> Result<Vec<SubmitEntry>, RegistryError> {
+    ) -> Result<Vec<SubmitEntry>> {
         let mut begun: Vec<(&TaskId, SubmitEntry)> = Vec::new();
         for (task, launch) in tasks {
             match self.begin_submit(task, launch) {
@@ -131,12 +113,12 @@ impl Registry {
     }
 
     /// The task that was submitted with a key, whatever the rest of its request was.
-    pub fn find_by_key(&self, key: &Idempotency) -> Result<Option<Task>, RegistryError> {
+    pub fn find_by_key(&self, key: &Idempotency) -> Result<Option<Task>> {
         self.read(|db| first_with_key(db, key))
     }
 
     /// Creates the directory of a task that has no row yet, protected by an entry.
-    pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
+    pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry> {
         let folder = self.dir.submitting();
         let entry = SubmitEntry::create(&folder, &task.id)
             .map_err(RegistryError::file(&folder, "create an entry in"))?
@@ -145,7 +127,8 @@ impl Registry {
         let notify = task.notify.as_ref().map(|notify| notify.settings.as_slice());
         match self.dir.task(&task.id).create(launch, &task.text, notify) {
             Ok(()) => Ok(entry),
-            // The entry may be that of a killed submit with this id. It stays, so that its directory is removed.
+            // The entry may be that of a killed submit with this id. It stays, so that its directory is
+            // removed.
             Err(error @ RegistryError::IdInUse { .. }) => Err(error),
             Err(error) => {
                 end_submit(entry);
@@ -174,15 +157,15 @@ impl Registry {
     }
 }
 
-/// Ends the submit. If the entry cannot be removed, it looks like a dead submit once this process has ended; its task
-/// has a row and is left alone.
+/// Ends the submit. If the entry cannot be removed, it looks like a dead submit once this process has ended;
+/// its task has a row and is left alone.
 pub(crate) fn end_submit(entry: SubmitEntry) {
     let _ = entry.remove();
     crash_point(CrashPoint::SubmitLeft);
 }
 
 /// The new task, the one that was submitted with the same idempotency key, or why there is none.
-pub(crate) type SubmitResult = Result<Submission, RegistryError>;
+pub(crate) type SubmitResult = Result<Submission>;
 
 /// Why the task cannot be inserted: one was submitted with the same idempotency key, or its id is in use.
 pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result<Option<SubmitResult>> {
@@ -230,10 +213,11 @@ fn first_with_key(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option
 
 fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<SubmitResult>> {
     let first = first_with_key(db, request)?;
-    let is_same = |known: &Idempotency| known.request_hash == request.request_hash;
-    Ok(first.map(|first| match first.idempotency.as_ref().is_some_and(is_same) {
-        true => Ok(Submission { task: first, replayed: true }),
-        false => Err(RegistryError::IdempotencyConflict { key: request.key.clone(), first: first.id }),
+    Ok(first.map(|first| {
+        if first.idempotency.as_ref().is_some_and(|known| known.request_hash == request.request_hash) {
+            return Ok(Submission { task: first, replayed: true });
+        }
+        Err(RegistryError::IdempotencyConflict { key: request.key.clone(), first: first.id })
     }))
 }
 
@@ -243,59 +227,56 @@ pub(crate) fn insert(
     submission: Option<&Subject>,
     now_ms: i64,
 ) -> rusqlite::Result<Task> {
-    let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
-               more_work_trees, allow_parallel_writes, mode, mode_enforced, sandbox, agent, model, title, labels, input, \
-               resumed_thread, idempotency_key, request_hash, provider, environment, fallbacks, follows, follows_on, awaits, \
-               worktree, notify, group_id, attempt, submission) \
-               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, :sandbox, \
-               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment, :fallbacks, \
-               :follows, :follows_on, (SELECT seq FROM tasks WHERE id = :follows), :worktree, :notify, \
-               :group, :attempt, :submission)";
-    let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
     let first_tree = trees.next();
     let more_trees: Vec<String> = trees.collect();
-    db.prepare_cached(sql)?.execute(named_params! {
+    let worktree = task.worktree.as_ref().map(|used| match used {
+        WorktreeUse::New(_) => task.id.as_str(),
+        WorktreeUse::Of(owner) => owner.as_str(),
+    });
+    let (idempotency, environment) = (task.idempotency.as_ref(), task.environment.as_ref());
+    let (follows, group) = (task.follows.as_ref(), task.group.as_ref());
+    let predecessor = follows.map(|follows| row::load_state(db, &follows.task)).transpose()?.flatten();
+    let values = named_params! {
         ":id": task.id.as_str(),
-        ":fallbacks": task.fallbacks,
-        ":worktree": match &task.worktree {
-            Some(WorktreeUse::New(_)) => Some(task.id.as_str()),
-            Some(WorktreeUse::Of(owner)) => Some(owner.as_str()),
-            None => None,
-        },
-        ":follows": task.follows.as_ref().map(|follows| follows.task.as_str()),
-        ":follows_on": task.follows.as_ref().map(|follows| follows.on.name()),
-        ":group": task.group.as_ref().map(|member| member.group.as_str()),
-        ":attempt": task.group.as_ref().map(|member| member.attempt),
-        ":submission": submission.map(Subject::id),
         ":state": State::Queued.name(),
-        ":now": now_ms,
+        ":created_at_ms": now_ms,
+        ":updated_at_ms": now_ms,
         ":working_dir": task.working_dir,
         ":work_tree": first_tree,
-        ":more_trees": (!more_trees.is_empty()).then(|| serde_json::Value::from(more_trees).to_string()),
-        ":parallel": task.allow_parallel_writes,
+        ":more_work_trees": (!more_trees.is_empty()).then(|| Value::from(more_trees).to_string()),
+        ":allow_parallel_writes": task.allow_parallel_writes,
         ":mode": task.mode.name(),
         ":mode_enforced": is_enforced(task.sandbox),
         ":sandbox": task.sandbox.map(SandboxKind::name),
         ":agent": task.agent,
         ":model": task.model,
         ":title": task.title,
-        ":labels": labels,
+        ":labels": Value::from_iter(task.labels.clone()).to_string(),
         ":input": task.input.to_string(),
         ":resumed_thread": task.resumed_thread,
-        ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
-        ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
-        ":provider": task.environment.as_ref().map(|environment| environment.provider.name()),
+        ":idempotency_key": idempotency.map(Idempotency::stored_key),
+        ":request_hash": idempotency.map(|known| &known.request_hash),
+        ":provider": environment.map(|environment| environment.provider.name()),
+        ":environment": environment.map(|environment| &environment.id),
+        ":fallbacks": task.fallbacks,
+        ":follows": follows.map(|follows| follows.task.as_str()),
+        ":follows_on": follows.map(|follows| follows.on.name()),
+        ":awaits": predecessor.map(|predecessor| predecessor.seq),
+        ":worktree": worktree,
         ":notify": task.notify.as_ref().map(|notify| notify.plan.to_text()),
-        ":environment": task.environment.as_ref().map(|environment| &environment.id),
-    })?;
-    let seq = db.last_insert_rowid();
+        ":group_id": group.map(|member| member.group.as_str()),
+        ":attempt": group.map(|member| member.attempt),
+        ":submission": submission.map(Subject::id),
+    };
+    let seq = row::insert(db, "tasks", values)?;
     for (key, value) in &task.labels {
-        db.prepare_cached("INSERT INTO labels (key, value, task) VALUES (?1, ?2, ?3)")?
-            .execute((key, value, seq))?;
+        row::insert(db, "labels", named_params! { ":key": key, ":value": value, ":task": seq })?;
     }
-    if let Some(WorktreeUse::New(worktree)) = &task.worktree {
-        worktrees::insert(db, (seq, &task.id), worktree)?;
+    if let Some(WorktreeUse::New(NewWorktree { path, facts })) = &task.worktree {
+        let values =
+            named_params! { ":task": seq, ":owner": task.id.as_str(), ":path": path, ":facts": facts };
+        row::insert(db, "worktrees", values)?;
     }
     row::insert_transition(db, seq, None, State::Queued, "submitted", now_ms)?;
     row::task_at(db, seq)

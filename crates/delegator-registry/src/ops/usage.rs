@@ -4,35 +4,26 @@
 
 use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::task::TaskId;
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use rusqlite::{Row, ToSql, params_from_iter};
 
 use super::list::{Filter, WhereTerms};
-use super::queries::query_all;
 use crate::columns::record;
-use crate::error::RegistryError;
-use crate::registry::Registry;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
+use crate::task::Tokens;
 
-/// Token usage of one task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
-    pub input: i64,
-    /// Included in `input`.
-    pub cached_input: i64,
-    pub output: i64,
-    /// Included in `output`.
-    pub reasoning_output: i64,
-}
-
-/// The total usage of some tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
-    pub tasks: u64,
-    /// Number of tasks whose agent reported no tokens.
-    pub without_tokens: u64,
-    pub ran_ms: i64,
-    pub tokens: Tokens,
-    /// Millionths of a US dollar; `None` if no agent reported it.
-    pub microdollars: Option<u64>,
+record! {
+    /// The total usage of some tasks.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct Cost {
+        pub tasks: u64,
+        /// Number of tasks whose agent reported no tokens.
+        pub without_tokens: u64,
+        pub ran_ms: i64,
+        pub tokens: Tokens = Tokens::from_row,
+        /// Millionths of a US dollar; `None` if no agent reported it.
+        pub microdollars: Option<u64>,
+    }
 }
 
 record! {
@@ -40,7 +31,7 @@ record! {
     pub struct TaskCost {
         pub id: TaskId,
         pub title: String,
-        pub cost: Cost = cost_from,
+        pub cost: Cost = Cost::from_row,
     }
 }
 
@@ -61,21 +52,22 @@ const MAX_GROUPS: u32 = 100;
 /// Limit for ended tasks that are read to find durations.
 const MAX_SCANNED: u32 = 500;
 
-const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms), 0), \
-                    coalesce(sum(input_tokens), 0), coalesce(sum(cached_input_tokens), 0), \
-                    coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_output_tokens), 0), sum(cost_microdollars)";
+const SUMS: &str = "count(*) AS tasks, count(*) - count(usage.task) AS without_tokens, \
+     coalesce(sum(ran_ms), 0) AS ran_ms, coalesce(sum(input_tokens), 0) AS input, \
+     coalesce(sum(cached_input_tokens), 0) AS cached_input, coalesce(sum(output_tokens), 0) AS output, \
+     coalesce(sum(reasoning_output_tokens), 0) AS reasoning_output, sum(cost_microdollars) AS microdollars";
 const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
 
 impl Registry {
     /// The usage of ended tasks; only of these, if there are any. Lists at most `limit` single tasks.
-    pub fn usage(&self, filter: &Filter, only: &[TaskId], limit: u32) -> Result<UsageTable, RegistryError> {
+    pub fn usage(&self, filter: &Filter, only: &[TaskId], limit: u32) -> Result<UsageTable> {
         let mut terms = WhereTerms::of(filter);
         if !only.is_empty() {
             let marks = vec!["?"; only.len()].join(", ");
             terms.add(&format!("id IN ({marks})"), only.iter().map(TaskId::to_string));
         }
         terms.add::<i64>("ended_order IS NOT NULL", []);
-        let (where_clause, values) = terms.into_statement(None, str::to_owned);
+        let (where_clause, values) = terms.into_statement(str::to_owned);
         let values = || params_from_iter(values.iter());
         self.read(|db| {
             let total = format!("SELECT {SUMS} {FROM_TASKS} {where_clause}");
@@ -83,16 +75,16 @@ impl Registry {
                 "SELECT {SUMS}, id, title {FROM_TASKS} {where_clause} GROUP BY seq ORDER BY ended_order DESC LIMIT {limit}"
             );
             let labels = format!(
-                "SELECT {SUMS}, labels.key || '=' || labels.value AS label {FROM_TASKS} \
+                "SELECT {SUMS}, labels.key || '=' || labels.value AS name {FROM_TASKS} \
                  JOIN labels ON labels.task = tasks.seq {where_clause} \
-                 GROUP BY labels.key, labels.value ORDER BY label LIMIT {MAX_GROUPS}"
+                 GROUP BY labels.key, labels.value ORDER BY name LIMIT {MAX_GROUPS}"
             );
             let days = format!(
-                "SELECT {SUMS}, date(ended_at_ms / 1000, 'unixepoch') AS day {FROM_TASKS} {where_clause} \
-                 GROUP BY day ORDER BY day DESC LIMIT {MAX_GROUPS}"
+                "SELECT {SUMS}, date(ended_at_ms / 1000, 'unixepoch') AS name {FROM_TASKS} {where_clause} \
+                 GROUP BY name ORDER BY name DESC LIMIT {MAX_GROUPS}"
             );
             Ok(UsageTable {
-                total: db.prepare_cached(&total)?.query_row(values(), cost_from)?,
+                total: db.prepare_cached(&total)?.query_row(values(), Cost::from_row)?,
                 tasks: query_all(db, &tasks, values(), TaskCost::from_row)?,
                 labels: query_all(db, &labels, values(), group_from)?,
                 days: query_all(db, &days, values(), group_from)?,
@@ -101,7 +93,7 @@ impl Registry {
     }
 
     /// What the ended tasks of a budget have used; of a day, since `day_start_ms`.
-    pub fn used(&self, scope: &BudgetScope, day_start_ms: i64) -> Result<Amounts, RegistryError> {
+    pub fn used(&self, scope: &BudgetScope, day_start_ms: i64) -> Result<Amounts> {
         let amounts = "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(turns), 0), \
                        coalesce(sum(cost_microdollars), 0), coalesce(sum(ran_ms), 0)";
         let (condition, values): (_, Vec<&dyn ToSql>) = match scope {
@@ -118,15 +110,16 @@ impl Registry {
     }
 
     /// Durations of the last completed tasks, newest first: in one directory, or in all.
-    pub fn durations_ms(&self, working_dir: Option<&str>, limit: u32) -> Result<Vec<u64>, RegistryError> {
+    pub fn durations_ms(&self, working_dir: Option<&str>, limit: u32) -> Result<Vec<u64>> {
         self.read(|db| match working_dir {
             Some(dir) => query_all(db, DURATIONS_IN_DIR, (dir, limit), |row| row.get(0)),
             None => query_all(db, DURATIONS_ANYWHERE, (MAX_SCANNED, limit), |row| row.get(0)),
         })
     }
 
-    /// Durations of the last completed tasks in the directory of this task, with its agent, mode and model; in no order.
-    pub fn similar_durations_ms(&self, id: &TaskId, limit: u32) -> Result<Vec<u64>, RegistryError> {
+    /// Durations of the last completed tasks in the directory of this task, with its agent, mode and model;
+    /// in no order.
+    pub fn similar_durations_ms(&self, id: &TaskId, limit: u32) -> Result<Vec<u64>> {
         self.read(|db| query_all(db, SIMILAR_DURATIONS, (id.as_str(), MAX_SCANNED, limit), |row| row.get(0)))
     }
 }
@@ -143,21 +136,6 @@ pub(crate) const SIMILAR_DURATIONS: &str = "SELECT ended.ran_ms FROM tasks AS ow
      ORDER BY created_at_ms DESC LIMIT ?2) AS ended \
      ON ended.agent = own.agent AND ended.mode = own.mode AND ended.model IS own.model WHERE own.id = ?1 LIMIT ?3";
 
-fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
-    Ok(Cost {
-        tasks: row.get(0)?,
-        without_tokens: row.get(1)?,
-        ran_ms: row.get(2)?,
-        tokens: Tokens {
-            input: row.get(3)?,
-            cached_input: row.get(4)?,
-            output: row.get(5)?,
-            reasoning_output: row.get(6)?,
-        },
-        microdollars: row.get(7)?,
-    })
-}
-
 fn amounts_from(row: &Row<'_>) -> rusqlite::Result<Amounts> {
     Ok(Amounts {
         tokens: row.get(0)?,
@@ -168,13 +146,5 @@ fn amounts_from(row: &Row<'_>) -> rusqlite::Result<Amounts> {
 }
 
 fn group_from(row: &Row<'_>) -> rusqlite::Result<(String, Cost)> {
-    Ok((row.get(8)?, cost_from(row)?))
-}
-
-/// Stores a task's token usage with its end.
-pub(crate) fn insert_tokens(db: &Connection, seq: i64, tokens: &Tokens) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO usage (task, input_tokens, cached_input_tokens, output_tokens, \
-               reasoning_output_tokens) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let Tokens { input, cached_input, output, reasoning_output } = *tokens;
-    db.prepare_cached(sql)?.execute((seq, input, cached_input, output, reasoning_output)).map(drop)
+    Ok((row.get("name")?, Cost::from_row(row)?))
 }

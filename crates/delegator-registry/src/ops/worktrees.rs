@@ -1,30 +1,14 @@
-//! Worktrees of tasks. This module stores what the engine knows about a worktree as text; the engine interprets it.
+//! Worktrees of tasks. This module stores what the engine knows about a worktree as text; the engine
+//! interprets it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::queries::query_all;
 use crate::columns::record;
-use crate::error::RegistryError;
-use crate::registry::Registry;
-use crate::row;
-
-/// A worktree to create for a new task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewWorktree {
-    pub path: String,
-    pub facts: String,
-}
-
-/// Where a task works, if not in the user's directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorktreeUse {
-    /// In a new worktree of its own.
-    New(NewWorktree),
-    /// In that of another task.
-    Of(TaskId),
-}
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
+use crate::task::id_from;
 
 record! {
     /// A stored worktree.
@@ -56,55 +40,40 @@ pub enum WorktreeEvent {
 
 impl Registry {
     /// The worktree that was created for a task.
-    pub fn worktree(&self, owner: &TaskId) -> Result<Option<StoredWorktree>, RegistryError> {
+    pub fn worktree(&self, owner: &TaskId) -> Result<Option<StoredWorktree>> {
         let sql = "SELECT * FROM worktrees WHERE owner = ?1";
         self.read(|db| db.query_row(sql, [owner.as_str()], StoredWorktree::from_row).optional())
     }
 
     /// All worktrees that have not been removed, the oldest first.
-    pub fn present_worktrees(&self) -> Result<Vec<StoredWorktree>, RegistryError> {
+    pub fn present_worktrees(&self) -> Result<Vec<StoredWorktree>> {
         let sql =
             "SELECT * FROM worktrees INDEXED BY worktrees_present WHERE removed_at_ms IS NULL ORDER BY task";
         self.read(|db| query_all(db, sql, (), StoredWorktree::from_row))
     }
 
     /// The tasks that work in a worktree or will, and have not ended.
-    pub fn live_tasks_in_worktree(&self, owner: &TaskId) -> Result<Vec<TaskId>, RegistryError> {
+    pub fn live_tasks_in_worktree(&self, owner: &TaskId) -> Result<Vec<TaskId>> {
         let sql = "SELECT id FROM tasks WHERE worktree = ?1 AND state IN ('queued', 'starting', 'working') ORDER BY seq";
-        self.read(|db| query_all(db, sql, [owner.as_str()], row::id_from))
+        self.read(|db| query_all(db, sql, [owner.as_str()], id_from))
     }
 
     /// Records an event; the time of an earlier one of the same kind is replaced.
-    pub fn record_worktree(
-        &mut self,
-        owner: &TaskId,
-        event: WorktreeEvent,
-        now_ms: i64,
-    ) -> Result<(), RegistryError> {
+    pub fn record_worktree(&mut self, owner: &TaskId, event: WorktreeEvent, now_ms: i64) -> Result<()> {
         let changes = match event {
             WorktreeEvent::Created => "created_at_ms = ?1, removed_at_ms = NULL",
             WorktreeEvent::Applied => "applied_at_ms = ?1",
             WorktreeEvent::Removed => "removed_at_ms = ?1",
         };
         let sql = format!("UPDATE worktrees SET {changes} WHERE owner = ?2");
-        self.write(|db| db.execute(&sql, (now_ms, owner.as_str())).map(drop))?;
-        crash_point(CrashPoint::WorktreeRecorded);
-        Ok(())
+        self.write(|db| db.execute(&sql, (now_ms, owner.as_str())).map(drop))
+            .inspect(|()| crash_point(CrashPoint::WorktreeRecorded))
     }
 
-    pub fn record_worktree_size(&mut self, owner: &TaskId, bytes: u64) -> Result<(), RegistryError> {
+    pub fn record_worktree_size(&mut self, owner: &TaskId, bytes: u64) -> Result<()> {
         let sql = "UPDATE worktrees SET bytes = ?1 WHERE owner = ?2";
         self.write(|db| db.execute(sql, (bytes, owner.as_str())).map(drop))
     }
-}
-
-pub(crate) fn insert(
-    db: &Connection,
-    (seq, owner): (i64, &TaskId),
-    new: &NewWorktree,
-) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO worktrees (task, owner, path, facts) VALUES (?1, ?2, ?3, ?4)";
-    db.execute(sql, (seq, owner.as_str(), &new.path, &new.facts)).map(drop)
 }
 
 /// Whether the worktree that was created for a task exists.

@@ -142,7 +142,7 @@ fn only_a_damaged_database_is_set_aside_and_its_files_remain() {
     fs::write(world.path().join("registry.db-wal"), "old log").unwrap();
     let set_aside = set_aside_damaged(&dir, 77).unwrap();
     let aside = world.path().join("registry.db.damaged-77");
-    assert!(set_aside.files.contains(&aside), "{set_aside:?}");
+    assert!(set_aside.contains(&aside), "{set_aside:?}");
     assert_eq!(fs::read(&aside).unwrap(), b"broken");
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 21, "results were touched");
     let registry = world.registry();
@@ -151,14 +151,14 @@ fn only_a_damaged_database_is_set_aside_and_its_files_remain() {
     fs::write(&file, "broken again").unwrap();
     drop(registry);
     fs::write(&file, "broken again").unwrap();
-    assert_eq!(set_aside_damaged(&dir, 77).unwrap().files, [world.path().join("registry.db.damaged-77x")]);
+    assert_eq!(set_aside_damaged(&dir, 77).unwrap(), [world.path().join("registry.db.damaged-77x")]);
 }
 
 #[test]
 fn a_missing_database_can_be_replaced_on_request() {
     let (world, file) = filled_registry();
     fs::remove_file(&file).unwrap();
-    assert_eq!(set_aside_damaged(&world.dir(), 1).unwrap().files, Vec::<PathBuf>::new());
+    assert_eq!(set_aside_damaged(&world.dir(), 1).unwrap(), Vec::<PathBuf>::new());
     assert_eq!(world.registry().counts().unwrap().iter().count(), 0);
 }
 

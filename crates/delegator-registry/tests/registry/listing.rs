@@ -1,7 +1,7 @@
 //! Finding and listing tasks.
 
 use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
-use delegator_registry::{Cas, Cursor, Filter, NewTask, Registry, RegistryError};
+use delegator_registry::{Cas, Filter, NewTask, Registry, RegistryError};
 
 use crate::support::{World, begin, ended, finish, new_task, slots, submit, working};
 
@@ -102,13 +102,15 @@ fn pages_join_without_a_gap_while_tasks_arrive() {
     expected.reverse();
     for filter in [Filter::default(), Filter { states: vec![State::Queued], ..Filter::default() }] {
         let mut listed = Vec::new();
-        let mut from: Option<Cursor> = None;
+        let mut from = None;
         loop {
             let page = registry.list(&filter, 3, from).unwrap();
             listed.extend(page.tasks.into_iter().map(|task| task.id));
             submit(&mut registry);
-            let Some(next) = page.next else { break };
-            from = Some(next.to_string().parse().unwrap());
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
         }
         assert!(listed.ends_with(&expected), "{listed:?}");
         listed.sort();
@@ -117,7 +119,6 @@ fn pages_join_without_a_gap_while_tasks_arrive() {
     }
     let exactly = registry.list(&Filter::default(), 14, None).unwrap();
     assert_eq!((exactly.tasks.len(), exactly.next), (14, None), "a full last page has no next page");
-    assert!("x".parse::<Cursor>().is_err());
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Tests that every query uses an index and none scans the table.
 //!
-//! A plan depends on the schema and the statement, not on the number of rows. Times with 100,000 tasks are measured in
-//! `benches/`.
+//! A plan depends on the schema and the statement, not on the number of rows. Times with 100,000 tasks are
+//! measured in `benches/`.
 
 use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{chain, claim, list_ended, messages, notifications, queries, questions, remote, submit, usage};
+use super::{
+    chain, claim, end, list_ended, messages, notifications, queries, questions, remote, submit, usage,
+};
 use crate::database::schema;
 
 fn database() -> Connection {
@@ -51,8 +53,8 @@ fn queries_use_their_index() {
         (claim::RUNNING, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::RUNNING_COUNT, "SEARCH tasks USING COVERING INDEX tasks_local_state"),
         (claim::MAY_CLAIM, "SEARCH tasks USING INDEX tasks_local_state"),
-        (chain::AWAITING, "SEARCH tasks USING INDEX tasks_awaits"),
-        (chain::STOP_AWAITING, "INDEX tasks_awaits"),
+        (end::AWAITING, "SEARCH tasks USING INDEX tasks_awaits"),
+        (end::STOP_AWAITING, "INDEX tasks_awaits"),
         (chain::FOLLOWERS, "SEARCH tasks USING INDEX tasks_follows"),
         (chain::IS_NEEDED, "SEARCH tasks USING INDEX tasks_follows"),
         (chain::GROUP, "SEARCH tasks USING INDEX tasks_group"),
@@ -134,7 +136,8 @@ fn lists_use_the_index_of_their_filter() {
     ] {
         let (sql, values) = list::select(&filter, 5, None);
         let steps = plan(&db, &sql, Some(values.clone()));
-        // Without a filter the newest tasks are at the end of the table, which is read backwards up to the limit.
+        // Without a filter the newest tasks are at the end of the table, which is read backwards up to the
+        // limit.
         let scans_table = steps.iter().any(|step| step.starts_with("SCAN tasks") && !step.contains("INDEX"));
         assert_eq!(scans_table, filter == any(), "{sql}\n{steps:#?}");
         if filter != any() {
