@@ -9,6 +9,7 @@ use delegator_domain::notification::{Subject, SubjectKind};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EndCounts, EndedMember, State, TaskId};
 use delegator_domain::terminal;
+use delegator_domain::text::shorten;
 use serde::Serialize;
 
 use crate::SendError;
@@ -205,11 +206,7 @@ impl Counts {
 
 fn bounded(redactor: &Redactor, text: &str, max_chars: usize) -> String {
     let redacted = redactor.redact_str(text);
-    let redacted = terminal::sanitize(&redacted);
-    match redacted.char_indices().nth(max_chars) {
-        Some((at, _)) => format!("{}…", &redacted[..at]),
-        None => redacted.into_owned(),
-    }
+    shorten(&terminal::sanitize(&redacted), max_chars)
 }
 
 #[cfg(test)]
