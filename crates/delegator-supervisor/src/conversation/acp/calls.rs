@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use delegator_domain::text::beginning;
 use delegator_transcript::Text;
 use delegator_transcript::wire::acp::{ToolCall, ToolKind};
 
@@ -93,8 +94,7 @@ impl KnownCall {
 }
 
 fn bounded(text: &Text<'_>) -> String {
-    let text = text.resolve();
-    text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or_default().to_owned()
+    beginning(&text.resolve(), MAX_TEXT_BYTES).to_owned()
 }
 
 /// What the agent wants to do.
