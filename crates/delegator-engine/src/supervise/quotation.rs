@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use delegator_domain::text::{beginning, end};
+
 /// The end of a text that was shortened, or its beginning.
 const OMITTED: &str = "[…]";
 
@@ -36,8 +38,8 @@ pub(super) fn shorten(text: &str, max_bytes: usize, keep: Keep) -> String {
     }
     let limit = max_bytes.saturating_sub(OMITTED.len() + 1);
     match keep {
-        Keep::Beginning => format!("{}\n{OMITTED}", &text[..text.floor_char_boundary(limit)]),
-        Keep::End => format!("{OMITTED}\n{}", &text[text.ceil_char_boundary(text.len() - limit)..]),
+        Keep::Beginning => format!("{}\n{OMITTED}", beginning(text, limit)),
+        Keep::End => format!("{OMITTED}\n{}", end(text, limit)),
     }
 }
 

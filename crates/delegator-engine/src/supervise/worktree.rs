@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
+use delegator_domain::text::last_line;
 use delegator_git::{CreatedWorktree, Git, GitError, TaskWorktree, WorktreeError};
 use delegator_registry::{TaskDir, TaskFile, WorktreeEvent};
 use delegator_supervisor::agent::{Variables, locate, variable};
@@ -272,8 +273,5 @@ fn is_copied(path: &Path, inside: &Path) -> bool {
 
 /// The last line of the output, for the message of a failure; `logs` shows all of it.
 fn quoted_line(output: &str) -> String {
-    match output.trim_end().lines().next_back().map(str::trim) {
-        None | Some("") => String::new(),
-        Some(line) => format!(": {}", line.chars().take(QUOTED_CHARS).collect::<String>()),
-    }
+    last_line(output, QUOTED_CHARS).map(|line| format!(": {line}")).unwrap_or_default()
 }
