@@ -3,6 +3,7 @@
 //! The stdout of a structured agent has an event with the final message, and the stdout of a plain agent is the message.
 //! People read the events with `logs`.
 
+use delegator_domain::text::beginning;
 use delegator_engine::omitted_bytes;
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 use serde_json::Value;
@@ -93,7 +94,7 @@ const MAX_RECOGNISED_BYTES: usize = 200;
 /// The events, with a note in place of each that has the message.
 fn without_message<'a>(events: &'a str, message: &str) -> String {
     let text = Value::from(message).to_string();
-    let start = &text[..text.floor_char_boundary(MAX_RECOGNISED_BYTES)];
+    let start = beginning(&text, MAX_RECOGNISED_BYTES);
     let line = |line: &'a str| if line.contains(start) { "[the event with the final message]" } else { line };
     match message.trim().is_empty() {
         true => events.to_owned(),
