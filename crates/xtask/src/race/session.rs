@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use delegator_domain::text::shorten;
 use serde_json::{Value, json};
 
 use super::peers::{Inserted, ToolCall, to_json};
@@ -211,11 +212,7 @@ impl Drop for Session {
 
 /// The beginning of a text, on one line.
 pub(crate) fn excerpt(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<&str>>().join(" ");
-    match line.char_indices().nth(EXCERPT) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
+    shorten(&text.split_whitespace().collect::<Vec<&str>>().join(" "), EXCERPT)
 }
 
 #[cfg(test)]
