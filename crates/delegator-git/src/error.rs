@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::tree_writer::Operation;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -46,6 +46,17 @@ impl GitError {
         matches!(self, GitError::Failed { stderr, .. }
             if stderr.contains("not a git repository") || stderr.contains("must be run in a work tree"))
     }
+}
+
+/// What changes a work tree, its index or its branches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Operation {
+    #[error("apply")]
+    Apply,
+    #[error("restore")]
+    Restore,
+    #[error("branch")]
+    Branch,
 }
 
 /// Why a work tree was not changed. Unless the variant is [`WriteError::TakenBackInPart`] or [`WriteError::Incomplete`],

@@ -11,7 +11,7 @@
 //!   hooks, and hooks are disabled.
 //!
 //! git reads and writes its own files: work trees, objects, packs, refs. This crate reads two of git's formats itself: the
-//! index (`index_file`), because no git command prints all of it, and HEAD (`opened`), because one process less is worth it.
+//! index (`index`), because no git command prints all of it, and HEAD (`repository::open`), because one process less is worth it.
 //! Where HEAD is in doubt, git decides. See `docs/adr/0009-git-internals.md`.
 //!
 //! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables. Calls
@@ -26,82 +26,50 @@
 //! RemoteUrl ─▶ Mirror ─▶ BaseCommit ─▶ checkout ─▶ TreeListing ── the agent works ──▶ WorkTreeDiff ─▶ push
 //! ```
 
-mod add_to_index;
-mod apply;
 mod apply_diff;
-mod author;
 mod baseline;
 mod capture;
-mod compare;
-mod content_merge;
-mod deleted_submodule;
 mod diff;
-mod directory_modes;
-mod end_state;
 mod error;
-mod examine;
-mod git_settings;
-mod ignored;
-mod index_file;
-mod listing;
-mod merge_packs;
-mod opened;
-mod read_file;
+mod file_version;
+mod files;
+mod index;
+mod records;
 mod remote;
 mod repository;
-mod restore_plan;
+mod restore;
 mod restore_point;
-mod restore_target;
 mod run;
-mod saved_state;
 mod scratch;
-mod settings;
-mod setup_edits;
 mod stamp;
-mod state;
-mod store;
-mod task_changes;
 mod task_diff;
-mod three_way;
-mod tracked;
-mod tree_listing;
 mod tree_writer;
-mod unified_diff;
-mod unique;
-mod user_edits;
-mod work_tree_diff;
 mod worktree;
-mod write_restore_point;
 
 pub use apply_diff::{
     AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, HunkRange, PlannedCommit,
     PreparedDiff, prepare_diff,
 };
-pub use baseline::Baseline;
-pub use capture::{LeftOut, LeftOutReason, Limits};
-pub use compare::{Commits, Comparison};
-pub use deleted_submodule::EmptyWorkTree;
-pub use diff::{ChangeKind, FileChange};
-pub use end_state::{AgentChanges, Doubt};
-pub use error::{EndStateProblem, GitError, RestoreError, WriteError};
-pub use git_settings::{GitSettings, protected_settings};
-pub use ignored::TOOL_DIRECTORIES;
-pub use listing::display_path;
-pub use merge_packs::{delete_dropped_objects, merge_packs};
-pub use remote::{BaseCommit, Mirror, RemoteAccess, RemoteError, RemoteUrl, delete_unused_mirrors};
-pub use repository::{Head, Repository, find_repository};
-pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
-pub use restore_point::{
-    CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
-    stored_points_named,
+pub use baseline::{Baseline, Commits, Comparison, CreatedPoint, create_restore_point};
+pub use capture::{LeftOut, LeftOutReason, Limits, TOOL_DIRECTORIES};
+pub use diff::{
+    ChangeKind, DiffHunk, FileChange, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff,
 };
-pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreScope};
+pub use error::{EndStateProblem, GitError, Operation, RestoreError, WriteError};
+pub use records::display_path;
+pub use remote::{BaseCommit, Mirror, RemoteAccess, RemoteError, RemoteUrl, delete_unused_mirrors};
+pub use repository::{GitSettings, Head, Repository, find_repository, protected_settings};
+pub use restore::{
+    HeadTarget, KeepReason, Overlap, OverlapPart, Plan, PossibleEdit, PreparedRestore, RestoreScope,
+    prepare_restore,
+};
+pub use restore_point::{
+    AgentChanges, Doubt, EmptyWorkTree, RestorePoint, StoredIndex, StoredPoint, delete_dropped_objects,
+    drop_point, holds_unique_content, merge_packs, stored_points, stored_points_named,
+};
 pub use run::Git;
-pub use task_diff::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
-pub use tree_listing::TreeListing;
-pub use tree_writer::{Operation, Recovery, recover_interrupted};
-pub use unified_diff::{DiffHunk, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff};
-pub use unique::holds_unique_content;
-pub use user_edits::PossibleEdit;
-pub use work_tree_diff::{DiffText, NewCommit, WorkTreeDiff};
+pub use task_diff::{
+    DiffPaths, DiffText, NewCommit, TreeDiff, TreeListing, WorkTreeDiff, diff_of_task, diff_until_now,
+};
+pub use tree_writer::{Recovery, recover_interrupted};
 pub use worktree::{CreatedWorktree, TaskWorktree, WorktreeError, WorktreeSource, find_source};

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::listing::RepoPath;
+use crate::records::RepoPath;
 
 /// What files were when they were read; `None` if there was none.
 pub(crate) type Stamps = BTreeMap<RepoPath, Option<Stamp>>;

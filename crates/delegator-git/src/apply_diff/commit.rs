@@ -5,14 +5,13 @@
 
 use super::prepare::PreparedDiff;
 use super::report::ApplyError;
-use crate::author::author;
 use crate::error::GitError;
-use crate::listing::{path_records, single_line};
-use crate::restore_plan::operations_in_progress;
+use crate::file_version::TreeFiles;
+use crate::records::{path_records, single_line};
+use crate::repository::{author, operations_in_progress};
 use crate::run::Call;
-use crate::state::{TreeFiles, tree_files};
+use crate::scratch::{differing_objects, pack_into, tree_files, tree_of};
 use crate::tree_writer::{NewIndex, RefChange};
-use crate::write_restore_point::{differing_objects, pack_into, tree_of};
 
 const COMMIT_INDEX: &str = "commit";
 const STAGED_INDEX: &str = "staged-and-applied";

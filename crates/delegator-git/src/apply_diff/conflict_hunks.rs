@@ -7,13 +7,11 @@ use std::collections::BTreeSet;
 
 use super::report::HunkRange;
 use super::theirs::is_applicable;
-use crate::content_merge::{merge_contents, read_small_blobs, write_blobs};
+use crate::diff::{ContentMerge, DiffHunk, FileDiff, merge_contents};
 use crate::error::GitError;
-use crate::listing::RepoPath;
-use crate::scratch::Scratch;
-use crate::state::FileVersion;
-use crate::three_way::ContentMerge;
-use crate::unified_diff::{DiffHunk, FileDiff};
+use crate::file_version::FileVersion;
+use crate::records::RepoPath;
+use crate::scratch::{Scratch, read_small_blobs, write_blobs};
 
 /// Each hunk costs two calls of git; of a file with more hunks all are reported.
 const MAX_HUNKS: usize = 64;
@@ -122,7 +120,7 @@ fn patch_of(path: &[u8], hunk: &DiffHunk<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unified_diff::parse_unified_diff;
+    use crate::diff::parse_unified_diff;
 
     #[test]
     fn one_hunk_changes_its_lines_only() {

@@ -8,11 +8,9 @@ use super::paths::TouchedPaths;
 use super::report::{Conflict, ConflictReason};
 use super::theirs::Applied;
 use super::versions::Ours;
-use crate::diff::ChangeKind;
-use crate::listing::{GITLINK, RepoPath};
-use crate::state::{FileVersion, is_regular};
-use crate::three_way::{ContentMerge, FileDecision, decide_file};
-use crate::unified_diff::FileDiff;
+use crate::diff::{ChangeKind, ContentMerge, FileDecision, FileDiff, decide_file};
+use crate::file_version::{FileVersion, GITLINK, is_regular};
+use crate::records::RepoPath;
 
 /// The changes of one part of a diff that has no conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::listing::{RepoPath, join_records};
+use crate::records::{RepoPath, join_records};
 use crate::run::Call;
 use crate::scratch::Scratch;
 

@@ -23,4 +23,3 @@ mod write;
 pub use commit::PlannedCommit;
 pub use prepare::{ApplyRequest, PreparedDiff, prepare_diff};
 pub use report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason, HunkRange};
-pub(crate) use write::remove_empty_parents;

@@ -9,10 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use super::report::{Conflict, ConflictReason};
-use crate::directory_modes::ancestors;
-use crate::listing::{RepoPath, on_disk};
-use crate::restore_plan::contains_only;
-use crate::unified_diff::FileDiff;
+use crate::diff::FileDiff;
+use crate::files::contains_only;
+use crate::records::{RepoPath, ancestors, on_disk};
 
 /// The paths that a diff gives new content, and those whose old content it removes or replaces.
 pub(crate) struct TouchedPaths<'a> {

@@ -13,20 +13,16 @@ use super::paths::TouchedPaths;
 use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
 use super::theirs::{Applied, apply_sections, is_contained};
 use super::versions::{Ours, candidates, is_lf_text, to_crlf};
-use crate::content_merge::{merge_contents, read_small_blobs, write_blobs};
-use crate::diff::ChangeKind;
+use crate::capture::{State, capture_present};
+use crate::diff::{ChangeKind, ContentMerge, FileDiff, join_replacements, merge_contents, split_files};
 use crate::error::{GitError, WriteError};
-use crate::listing::{RepoPath, display_path, on_disk, records};
-use crate::repository::{Head, find_repository};
-use crate::restore_plan::capture_present;
+use crate::file_version::{FileVersion, TreeFiles, is_regular};
+use crate::records::{RepoPath, display_path, on_disk, records};
+use crate::repository::{Head, Store, find_repository};
 use crate::run::Git;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, read_small_blobs, write_blobs};
 use crate::stamp::{Stamp, Stamps};
-use crate::state::{FileVersion, State, TreeFiles, is_regular};
-use crate::store::Store;
-use crate::three_way::ContentMerge;
 use crate::tree_writer::TreeWriter;
-use crate::unified_diff::{FileDiff, join_replacements, split_files};
 
 /// A diff to apply.
 #[derive(Debug, Clone, Copy)]

@@ -5,10 +5,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::diff::ChangeKind;
+use crate::diff::{ChangeKind, DiffHunk};
 use crate::error::{GitError, WriteError};
-use crate::listing::display_path;
-use crate::unified_diff::DiffHunk;
+use crate::records::display_path;
 
 /// Hunks that a message names.
 const NAMED_HUNKS: usize = 5;

@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::diff::FileDiff;
 use crate::error::GitError;
-use crate::index_file::IndexFile;
-use crate::listing::RepoPath;
-use crate::restore_target::fill_index;
-use crate::scratch::Scratch;
-use crate::state::{FileVersion, TreeFiles};
-use crate::unified_diff::FileDiff;
+use crate::file_version::{FileVersion, TreeFiles};
+use crate::index::IndexFile;
+use crate::records::RepoPath;
+use crate::scratch::{Scratch, fill_index};
 
 const INDEX: &str = "patched";
 

@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::theirs::Candidate;
-use crate::content_merge::{read_small_blobs, write_blobs};
+use crate::diff::FileDiff;
 use crate::error::GitError;
-use crate::listing::RepoPath;
-use crate::scratch::Scratch;
-use crate::state::{FileVersion, TreeFiles, is_regular, tree_files};
-use crate::unified_diff::FileDiff;
+use crate::file_version::{FileVersion, TreeFiles, is_regular};
+use crate::records::RepoPath;
+use crate::scratch::{Scratch, read_small_blobs, tree_files, write_blobs};
 
 /// The shortest abbreviation of an object id that is trusted.
 const MIN_ID_LENGTH: usize = 7;

@@ -1,21 +1,18 @@
 //! Applies a prepared diff: first the restore point, then the changes of files, and with a commit also index and branch.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use super::commit::PlannedCommit;
 use super::prepare::PreparedDiff;
 use super::report::ApplyError;
 use crate::diff::ChangeKind;
-use crate::directory_modes::ancestors;
-use crate::error::{GitError, WriteError};
-use crate::listing::{RepoPath, display_path, on_disk};
-use crate::restore_plan::file_mode;
-use crate::restore_point::RestorePoint;
+use crate::error::{GitError, Operation, WriteError};
+use crate::file_version::{FileVersion, is_regular};
+use crate::files::file_mode;
+use crate::records::{RepoPath, ancestors, display_path, on_disk};
+use crate::restore_point::{CommittedTree, RestorePoint, record};
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, is_regular};
-use crate::tree_writer::{Operation, TreeChanges, TreeWriter, WritePlan};
-use crate::write_restore_point::{CommittedTree, record};
+use crate::tree_writer::{TreeChanges, TreeWriter, WritePlan};
 
 impl PreparedDiff {
     /// Stores the present state as a restore point named `reference`, or with a number appended if that exists. Until this
@@ -122,16 +119,6 @@ impl PreparedDiff {
         let emptied: BTreeSet<&[u8]> = changes.remove.iter().flat_map(|path| ancestors(path)).collect();
         changes.remove_directories = emptied.into_iter().rev().map(<[u8]>::to_vec).collect();
         changes
-    }
-}
-
-/// As git does, removes directories that became empty.
-pub(crate) fn remove_empty_parents(top: &std::path::Path, path: &[u8]) {
-    let parents: Vec<&[u8]> = ancestors(path).collect();
-    for above in parents.into_iter().rev() {
-        if fs::remove_dir(on_disk(top, above)).is_err() {
-            return;
-        }
     }
 }
 

@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use super::{RemoteError, RemoteUrl};
+use super::error::RemoteError;
+use super::url::RemoteUrl;
 use crate::error::GitError;
-use crate::listing::single_line;
+use crate::records::single_line;
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
 

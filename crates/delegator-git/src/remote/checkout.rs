@@ -7,12 +7,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::mirror::{BaseCommit, old_mirror};
 use super::url::RemoteUrl;
 use crate::error::GitError;
-use crate::listing::single_line;
+use crate::records::single_line;
 use crate::run::{Call, Git};
 use crate::scratch::ATTRIBUTES;
 
@@ -85,4 +84,17 @@ fn configure(git_dir: &Path, mirror: &Path, url: &RemoteUrl, branch: Option<&str
     fs::write(path, existing + &config)?;
     fs::create_dir_all(git_dir.join("info"))?;
     borrow_objects(git_dir, mirror)
+}
+
+/// The commit that a task starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseCommit {
+    pub commit: String,
+    /// The name of its branch, without `refs/heads/`; `None` if a tag or a commit was requested.
+    pub branch: Option<String>,
+}
+
+/// Where the objects of the previous mirror are, which running checkouts may need.
+pub(super) fn old_mirror(mirror: &Path) -> PathBuf {
+    mirror.with_extension("old")
 }

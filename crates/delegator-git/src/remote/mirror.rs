@@ -12,16 +12,16 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-use super::access::REMOTE;
-use super::checkout::{borrow_objects, create_checkout, object_format};
+use super::access::{REMOTE, RemoteAccess};
+use super::checkout::{BaseCommit, borrow_objects, create_checkout, object_format, old_mirror};
+use super::error::RemoteError;
 use super::lock::{lock, lock_unused};
 use super::refs::{RemoteRefs, object_format_of, patterns};
-use super::{RemoteAccess, RemoteError, RemoteUrl};
+use super::url::RemoteUrl;
 use crate::error::GitError;
-use crate::listing::single_line;
-use crate::repository::Repository;
+use crate::records::single_line;
+use crate::repository::{Repository, git_config};
 use crate::run::{Call, Git};
-use crate::store::git_config;
 
 /// The mirror of one repository. Several processes may use it at the same time.
 #[derive(Debug, Clone)]
@@ -29,14 +29,6 @@ pub struct Mirror {
     access: RemoteAccess,
     url: RemoteUrl,
     dir: PathBuf,
-}
-
-/// The commit that a task starts from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseCommit {
-    pub commit: String,
-    /// The name of its branch, without `refs/heads/`; `None` if a tag or a commit was requested.
-    pub branch: Option<String>,
 }
 
 impl Mirror {
@@ -203,11 +195,6 @@ pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<
         remove_if_exists(&old_mirror(&mirror))?;
     }
     Ok(())
-}
-
-/// Where the objects of the previous mirror are, which running checkouts may need.
-pub(super) fn old_mirror(mirror: &Path) -> PathBuf {
-    mirror.with_extension("old")
 }
 
 fn create_bare(dir: &Path, object_format: &str) -> io::Result<()> {

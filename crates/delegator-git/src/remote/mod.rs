@@ -11,37 +11,14 @@
 
 mod access;
 mod checkout;
+mod error;
 mod lock;
 mod mirror;
 mod refs;
 mod url;
 
 pub use access::RemoteAccess;
-pub use mirror::{BaseCommit, Mirror, delete_unused_mirrors};
-pub(crate) use refs::is_object_id;
+pub use checkout::BaseCommit;
+pub use error::RemoteError;
+pub use mirror::{Mirror, delete_unused_mirrors};
 pub use url::RemoteUrl;
-
-use crate::error::GitError;
-
-/// Why a repository elsewhere could not be used. Messages never contain credentials.
-#[derive(Debug, thiserror::Error)]
-pub enum RemoteError {
-    #[error("'{url}' cannot be used as a repository: {problem}")]
-    InvalidUrl { url: String, problem: &'static str },
-    #[error("could not {doing} {url}: {message}")]
-    Failed { doing: &'static str, url: String, message: String },
-    #[error("{url} has no branch, tag or commit '{revision}'")]
-    NoRevision { url: String, revision: String },
-    #[error("{url} has no default branch; name a branch in the environment")]
-    NoDefaultBranch { url: String },
-    #[error("{url} has no commits")]
-    Empty { url: String },
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
-
-impl RemoteError {
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, RemoteError::Git(GitError::Cancelled { .. }))
-    }
-}

@@ -1,6 +1,7 @@
 //! Which refs a name can mean, and what `git ls-remote --symref` prints about them: `ref: TARGET<tab>NAME` and `ID<tab>NAME`.
 
 use crate::error::GitError;
+use crate::records::is_object_id;
 
 /// The shortest abbreviation of a commit id; git's own abbreviations are not shorter.
 const MIN_ABBREVIATION: usize = 7;
@@ -99,10 +100,6 @@ impl RemoteRefs {
 /// The hash function of an object id, as git names it.
 pub(super) fn object_format_of(id: &str) -> &'static str {
     if id.len() == 64 { "sha256" } else { "sha1" }
-}
-
-pub(crate) fn is_object_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

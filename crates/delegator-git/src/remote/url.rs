@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::RemoteError;
+use super::error::RemoteError;
 
 /// The longest part of the repository's name in the name of its mirror.
 const MAX_NAME: usize = 60;

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::steps::Step;
-use crate::error::GitError;
+use crate::error::{GitError, Operation};
 use crate::repository::Repository;
 use crate::restore_point::RestorePoint;
 use crate::run::Git;
@@ -18,16 +18,6 @@ use crate::stamp::Stamp;
 
 const FILE_NAME: &str = "journal";
 const VERSION: u32 = 1;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Operation {
-    #[error("apply")]
-    Apply,
-    #[error("restore")]
-    Restore,
-    #[error("branch")]
-    Branch,
-}
 
 /// A ref to move, create or delete. `HEAD` is detached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,17 +3,19 @@
 //! A lock file is removed only if it is ours: the index lock is a link to a file in our directory, and other locks were created
 //! by git after the operation began and no git process is left that could hold them.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::journal::{Journal, Operation};
-use super::{DIR_NAME, TreeWriter};
-use crate::error::WriteError;
+use super::journal::Journal;
+use super::writer::{DIR_NAME, TreeWriter, release_index_lock};
+use crate::error::{GitError, Operation, WriteError};
 use crate::repository::{Repository, find_repository};
 use crate::run::{Git, OWN_ARGUMENT};
 
@@ -40,7 +42,39 @@ pub fn recover_interrupted(git: &Git, dir: &Path, reference: &str) -> Result<Opt
 }
 
 impl TreeWriter {
-    pub(super) fn recover(&self, reference: &str) -> Result<Option<Recovery>, WriteError> {
+    /// Waits for nothing: another process that changes the work tree is an error. First finishes what a killed process left.
+    /// `reference` is the ref that the caller is going to create.
+    pub(crate) fn open(
+        git: &Git,
+        repository: &Repository,
+        reference: &str,
+    ) -> Result<(TreeWriter, Option<Recovery>), WriteError> {
+        let (git_dir, top) = (&repository.git_dir, &repository.top_level);
+        let lock = File::open(git_dir).map_err(GitError::io("open", git_dir))?;
+        // Some network file systems cannot lock a directory; there a concurrent change is still noticed per file.
+        if let Err(Errno::WOULDBLOCK) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            return Err(WriteError::Busy { top_level: top.clone() });
+        }
+        let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+        let dir = git_dir.join(DIR_NAME);
+        let staging = match device(git_dir) == device(top) {
+            true => dir.join("staging"),
+            false => top.join(format!(".{DIR_NAME}")),
+        };
+        let writer =
+            TreeWriter { git: git.clone(), repository: repository.clone(), dir, staging, _lock: lock };
+        let recovery = writer.recover(reference)?;
+        writer.remove_dirs();
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        let created = builder.create(&writer.dir).and_then(|()| builder.create(writer.staging.join("old")));
+        created
+            .and_then(|()| File::create(writer.dir.join("started")))
+            .map_err(GitError::io("create", &writer.dir))?;
+        Ok((writer, recovery))
+    }
+
+    fn recover(&self, reference: &str) -> Result<Option<Recovery>, WriteError> {
         let repository = &self.repository;
         if fs::symlink_metadata(&self.dir).is_err() {
             return Ok(None);
@@ -107,15 +141,6 @@ fn locked_refs(common_dir: &Path, reference: &str) -> Vec<String> {
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let locked = names.filter(|file| file.starts_with(name));
     locked.filter_map(|file| Some(format!("{folder}/{}", file.strip_suffix(".lock")?))).collect()
-}
-
-/// Removes git's lock on the index if it is a link to our file.
-pub(super) fn release_index_lock(repository: &Repository, dir: &Path) {
-    let lock = repository.git_dir.join("index.lock");
-    let identity = |path: &PathBuf| fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    if identity(&lock).is_some() && identity(&lock) == identity(&dir.join("lock")) {
-        let _ = fs::remove_file(lock);
-    }
 }
 
 /// Waits for git processes that a killed process started. Returns whether none is left.

@@ -14,11 +14,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::directory_modes::ancestors;
-use crate::listing::{RepoPath, display_path, on_disk};
-use crate::restore_plan::file_mode;
+use crate::file_version::FileVersion;
+use crate::files::{directory_mode, file_mode};
+use crate::records::{RepoPath, ancestors, display_path, on_disk};
 use crate::stamp::{Stamp, Stamps};
-use crate::state::FileVersion;
 
 /// What to change in a work tree.
 #[derive(Debug, Default)]
@@ -130,12 +129,6 @@ impl TreeChanges {
         ancestors(path).any(|above| self.write.contains_key(above))
             || inner.next().is_some_and(|(path, _)| path.starts_with(&below))
     }
-}
-
-/// The permission bits of a directory; `None` if there is none at the path. Links are not followed.
-fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
-    let found = fs::symlink_metadata(on_disk(top, path)).ok()?;
-    found.is_dir().then(|| found.permissions().mode() & 0o7777)
 }
 
 /// Why a step was not done or taken back.

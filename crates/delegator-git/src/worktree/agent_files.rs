@@ -8,12 +8,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::TaskWorktree;
+use super::task_worktree::TaskWorktree;
 use crate::error::GitError;
-use crate::index_file::IndexFile;
-use crate::listing::RepoPath;
-use crate::read_file::read_regular;
-use crate::remote::is_object_id;
+use crate::files::read_regular;
+use crate::index::IndexFile;
+use crate::records::{RepoPath, is_object_id};
 use crate::repository::Repository;
 use crate::scratch::Scratch;
 

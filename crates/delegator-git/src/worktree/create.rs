@@ -5,19 +5,18 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::TaskWorktree;
 use super::source::WorktreeError;
 use super::start_store::Start;
-use crate::apply_diff::remove_empty_parents;
+use super::task_worktree::TaskWorktree;
 use crate::capture::{LeftOut, Limits, Purpose, capture};
 use crate::diff::parse_new_versions;
 use crate::error::GitError;
-use crate::listing::{RepoPath, on_disk};
-use crate::restore_target::fill_index;
+use crate::file_version::FileVersion;
+use crate::files::{copy_file, remove_empty_parents};
+use crate::records::{RepoPath, on_disk};
 use crate::run::{Call, Git};
-use crate::scratch::{Scratch, copy_file};
-use crate::state::FileVersion;
-use crate::tree_listing::TreeListing;
+use crate::scratch::{Scratch, fill_index};
+use crate::task_diff::TreeListing;
 
 const CARRIED_INDEX: &str = "carried";
 

@@ -6,16 +6,15 @@ use std::io;
 use std::path::Path;
 
 use super::agent_files::detach_agent_objects;
+use super::source::WorktreeError;
 use super::start_store::Start;
-use super::{TaskWorktree, WorktreeError};
-use crate::capture::{LeftOut, LeftOutReason};
+use super::task_worktree::TaskWorktree;
+use crate::capture::{Ignored, LeftOut, LeftOutReason};
 use crate::error::GitError;
-use crate::ignored::Ignored;
+use crate::files::copy_file;
 use crate::run::Git;
-use crate::scratch::copy_file;
-use crate::tree_listing::TreeListing;
+use crate::task_diff::{Listed, NewCommit, TreeListing, WorkTreeDiff, list_in};
 use crate::tree_writer::{RefChange, TreeWriter};
-use crate::work_tree_diff::{Listed, NewCommit, WorkTreeDiff, list_in};
 
 impl TaskWorktree {
     /// What changed in the worktree since it was created, without what the setup changed. The diff applies to the state that

@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::TaskWorktree;
+use super::task_worktree::TaskWorktree;
 use crate::error::GitError;
-use crate::listing::records;
+use crate::records::records;
+use crate::repository::git_config;
 use crate::run::Git;
-use crate::store::git_config;
 
 /// Settings of the repository that a commit, a comparison and a fetch need.
 const SETTINGS: &str = "^(core\\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|excludesfile|\

@@ -8,10 +8,9 @@ use std::io;
 use std::path::Path;
 
 use crate::error::GitError;
-use crate::scratch::Scratch;
-use crate::store::Store;
-use crate::tree_listing::TreeListing;
-use crate::write_restore_point::{differing_objects, pack_into, tree_of};
+use crate::repository::Store;
+use crate::scratch::{Scratch, differing_objects, pack_into, tree_of};
+use crate::task_diff::TreeListing;
 
 const UNREAD: &str = "after-setup-unread";
 

@@ -1,0 +1,307 @@
+//! Finds what changed in a work tree since its [`Baseline`] was taken.
+//!
+//! ```text
+//! our index ─▶ differs on disk? ─▶ gather files ─▶ tree ─▶ diff against the baseline's tree: renames, lines
+//!                    └─▶ no: done
+//! ```
+//!
+//! Work trees are compared, not commits: a file that was dirty before and was left alone is not a change, and a file
+//! that was changed and then committed is one. If trees cannot be compared (the repository is gone, or too many files
+//! changed), only names are reported.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::take::Baseline;
+use crate::capture::{
+    Differences, GatherResult, Gatherer, LeftOut, Limits, WORK_INDEX, examine, remove_from_index,
+    with_trailing_slash, write_index_tree, write_work_tree,
+};
+use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
+use crate::error::GitError;
+use crate::files::identity_of;
+use crate::index::{IndexFile, TrackedFiles, is_checked_out};
+use crate::records::{RepoPath, on_disk, single_line};
+use crate::repository::{GitSettings, Head, Opened, find_repository};
+use crate::stamp::Stamp;
+
+/// If more files than this changed, they are reported by name only.
+const MAX_COMPARED_FILES: usize = 10_000;
+/// Rename detection compares at most the square of this many pairs of deleted and added files.
+const RENAME_LIMIT: &str = "-l300";
+const MAX_SUBJECTS: usize = 20;
+const MAX_SUBJECT_CHARS: usize = 200;
+
+/// The differences between a baseline and the present work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    pub files: Vec<FileChange>,
+    /// Changed, or possibly changed, and not read.
+    pub left_out: Vec<LeftOut>,
+    /// Examined neither for the baseline nor now.
+    pub not_examined: Vec<LeftOut>,
+    /// Why renames and line counts are missing; `None` if they are present.
+    pub names_only: Option<String>,
+    pub index_changed: bool,
+    pub head_before: Head,
+    /// `None` if the repository is gone or is a different one.
+    pub head_after: Option<Head>,
+    pub commits: Commits,
+    /// The present settings of the repository, if they differ.
+    pub settings: Option<GitSettings>,
+    /// The new version of every file whose content was compared; `None` if trees could not be compared.
+    pub(crate) new_versions: Option<Vec<NewVersion>>,
+    /// Files that changed and were not read, with their present stamp.
+    pub(crate) unread: Vec<(RepoPath, Option<Stamp>)>,
+}
+
+/// Commits made since the baseline that are reachable from HEAD.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commits {
+    pub count: u64,
+    /// Subjects of the newest commits.
+    pub subjects: Vec<String>,
+    /// When the newest ones were made, in seconds since 1970.
+    pub made_at: Vec<i64>,
+}
+
+impl Baseline {
+    /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since 1970:
+    /// older commits were only fetched or checked out. May be called once, because changed files are added to the
+    /// baseline's index.
+    pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
+        let compared = match self.scratch.repository.top_level.is_dir() {
+            true => self.compare_files(limits)?,
+            false => self.deleted_tree()?,
+        };
+        let head_after = self.current_head();
+        Ok(Comparison {
+            not_examined: self.captured.not_examined.clone(),
+            settings: self.settings.changed(),
+            index_changed: self.is_index_changed().unwrap_or(false),
+            commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
+            head_before: self.head.clone(),
+            head_after,
+            ..compared
+        })
+    }
+
+    /// The comparison with a work tree that was deleted as a whole, which git cannot examine.
+    fn deleted_tree(&self) -> Result<Comparison, GitError> {
+        let index = IndexFile::read_copy(&self.scratch, WORK_INDEX)?;
+        let entries = index.entries.iter().filter(|entry| !entry.is_submodule() && !entry.skip_worktree);
+        let version = |path: &RepoPath| NewVersion { path: path.clone(), version: None, existed: true };
+        let versions: Vec<NewVersion> = entries.map(|entry| version(&entry.path)).collect();
+        let unread = self.captured.unread.keys().filter(|path| !path.ends_with(b"/"));
+        let unread: Vec<(RepoPath, Option<Stamp>)> = unread.map(|path| (path.clone(), None)).collect();
+        let paths = versions.iter().map(|deleted| &deleted.path).chain(unread.iter().map(|(path, _)| path));
+        Ok(Comparison {
+            files: paths.map(|path| FileChange::unread(ChangeKind::Deleted, path)).collect(),
+            new_versions: Some(versions),
+            unread,
+            ..Comparison::default()
+        })
+    }
+
+    fn compare_files(&self, limits: Limits) -> Result<Comparison, GitError> {
+        let mut appeared = Vec::new();
+        if self.captured.is_sparse {
+            // Files outside the sparse checkout may have been written meanwhile.
+            let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
+            appeared = tracked.skipped_on_disk();
+            tracked.unhide(&self.scratch, WORK_INDEX)?;
+        }
+        let (differences, _) = examine(&self.scratch, false)?;
+        let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
+            let files = self.changes_by_name(&differences);
+            Comparison {
+                files,
+                names_only: Some("too many files changed".to_owned()),
+                ..Comparison::default()
+            }
+        } else {
+            self.compare_content(&differences, limits)?
+        };
+        if let Some(versions) = &mut compared.new_versions {
+            let known: BTreeSet<RepoPath> = versions.iter().map(|known| known.path.clone()).collect();
+            let appeared = appeared.into_iter().filter(|(path, _)| !known.contains(path));
+            versions.extend(appeared.map(|(path, version)| NewVersion {
+                path,
+                version: Some(version),
+                existed: false,
+            }));
+        }
+        Ok(compared)
+    }
+
+    fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Comparison, GitError> {
+        // Before the index changes, from which the tree is written.
+        let before = (!differences.is_empty()).then(|| self.trees.tree(&self.scratch));
+        let gathered = self.gather_changes(differences, limits)?;
+        let compared_trees = match before {
+            Some(before) => before.and_then(|before| self.compare_trees(before, differences, &gathered)),
+            None => Ok((Vec::new(), Vec::new())),
+        };
+        let mut compared = match compared_trees {
+            Ok((files, versions)) => {
+                Comparison { files, new_versions: Some(versions), ..Comparison::default() }
+            }
+            Err(error) => Comparison {
+                files: self.changes_by_name(differences),
+                names_only: Some(error.to_string()),
+                ..Comparison::default()
+            },
+        };
+        let unread = self.unread_changes(differences, &gathered);
+        let top = &self.scratch.repository.top_level;
+        let stamp = |change: &FileChange| (change.path.clone(), Stamp::at(&on_disk(top, &change.path)));
+        compared.unread = unread.iter().map(stamp).collect();
+        let known: BTreeSet<RepoPath> = compared.files.iter().map(|file| file.path.clone()).collect();
+        compared.files.extend(unread.into_iter().filter(|change| !known.contains(&change.path)));
+        Ok(Comparison { left_out: gathered.left_out, ..compared })
+    }
+
+    /// Whether the file was not read for the baseline and its stamp is still the same.
+    fn is_stamp_unchanged(&self, path: &RepoPath) -> bool {
+        let file = on_disk(&self.scratch.repository.top_level, path);
+        self.captured.unread.get(path).is_some_and(|before| Stamp::at(&file).as_ref() == Some(before))
+    }
+
+    fn gather_changes(&self, differences: &Differences, limits: Limits) -> Result<GatherResult, GitError> {
+        remove_from_index(&self.scratch, differences.deleted())?;
+        let nothing = BTreeSet::new();
+        let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
+        for path in differences.existing().chain(&differences.untracked) {
+            let is_known_repository = self.captured.unread.contains_key(path) && path.ends_with(b"/");
+            // An unread file has no content to compare with, so it is skipped while its stamp is the same.
+            if !is_known_repository && !self.is_stamp_unchanged(path) {
+                gatherer.add_if_small(path)?;
+            }
+        }
+        for path in differences.unreachable.iter().filter(|path| !self.captured.unread.contains_key(*path)) {
+            gatherer.leave_out_unreadable(path);
+        }
+        for path in self.captured.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path))
+        {
+            gatherer.leave_out_repository(&with_trailing_slash(path));
+        }
+        gatherer.finish()
+    }
+
+    fn compare_trees(
+        &self,
+        before: &str,
+        differences: &Differences,
+        gathered: &GatherResult,
+    ) -> Result<(Vec<FileChange>, Vec<NewVersion>), GitError> {
+        if gathered.count == 0 && differences.deleted().next().is_none() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let tree = write_work_tree(&self.scratch)?;
+        if tree == before {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let args = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--numstat",
+            "-M",
+            RENAME_LIMIT,
+            "--no-ext-diff",
+            "--no-textconv",
+        ];
+        let args = args.into_iter().chain([before, tree.as_str()]);
+        let output = self.scratch.run("none", args, b"")?;
+        let (mut files, versions) = (parse_file_changes(&output)?, parse_new_versions(&output)?);
+        // The file existed but was not read for the baseline; now it is small enough.
+        for file in files.iter_mut().filter(|file| self.captured.unread.contains_key(&file.path)) {
+            (file.kind, file.lines) = (ChangeKind::Modified, None);
+        }
+        Ok((files, versions))
+    }
+
+    /// Reports changes without reading files. Files that were only touched are included.
+    fn changes_by_name(&self, differences: &Differences) -> Vec<FileChange> {
+        let changed = differences.existing().filter(|path| !self.is_stamp_unchanged(path));
+        let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
+        let gone = differences.deleted().map(|path| FileChange::unread(ChangeKind::Deleted, path));
+        let new = differences.untracked.iter().filter(|path| !path.ends_with(b"/"));
+        let new = new.filter(|path| !self.captured.unread.contains_key(*path));
+        let new = new.map(|path| FileChange::unread(ChangeKind::Added, path));
+        changed.chain(gone).chain(new).collect()
+    }
+
+    /// Changes of files that were not read for the baseline or are not read now.
+    fn unread_changes(&self, differences: &Differences, gathered: &GatherResult) -> Vec<FileChange> {
+        let now = gathered.unread.keys().filter(|path| !path.ends_with(b"/"));
+        let now = now.map(|path| {
+            let is_new = differences.untracked.contains(path) && !self.captured.unread.contains_key(path);
+            FileChange::unread(if is_new { ChangeKind::Added } else { ChangeKind::Modified }, path)
+        });
+        let top = &self.scratch.repository.top_level;
+        let before = self.captured.unread.iter().filter(|(path, _)| !path.ends_with(b"/"));
+        let changed = before.filter_map(|(path, stamp)| match Stamp::at(&on_disk(top, path)) {
+            None => Some(FileChange::unread(ChangeKind::Deleted, path)),
+            Some(now) if now != *stamp && !gathered.unread.contains_key(path) => {
+                Some(FileChange::unread(ChangeKind::Modified, path))
+            }
+            Some(_) => None,
+        });
+        now.chain(changed).collect()
+    }
+
+    fn current_head(&self) -> Option<Head> {
+        let before = &self.scratch.repository;
+        let is_same = identity_of(&before.common_dir) == self.identity;
+        if is_same && fs::symlink_metadata(before.top_level.join(".git")).is_err() {
+            // Only the git directory of a submodule outlives its work tree; from there git does not find it.
+            return before.head_on_disk();
+        }
+        let configuration = self.configuration.as_ref().filter(|_| is_same);
+        if let Some(head) = configuration.and_then(|known| Opened::head_again(before, known)) {
+            return Some(head);
+        }
+        let now = find_repository(&self.scratch.git, &before.top_level).ok().flatten()?;
+        let is_same = now.top_level == before.top_level
+            && now.common_dir == before.common_dir
+            && identity_of(&now.common_dir) == self.identity;
+        is_same.then(|| now.head(&self.scratch.git).ok()).flatten()
+    }
+
+    fn is_index_changed(&self) -> Result<bool, GitError> {
+        if Stamp::at(&self.scratch.repository.index()) == self.index {
+            return Ok(false);
+        }
+        self.scratch.copy_index("after")?;
+        Ok(write_index_tree(&self.scratch, "after")? != *self.trees.index_tree(&self.scratch)?)
+    }
+
+    fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits, GitError> {
+        let Some(after) = after.and_then(|head| head.commit.as_deref()) else {
+            return Ok(Commits::default());
+        };
+        if self.head.commit.as_deref() == Some(after) {
+            return Ok(Commits::default());
+        }
+        let since = format!("--max-age={since}");
+        let exclude_head = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
+        let range: Vec<&str> = [since.as_str(), after].into_iter().chain(exclude_head.as_deref()).collect();
+        let count =
+            self.scratch.run("none", ["rev-list", "--count"].into_iter().chain(range.clone()), b"")?;
+        let count =
+            single_line(&count).parse().map_err(|_| GitError::UnexpectedOutput { command: "rev-list" })?;
+        let max_count = format!("--max-count={MAX_SUBJECTS}");
+        let log = ["rev-list", "--no-commit-header", "--format=%ct %s", &max_count].into_iter().chain(range);
+        let subjects = self.scratch.run("none", log, b"")?;
+        let subjects = String::from_utf8_lossy(&subjects);
+        let listed: Vec<(&str, &str)> = subjects.lines().filter_map(|line| line.split_once(' ')).collect();
+        let truncate = |subject: &str| subject.chars().take(MAX_SUBJECT_CHARS).collect();
+        Ok(Commits {
+            count,
+            made_at: listed.iter().filter_map(|(time, _)| time.parse().ok()).collect(),
+            subjects: listed.into_iter().map(|(_, subject)| truncate(subject)).collect(),
+        })
+    }
+}

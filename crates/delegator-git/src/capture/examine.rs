@@ -1,0 +1,90 @@
+//! Finds how a work tree differs from an index of ours, and which files git ignores. git reads the work tree.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+
+use super::ignored::Ignored;
+use super::work_index::{RAW_DIFF_ARGS, WORK_INDEX};
+use crate::diff::{Change, parse_raw_diff};
+use crate::error::GitError;
+use crate::records::{RepoPath, on_disk, records};
+use crate::run::Call;
+use crate::scratch::Scratch;
+
+/// Lists every entry of our index with two letters, because our git directory has no commit: how it differs from that, and
+/// how the work tree differs from it. `matching` lists an ignored directory as one entry.
+const STATUS_ARGS: [&str; 6] =
+    ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
+
+/// How the work tree differs from an index.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    pub(crate) changed: Vec<Change>,
+    /// In the index, but in a directory without search permission.
+    pub(crate) unreachable: Vec<RepoPath>,
+    /// Neither in the index nor ignored; the path of a repository ends in a slash.
+    pub(crate) untracked: BTreeSet<RepoPath>,
+}
+
+impl Differences {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.untracked.is_empty()
+    }
+
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = &RepoPath> {
+        self.changed.iter().filter(|change| change.is_deleted).map(|change| &change.path)
+    }
+
+    pub(crate) fn existing(&self) -> impl Iterator<Item = &RepoPath> {
+        self.changed.iter().filter(|change| !change.is_deleted).map(|change| &change.path)
+    }
+}
+
+/// Compares the work tree with our index, whose flags that hide files are cleared already. Ignored files are listed only if
+/// `lists_ignored`.
+pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differences, Ignored), GitError> {
+    let unreadable = || GitError::UnexpectedOutput { command: "status" };
+    let ignored = if lists_ignored { "--ignored=matching" } else { "--ignored=no" };
+    let top_level = &scratch.repository.top_level;
+    let mut call = scratch.call(WORK_INDEX, STATUS_ARGS.into_iter().chain([ignored]), top_level);
+    // The user's index may have a cache of untracked files, which depends on the times of directories.
+    call.options.extend(["-c", "core.untrackedCache=false"].map(OsString::from));
+    // Writes our index, so that a file which was only touched is not reported again.
+    call.variables.push(("GIT_OPTIONAL_LOCKS", "1".into()));
+    let output = scratch.git.run(top_level, &Call { extra_output: 1 << 30, ..call })?;
+    let (mut changed, mut untracked, mut ignored) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let mut has_conflicts = false;
+    for record in records(&output) {
+        let (state, path) = record.split_at_checked(3).ok_or_else(unreadable)?;
+        match state {
+            b"?? " => drop(untracked.insert(path.to_vec())),
+            b"!! " => ignored.push(path),
+            b"AA " | b"DD " | [b'U', ..] | [_, b'U', _] => has_conflicts = true,
+            [_, b' ', _] => {}
+            [_, work_tree, _] => {
+                let is_deleted = *work_tree == b'D';
+                changed.push(Change { is_submodule: false, is_deleted, path: path.to_vec() });
+            }
+            _ => return Err(unreadable()),
+        }
+    }
+    if has_conflicts {
+        // The letters of a conflict do not say whether the file exists.
+        changed = parse_raw_diff(&scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
+        changed.retain(|change| !change.is_submodule);
+    }
+    let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
+        .into_iter()
+        .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
+    let unreachable = unreachable.into_iter().map(|change| change.path).collect();
+    let ignored = Ignored::examine(top_level, ignored);
+    Ok((Differences { changed, unreachable, untracked }, ignored))
+}
+
+/// Whether permission to stat the path is denied. git reports such a file as deleted.
+fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
+    let found = fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
+    found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}

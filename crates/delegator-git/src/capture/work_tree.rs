@@ -1,0 +1,212 @@
+//! Captures the index and the work tree as git trees without changing either.
+//!
+//! The tree of the work tree starts as a copy of the index. Files that differ on disk and untracked files are added
+//! byte for byte. git may convert a file when it is added (line endings, Git LFS); such a file is recognised because
+//! its size differs from the size of its object, and its bytes on disk are added instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use super::examine::{Differences, examine};
+use super::gather::Gatherer;
+use super::ignored::Ignored;
+use super::left_out::{LeftOut, Limits};
+use super::work_index::{
+    WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree, write_work_tree,
+};
+use crate::error::GitError;
+use crate::index::{IndexFile, TrackedFiles, has_attributes, is_checked_out};
+use crate::records::RepoPath;
+use crate::scratch::Scratch;
+use crate::stamp::Stamp;
+
+/// Why a work tree is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// For a restore point: every file byte for byte.
+    Save,
+    /// Like `Save`, but ignored files are captured only if they are in `needed`.
+    Restore,
+    /// For a later comparison: files that git considers unchanged are not read, and every file is subject to the size
+    /// limits.
+    Compare,
+}
+
+/// The result of a capture.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    /// The id of the tree of the work tree.
+    pub(crate) tree: String,
+    /// The id of the tree of the index; `None` if the index has conflicts, which a tree cannot represent.
+    pub(crate) index_tree: Option<String>,
+    pub(crate) files: CapturedFiles,
+}
+
+/// What a capture found besides the content of the files.
+#[derive(Debug)]
+pub(crate) struct CapturedFiles {
+    pub(crate) modified: usize,
+    pub(crate) untracked: usize,
+    pub(crate) left_out: Vec<LeftOut>,
+    /// Stamps of files whose content was not read.
+    pub(crate) unread: BTreeMap<RepoPath, Stamp>,
+    /// Whether the index has entries that a sparse checkout leaves off the disk.
+    pub(crate) is_sparse: bool,
+    /// Repositories inside the work tree, submodules included; each path ends in a slash.
+    pub(crate) repositories: Vec<RepoPath>,
+    /// Submodules that are not checked out.
+    pub(crate) absent_submodules: Vec<RepoPath>,
+    /// Ignored files and directories that were not examined.
+    pub(crate) not_examined: Vec<LeftOut>,
+}
+
+/// The copy as it was before files were added.
+const INDEX_BEFORE: &str = "before";
+/// Captures index and work tree. Files in `needed` are added whatever their size, ignored or not, if they are on disk.
+pub(crate) fn capture(
+    scratch: &Scratch,
+    limits: Limits,
+    needed: &BTreeSet<RepoPath>,
+    purpose: Purpose,
+) -> Result<Capture, GitError> {
+    let (files, trees) = capture_files(scratch, limits, needed, purpose)?;
+    let index_tree = trees.index_tree(scratch)?.clone();
+    Ok(Capture { tree: trees.tree(scratch)?.clone(), index_tree, files })
+}
+
+/// Like [`capture`], but the trees may be written later.
+pub(crate) fn capture_files(
+    scratch: &Scratch,
+    limits: Limits,
+    needed: &BTreeSet<RepoPath>,
+    purpose: Purpose,
+) -> Result<(CapturedFiles, LazyTrees), GitError> {
+    scratch.copy_index(WORK_INDEX)?;
+    let tracked = TrackedFiles::read(scratch, WORK_INDEX)?;
+    let mut trees = LazyTrees::of_index(scratch, &tracked.index, purpose)?;
+    tracked.unhide(scratch, WORK_INDEX)?;
+    // A restore only writes paths of the restore point, and `needed` already contains these.
+    let lists_ignored = purpose != Purpose::Restore;
+    let (differences, ignored) = examine(scratch, lists_ignored)?;
+    let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(&tracked.index));
+    let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
+    remove_from_index(scratch, differences.deleted())?;
+    let mut gatherer = Gatherer::new(scratch, limits, needed);
+    let findings = Findings { tracked: &tracked, differences: &differences, ignored: &ignored, converted };
+    gather_changes(&mut gatherer, &findings, needed, purpose)?;
+    let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
+        tracked.submodules.iter().cloned().partition(|path| is_checked_out(scratch, path));
+    let mut repositories: Vec<RepoPath> = checked_out.iter().map(with_trailing_slash).collect();
+    repositories.extend(ignored.repositories);
+    for path in &repositories {
+        gatherer.leave_out_repository(path);
+    }
+    repositories.extend(differences.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
+    let mut gathered = gatherer.finish()?;
+    gathered.left_out.extend(ignored.not_examined.iter().cloned());
+    trees.matches_index = gathered.count == 0 && differences.changed.is_empty();
+    let files = CapturedFiles {
+        modified: differences.changed.len(),
+        untracked: differences.untracked.len(),
+        left_out: gathered.left_out,
+        unread: gathered.unread,
+        is_sparse: !tracked.sparse.is_empty(),
+        repositories,
+        absent_submodules,
+        not_examined: ignored.not_examined,
+    };
+    Ok((files, trees))
+}
+
+/// The trees of an index and of a work tree, written when they are needed. Most comparisons need neither.
+#[derive(Debug, Default)]
+pub(crate) struct LazyTrees {
+    tree: OnceLock<String>,
+    index_tree: OnceLock<Option<String>>,
+    /// Whether the work tree has exactly the files of the index.
+    matches_index: bool,
+}
+
+impl LazyTrees {
+    pub(crate) fn known(tree: String, index_tree: Option<String>) -> LazyTrees {
+        LazyTrees { tree: tree.into(), index_tree: index_tree.into(), matches_index: false }
+    }
+
+    /// The tree of our copy of the index, which nothing has changed yet.
+    fn of_index(scratch: &Scratch, index: &IndexFile, purpose: Purpose) -> Result<LazyTrees, GitError> {
+        let trees = LazyTrees::default();
+        let index_tree = match (index.cached_tree(), purpose) {
+            (Some(tree), _) => Some(tree),
+            (None, Purpose::Save | Purpose::Restore) => write_index_tree(scratch, WORK_INDEX)?,
+            (None, Purpose::Compare) => {
+                // git replaces the other name when it changes the index.
+                let (from, to) = (scratch.path(WORK_INDEX), scratch.path(INDEX_BEFORE));
+                std::fs::hard_link(&from, &to).map_err(GitError::io("link", from))?;
+                return Ok(trees);
+            }
+        };
+        Ok(LazyTrees { index_tree: index_tree.into(), ..trees })
+    }
+
+    /// The tree of the index; `None` if it has conflicts.
+    pub(crate) fn index_tree(&self, scratch: &Scratch) -> Result<&Option<String>, GitError> {
+        if self.index_tree.get().is_none() {
+            let _ = self.index_tree.set(write_index_tree(scratch, INDEX_BEFORE)?);
+        }
+        self.index_tree.get().ok_or(GitError::UnexpectedOutput { command: "write-tree" })
+    }
+
+    /// The tree of the work tree. The first call must come before our index changes.
+    pub(crate) fn tree(&self, scratch: &Scratch) -> Result<&String, GitError> {
+        if self.tree.get().is_none() {
+            let tree = match self.index_tree(scratch)? {
+                Some(tree) if self.matches_index => tree.clone(),
+                _ => write_work_tree(scratch)?,
+            };
+            let _ = self.tree.set(tree);
+        }
+        self.tree.get().ok_or(GitError::UnexpectedOutput { command: "write-tree" })
+    }
+}
+
+/// What capturing found in the work tree, apart from unchanged index entries.
+struct Findings<'a> {
+    tracked: &'a TrackedFiles,
+    differences: &'a Differences,
+    ignored: &'a Ignored,
+    converted: Vec<RepoPath>,
+}
+
+/// Adds the content of every file that differs from the index.
+fn gather_changes(
+    gatherer: &mut Gatherer<'_>,
+    findings: &Findings<'_>,
+    needed: &BTreeSet<RepoPath>,
+    purpose: Purpose,
+) -> Result<(), GitError> {
+    let Findings { tracked, differences, ignored, converted } = findings;
+    let modified: BTreeSet<&RepoPath> = differences.changed.iter().map(|change| &change.path).collect();
+    for path in differences.existing() {
+        match purpose {
+            Purpose::Compare => gatherer.add_if_small(path)?,
+            Purpose::Save | Purpose::Restore => gatherer.add_tracked(path)?,
+        }
+    }
+    for path in converted.iter().filter(|path| !modified.contains(*path)) {
+        gatherer.add_converted(path)?;
+    }
+    let is_ignored = |path: &&RepoPath| !tracked.contains(path) && !differences.untracked.contains(*path);
+    for path in differences.untracked.iter().chain(needed.iter().filter(is_ignored)) {
+        gatherer.add_if_small(path)?;
+    }
+    for path in &differences.unreachable {
+        gatherer.leave_out_unreadable(path);
+    }
+    for path in &ignored.files {
+        match purpose {
+            Purpose::Compare => gatherer.record_stamp(path),
+            Purpose::Save | Purpose::Restore => gatherer.add_ignored(path)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Reads, copies, writes and removes single files, and reads their metadata. Never follows a symbolic link of its own accord.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+
+use crate::error::GitError;
+use crate::records::{ancestors, on_disk};
+
+/// The content of a regular file of at most `max_bytes`; `None` if it is anything else. A symbolic link is followed only
+/// if `follows_link`.
+pub(crate) fn read_regular(path: &Path, max_bytes: u64, follows_link: bool) -> Option<Vec<u8>> {
+    // Opening a pipe must not block.
+    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    if !follows_link {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = File::from(open(path, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut content).ok()?;
+    (content.len() as u64 <= max_bytes).then_some(content)
+}
+
+/// The permission bits of a regular file.
+pub(crate) fn file_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
+    let found = fs::symlink_metadata(on_disk(top_level, path)).ok()?;
+    found.is_file().then(|| found.permissions().mode() & 0o7777)
+}
+
+/// Whether everything in a directory is going to be removed.
+pub(crate) fn contains_only(dir: &Path, path: &[u8], removed: &BTreeSet<&[u8]>) -> bool {
+    let Ok(mut entries) = fs::read_dir(dir) else { return false };
+    entries.all(|entry| {
+        let Ok(entry) = entry else { return false };
+        let inner = [path, b"/", entry.file_name().as_bytes()].concat();
+        match entry.file_type().is_ok_and(|found| found.is_dir()) {
+            true => contains_only(&entry.path(), &inner, removed),
+            false => removed.contains(inner.as_slice()),
+        }
+    })
+}
+
+/// The permission bits of a directory; `None` if there is none at the path. Links are not followed.
+pub(crate) fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
+    let found = fs::symlink_metadata(on_disk(top, path)).ok()?;
+    found.is_dir().then(|| found.permissions().mode() & 0o7777)
+}
+
+pub(crate) fn remove_if_present(path: &Path) -> Result<(), GitError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("delete", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the file atomically. Without `may_replace` an existing file is an error.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    let persisted = if may_replace { file.persist(path) } else { file.persist_noclobber(path) };
+    persisted.map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
+}
+
+/// As git does, removes directories that became empty.
+pub(crate) fn remove_empty_parents(top: &Path, path: &[u8]) {
+    let parents: Vec<&[u8]> = ancestors(path).collect();
+    for above in parents.into_iter().rev() {
+        if fs::remove_dir(on_disk(top, above)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Copies a regular file with its modification time: git compares the index's time with its entries to find racy ones.
+pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let found = fs::metadata(from)?;
+    if !found.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    fs::copy(from, to)?;
+    fs::set_permissions(to, Permissions::from_mode(0o600))?;
+    File::options().write(true).open(to)?.set_modified(found.modified()?)
+}
+
+/// Device and inode of a directory.
+pub(crate) fn identity_of(dir: &Path) -> Option<(u64, u64)> {
+    fs::metadata(dir).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "12345").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        // Opening this would block until a writer comes.
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), 0o600.into()).unwrap();
+        assert_eq!(read_regular(&at("file"), 5, false).unwrap(), b"12345");
+        assert_eq!(read_regular(&at("link"), 5, true).unwrap(), b"12345");
+        assert_eq!(read_regular(&at("file"), 4, false), None);
+        for name in ["link", "fifo", "none", "."] {
+            assert_eq!(read_regular(&at(name), 5, false), None, "{name}");
+        }
+    }
+}

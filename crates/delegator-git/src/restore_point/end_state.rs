@@ -1,0 +1,280 @@
+//! The state of a work tree after a task or a restore, stored beside the restore point of the state before.
+//!
+//! With both states a restore can tell the task's changes from later ones, and a diff can show them. Only differences are
+//! stored: the versions of changed files, their contents within limits, directories and permissions, and the index if it
+//! changed. One file in the store holds all of it, after a header line; the contents are in packs of their own. Both are
+//! deleted with the restore point. Errors must not affect the task: without this state a restore can only restore the
+//! whole tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use super::point::RestorePoint;
+use crate::capture::Survey;
+use crate::diff::NewVersion;
+use crate::error::{EndStateProblem, GitError, RestoreError};
+use crate::file_version::FileVersion;
+use crate::index::IndexFile;
+use crate::records::{RepoPath, join_records, on_disk, records};
+use crate::repository::{Head, end_name};
+use crate::scratch::{MAX_MERGED_BYTES, Scratch, pack_into};
+use crate::stamp::Stamp;
+
+const FORMAT: u32 = 1;
+/// The contents of added files, which only a diff needs, are stored up to this many bytes in all.
+const MAX_ADDED_BYTES: u64 = 64 << 20;
+
+/// Which of the changes made during a task are the agent's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentChanges {
+    /// Changed files, relative to the top of the work tree, that are not attributed to the agent.
+    pub unattributed: BTreeSet<Vec<u8>>,
+    /// Changed files that are attributed to the agent, but may hold changes of others as well.
+    pub doubtful: BTreeMap<Vec<u8>, Doubt>,
+    /// Whether changes that no event names, of directories, permissions and the index, may be the agent's.
+    pub ran_commands: bool,
+    /// Whether a move of HEAD or its branch, with every new commit, may be the agent's.
+    pub moved_head: bool,
+}
+
+/// Why a change that is attributed to the agent may be, or contain, another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Doubt {
+    /// No event names the file; it changed while a command of the agent ran.
+    #[error("changed while a command of the agent ran, and no event of the agent names it")]
+    DuringCommand,
+    /// The agent could have made the change, but its events do not show whether it did.
+    #[error("the agent may have changed it, but its events do not show that")]
+    PossiblyAgent,
+    /// The agent's events name the file, but it last changed while none of its actions ran.
+    #[error("the agent changed it, and it changed again while no action of the agent ran")]
+    OutsideActions,
+    /// Another task wrote in the work tree at the same time.
+    #[error("another task wrote in the work tree at the same time")]
+    OtherTask,
+}
+
+impl Doubt {
+    const ALL: [Doubt; 4] =
+        [Doubt::DuringCommand, Doubt::PossiblyAgent, Doubt::OutsideActions, Doubt::OtherTask];
+
+    /// Stored; never changed.
+    fn name(self) -> &'static str {
+        match self {
+            Doubt::DuringCommand => "during_command",
+            Doubt::PossiblyAgent => "possibly_agent",
+            Doubt::OutsideActions => "outside_actions",
+            Doubt::OtherTask => "other_task",
+        }
+    }
+}
+
+/// The state after a task.
+#[derive(Debug)]
+pub(crate) struct EndState {
+    /// The new version of every changed file; `None` if it was deleted.
+    pub(crate) changed: BTreeMap<RepoPath, Option<FileVersion>>,
+    /// Changed files that were not read; `None` if the file did not exist.
+    pub(crate) unread: BTreeMap<RepoPath, Option<Stamp>>,
+    pub(crate) survey: Survey,
+    /// `None` if it was as before the task.
+    pub(crate) index: Option<IndexFile>,
+    pub(crate) head: Option<Head>,
+    pub(crate) agent: AgentChanges,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    version: u32,
+    /// The commit of the restore point.
+    point: String,
+    head: Option<Head>,
+    ran_commands: bool,
+    moved_head: bool,
+    /// Not all directories or permissions were recorded.
+    is_partial: bool,
+    index: EndIndex,
+    /// The lengths of the sections, in the order in which they are stored.
+    lengths: [usize; 7],
+}
+
+/// Read first: the other fields may differ in another version.
+#[derive(Debug, Deserialize)]
+struct Version {
+    version: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EndIndex {
+    AsBefore,
+    File,
+    Missing,
+}
+
+/// What is stored.
+pub(crate) struct EndRecord<'a> {
+    pub(crate) versions: &'a [NewVersion],
+    pub(crate) unread: &'a [(RepoPath, Option<Stamp>)],
+    pub(crate) survey: &'a Survey,
+    pub(crate) index: (EndIndex, Vec<u8>),
+    pub(crate) head: Option<Head>,
+    pub(crate) agent: &'a AgentChanges,
+}
+
+impl EndRecord<'_> {
+    pub(crate) fn store(self, scratch: &Scratch, reference: &str, commit: &str) -> Result<(), GitError> {
+        let (index, index_bytes) = self.index;
+        let sections: [Vec<u8>; 7] = [
+            self.versions.iter().flat_map(version_record).collect(),
+            self.unread.iter().flat_map(|(path, stamp)| stamp_record(path, *stamp)).collect(),
+            join_records(self.agent.unattributed.iter().map(Vec::as_slice)),
+            self.agent.doubtful.iter().flat_map(|(path, doubt)| doubt_record(path, *doubt)).collect(),
+            self.survey.directories_to_bytes(),
+            self.survey.modes_to_bytes(),
+            index_bytes,
+        ];
+        let header = Header {
+            version: FORMAT,
+            point: commit.to_owned(),
+            head: self.head,
+            ran_commands: self.agent.ran_commands,
+            moved_head: self.agent.moved_head,
+            is_partial: self.survey.is_partial,
+            index,
+            lengths: sections.each_ref().map(Vec::len),
+        };
+        let encoded = serde_json::to_vec(&header);
+        let mut stored =
+            encoded.map_err(|_| GitError::UnexpectedOutput { command: "state after the task" })?;
+        stored.push(b'\n');
+        stored.extend(sections.concat());
+        pack_contents(scratch, reference, self.versions)?;
+        scratch.store().write_end(reference, &stored)
+    }
+}
+
+/// Packs the contents of changed files. A restore needs those of modified files as the base of a merge, a diff needs all.
+fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<(), GitError> {
+    let top = &scratch.repository.top_level;
+    let size = |path: &RepoPath| {
+        let found = fs::symlink_metadata(on_disk(top, path)).ok()?;
+        Some(found.len()).filter(|bytes| *bytes <= MAX_MERGED_BYTES)
+    };
+    let sized = |changed: &NewVersion| {
+        let (_, id) = changed.version.as_ref()?;
+        Some((size(&changed.path)?, id.clone()))
+    };
+    let (modified, added): (Vec<_>, Vec<_>) = versions.iter().partition(|changed| changed.existed);
+    let mut added: Vec<(u64, String)> = added.into_iter().filter_map(sized).collect();
+    // The smallest first, so that as many as possible are in a diff.
+    added.sort();
+    let mut total = 0;
+    let added = added.into_iter().take_while(|(bytes, _)| {
+        total += bytes;
+        total <= MAX_ADDED_BYTES
+    });
+    let objects: BTreeSet<String> =
+        modified.into_iter().filter_map(sized).chain(added).map(|(_, id)| id).collect();
+    if objects.is_empty() {
+        return Ok(());
+    }
+    let store = scratch.store();
+    let others = [scratch.path("objects"), scratch.repository_objects()];
+    let base = store.pack_base(&end_name(reference));
+    pack_into(scratch, (&store.objects(), &others), &base, &objects).map(drop)
+}
+
+impl EndState {
+    /// Reads the state after the task of a restore point; `None` if it was not stored.
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, RestoreError> {
+        let Some((file, bytes)) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
+        let state = parse(&bytes, scratch.id_bytes());
+        let (commit, state) = state.map_err(|problem| RestoreError::UnreadableEndState { file, problem })?;
+        Ok((commit == point.commit).then_some(state))
+    }
+}
+
+/// The commit of its restore point, and the state.
+fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStateProblem> {
+    let damaged = || EndStateProblem::Damaged;
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
+    let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
+    let Version { version } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    if version != FORMAT {
+        return Err(EndStateProblem::OtherVersion { found: version, known: FORMAT });
+    }
+    let header: Header = serde_json::from_slice(header).map_err(|_| damaged())?;
+    let mut sections = [&[][..]; 7];
+    for (section, length) in sections.iter_mut().zip(header.lengths) {
+        (*section, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
+    }
+    if !rest.is_empty() {
+        return Err(damaged());
+    }
+    let [changed, unread, unattributed, doubtful, directories, modes, index] = sections;
+    let changed = records(changed).map(parse_version).collect::<Option<_>>();
+    let unread = records(unread).map(parse_stamp).collect::<Option<_>>();
+    let doubtful = records(doubtful).map(parse_doubt).collect::<Option<_>>();
+    let survey = Survey::parse(directories, modes, header.is_partial);
+    let index = match header.index {
+        EndIndex::AsBefore => None,
+        EndIndex::File => Some(IndexFile::parse(index.to_vec(), id_bytes).map_err(|_| damaged())?),
+        EndIndex::Missing => Some(IndexFile::default()),
+    };
+    let state = EndState {
+        changed: changed.ok_or_else(damaged)?,
+        unread: unread.ok_or_else(damaged)?,
+        survey: survey.ok_or_else(damaged)?,
+        index,
+        head: header.head,
+        agent: AgentChanges {
+            unattributed: records(unattributed).map(<[u8]>::to_vec).collect(),
+            doubtful: doubtful.ok_or_else(damaged)?,
+            ran_commands: header.ran_commands,
+            moved_head: header.moved_head,
+        },
+    };
+    Ok((header.point, state))
+}
+
+/// `mode SP id TAB path NUL`; a deleted file has neither mode nor id.
+fn version_record(changed: &NewVersion) -> Vec<u8> {
+    let text = changed.version.as_ref().map(|(mode, id)| format!("{mode} {id}")).unwrap_or_default();
+    [text.as_bytes(), b"\t", &changed.path, b"\0"].concat()
+}
+
+fn parse_version(record: &[u8]) -> Option<(RepoPath, Option<FileVersion>)> {
+    let (text, path) = split_at_tab(record)?;
+    let version = text.split_once(' ').map(|(mode, id)| (mode.to_owned(), id.to_owned()));
+    (version.is_some() || text.is_empty()).then(|| (path.to_vec(), version))
+}
+
+/// `stamp TAB path NUL`; a missing file has no stamp.
+fn stamp_record(path: &RepoPath, stamp: Option<Stamp>) -> Vec<u8> {
+    [stamp.map(Stamp::to_text).unwrap_or_default().as_bytes(), b"\t", path, b"\0"].concat()
+}
+
+fn parse_stamp(record: &[u8]) -> Option<(RepoPath, Option<Stamp>)> {
+    let (text, path) = split_at_tab(record)?;
+    let stamp = Stamp::parse(text);
+    (stamp.is_some() || text.is_empty()).then(|| (path.to_vec(), stamp))
+}
+
+/// `doubt TAB path NUL`.
+fn doubt_record(path: &RepoPath, doubt: Doubt) -> Vec<u8> {
+    [doubt.name().as_bytes(), b"\t", path, b"\0"].concat()
+}
+
+fn parse_doubt(record: &[u8]) -> Option<(RepoPath, Doubt)> {
+    let (name, path) = split_at_tab(record)?;
+    let doubt = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name)?;
+    Some((path.to_vec(), doubt))
+}
+
+fn split_at_tab(record: &[u8]) -> Option<(&str, &[u8])> {
+    let at = record.iter().position(|byte| *byte == b'\t')?;
+    Some((str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
+}

@@ -1,0 +1,19 @@
+//! Restore points: how they are stored, read, merged and deleted.
+
+mod deleted_submodule;
+mod end_state;
+mod merge_packs;
+mod point;
+mod saved_state;
+mod unique;
+mod write;
+
+pub use deleted_submodule::EmptyWorkTree;
+pub use end_state::{AgentChanges, Doubt};
+pub(crate) use end_state::{EndIndex, EndRecord, EndState};
+pub use merge_packs::{delete_dropped_objects, merge_packs};
+pub use point::{RestorePoint, StoredIndex, StoredPoint, drop_point, stored_points, stored_points_named};
+pub(crate) use point::{read_points, verify_repository};
+pub(crate) use saved_state::SavedState;
+pub use unique::holds_unique_content;
+pub(crate) use write::{CommittedTree, record};

@@ -1,0 +1,189 @@
+//! Restore points: the state of a work tree and its index, stored as one commit in the private [`Store`].
+//!
+//! ```text
+//! refs/mcp-delegator/<name> ─▶ tree/        the work tree
+//!   (in the store)             index-tree/  the index, unless it has conflicts
+//!                              state/       directories, permission bits, sparse files, and the index file if a tree
+//!                                           cannot represent it
+//!                              blobs/       objects that only the index file names: conflicts, intent to add
+//!                              meta.json    a RestorePoint
+//! refs/mcp-delegator/<name> ─▶ HEAD
+//!   (in the repository)
+//! ```
+//!
+//! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor work tree.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::capture::LeftOut;
+use crate::error::{GitError, RestoreError};
+use crate::records::single_line;
+use crate::repository::{Repository, Store, find_repository, safe_name};
+use crate::run::{Call, Git};
+
+/// A restore point: everything needed to restore it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestorePoint {
+    pub reference: String,
+    /// Empty in `meta.json`, which is part of the commit.
+    pub commit: String,
+    /// The tree of the work tree.
+    pub tree: String,
+    /// The tree of the index; `None` if it had conflicts.
+    pub index_tree: Option<String>,
+    pub head: Option<String>,
+    /// The full name of the branch HEAD was on.
+    pub branch: Option<String>,
+    pub staged: bool,
+    /// Number of files that differed from the index.
+    pub modified: usize,
+    pub untracked: usize,
+    pub left_out: Vec<LeftOut>,
+    pub top_level: PathBuf,
+    /// The git directory that holds the refs and objects.
+    pub repository: PathBuf,
+    /// The store that holds the restore point.
+    pub store: PathBuf,
+    /// In seconds since 1970.
+    pub created_at: i64,
+    /// How the index is stored.
+    pub index: StoredIndex,
+    /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to trust.
+    pub index_time: Option<(u64, u32)>,
+    /// The operations in progress, by the names of git's own files (`MERGE_HEAD`).
+    pub under_way: Vec<String>,
+    /// Not all directories or permissions were recorded because a limit was reached.
+    pub is_partial: bool,
+}
+
+/// How a restore point stores an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredIndex {
+    /// As a tree, which represents it completely.
+    Tree,
+    /// As the file itself, because it has conflicts, flags or intent-to-add entries.
+    File,
+    /// There was no index file.
+    Missing,
+}
+
+impl RestorePoint {
+    pub fn is_dirty(&self) -> bool {
+        self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
+    }
+
+    /// Whether its ref is still in the store.
+    pub fn is_stored(&self) -> bool {
+        Store::at(&self.store).read(&self.reference).as_ref() == Some(&self.commit)
+    }
+
+    /// Size on disk in bytes.
+    pub fn bytes(&self) -> u64 {
+        Store::at(&self.store).size(&self.reference)
+    }
+}
+
+/// A restore point read from the store.
+#[derive(Debug)]
+pub struct StoredPoint {
+    pub point: RestorePoint,
+    pub bytes: u64,
+}
+
+/// The restore points in the store of the repository that contains `dir`, by name; `None` outside a work tree.
+pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
+    stored_points_named(git, dir, "")
+}
+
+/// Those of the restore points whose reference begins with `prefix`. All are read with one git process.
+pub fn stored_points_named(
+    git: &Git,
+    dir: &Path,
+    prefix: &str,
+) -> Result<Option<Vec<StoredPoint>>, GitError> {
+    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
+    let store = Store::of(&repository.common_dir);
+    let references = store.references().into_iter().filter(|reference| reference.starts_with(prefix));
+    let points = read_points(git, &repository, &store, references.collect())?;
+    let sizes = if points.is_empty() { BTreeMap::new() } else { store.sizes() };
+    let bytes = |point: &RestorePoint| safe_name(&point.reference).and_then(|name| sizes.get(name)).copied();
+    let stored = |point: RestorePoint| StoredPoint { bytes: bytes(&point).unwrap_or_default(), point };
+    Ok(Some(points.into_iter().map(stored).collect()))
+}
+
+/// Reads these restore points, as far as they exist.
+pub(crate) fn read_points(
+    git: &Git,
+    repository: &Repository,
+    store: &Store,
+    references: Vec<String>,
+) -> Result<Vec<RestorePoint>, GitError> {
+    let found = references.into_iter().filter_map(|reference| Some((store.read(&reference)?, reference)));
+    let found: Vec<(String, String)> = found.collect();
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unreadable = || GitError::UnexpectedOutput { command: "cat-file" };
+    let names: String = found.iter().map(|(commit, _)| format!("{commit}:meta.json\n")).collect();
+    let call = Call::in_git_dir(store.path(), ["cat-file", "--buffer", "--batch=%(objectsize)"]);
+    let call = Call { input: names.as_bytes(), extra_output: 1 << 30, ..call };
+    let output = git.run(store.path(), &call)?;
+    let (mut rest, mut points) = (output.as_slice(), Vec::new());
+    for (commit, reference) in found {
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
+        let bytes = str::from_utf8(&rest[..end]).ok().and_then(|bytes| bytes.parse::<usize>().ok());
+        let meta = bytes.and_then(|bytes| rest.get(end + 1..)?.split_at_checked(bytes));
+        let (meta, after) = meta.ok_or_else(unreadable)?;
+        rest = after.strip_prefix(b"\n").ok_or_else(unreadable)?;
+        let point: RestorePoint = serde_json::from_slice(meta).map_err(|_| unreadable())?;
+        // The repository may have been moved since, or be reached by another path.
+        points.push(RestorePoint {
+            commit,
+            reference,
+            repository: repository.common_dir.clone(),
+            store: store.path().to_owned(),
+            ..point
+        });
+    }
+    Ok(points)
+}
+
+/// Deletes a restore point with its objects if it still is the given commit. Returns whether it existed.
+pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+    if !point.is_stored() {
+        return Ok(false);
+    }
+    if let Some(head) = &point.head {
+        drop_ref(git, &point.repository, &point.reference, head)?;
+    }
+    Store::at(&point.store).delete(&point.reference).map(|()| true)
+}
+
+/// Deletes a ref if it still points to `commit`.
+pub(crate) fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
+    let resolve = Call::in_git_dir(repository, ["rev-parse", "--verify", "--quiet", reference]);
+    let found = git.run_optional(repository, &resolve)?;
+    if found.as_deref().map(single_line).as_deref() != Some(commit) {
+        return Ok(());
+    }
+    let delete = ["update-ref", "--no-deref", "-d", reference, commit];
+    git.run(repository, &Call::in_git_dir(repository, delete)).map(drop)
+}
+
+pub(crate) fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, RestoreError> {
+    let mismatch =
+        |problem| RestoreError::DifferentRepository { top_level: point.top_level.clone(), problem };
+    if !point.top_level.is_dir() {
+        return Err(mismatch("it does not exist"));
+    }
+    let repository =
+        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is not a git work tree"))?;
+    if repository.top_level != point.top_level || repository.common_dir != point.repository {
+        return Err(mismatch("it belongs to another repository"));
+    }
+    Ok(repository)
+}

@@ -1,0 +1,189 @@
+//! Writes a restore point: one commit, its packs in the store, then the refs.
+//!
+//! The packs hold every object that the point needs and that HEAD's tree does not have, whether we created it or found
+//! it in the user's repository (staged content). So `git gc` in the repository cannot delete any of them. The ref in
+//! the store is written last: if it exists, the restore point is complete.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::point::{RestorePoint, StoredIndex, drop_ref};
+use crate::capture::State;
+use crate::diff::DiffHeader;
+use crate::error::GitError;
+use crate::file_version::GITLINK;
+use crate::index::IndexFile;
+use crate::records::{join_records, records, single_line};
+use crate::repository::{Head, operations_in_progress};
+use crate::scratch::{PendingOutput, Scratch, existing_objects, list_objects, pack_into};
+
+/// A longer list would make `meta.json` too large.
+const MAX_LEFT_OUT: usize = 100_000;
+/// Blobs of more bytes are large, as an option of `git rev-list`.
+const LARGE_BLOB: &str = "--filter=blob:limit=64k";
+const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
+
+/// Stores a state under `reference`, which must not exist. Moves the list of left-out files to the point.
+pub(crate) fn record(
+    scratch: &Scratch,
+    state: &mut State,
+    (head, committed): (Head, CommittedTree),
+    reference: &str,
+) -> Result<RestorePoint, GitError> {
+    let (repository, store) = (&scratch.repository, scratch.store());
+    let captured = &mut state.captured;
+    if captured.files.left_out.len() > MAX_LEFT_OUT {
+        return Err(GitError::TooManyLeftOut { count: captured.files.left_out.len() });
+    }
+    if store.read(reference).is_some() {
+        return Err(GitError::NameTaken { reference: reference.to_owned() });
+    }
+    let committed = committed.get()?;
+    let mut point = RestorePoint {
+        reference: reference.to_owned(),
+        commit: String::new(),
+        tree: captured.tree.clone(),
+        staged: captured.index_tree.as_ref().is_some_and(|tree| *tree != committed),
+        index_tree: captured.index_tree.clone(),
+        head: head.commit,
+        branch: head.branch,
+        modified: captured.files.modified,
+        untracked: captured.files.untracked,
+        left_out: std::mem::take(&mut captured.files.left_out),
+        top_level: repository.top_level.clone(),
+        repository: repository.common_dir.clone(),
+        store: store.path().to_owned(),
+        created_at: now(),
+        index: match &state.index.bytes {
+            None => StoredIndex::Missing,
+            Some(_) if state.index.is_special() || captured.index_tree.is_none() => StoredIndex::File,
+            Some(_) => StoredIndex::Tree,
+        },
+        index_time: state.index.modified,
+        under_way: operations_in_progress(repository).into_iter().map(str::to_owned).collect(),
+        is_partial: state.survey.is_partial,
+    };
+    let blobs = index_blobs(scratch, &state.index, &committed)?;
+    point.commit = create_commit(scratch, state, &point, &blobs)?;
+    store.prepare(&repository.object_format)?;
+    let protection = protect_head(scratch, &point)?;
+    let packed = pack(scratch, &committed, &point);
+    // Also after an error: a process that is killed would leave its lock.
+    let protected = protection.map_or(Ok(()), |running| running.get().map(drop));
+    let stored = packed.and(protected).and_then(|()| store.create(reference, &point.commit));
+    if stored.is_err() {
+        let _ = store.delete_packs(reference);
+        if let Some(head) = &point.head {
+            let _ = drop_ref(&scratch.git, &point.repository, reference, head);
+        }
+    }
+    stored.map(|()| point)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a restore point records its creation time")]
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Objects that only the index file names: those of conflicts and intent-to-add entries.
+fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
+    let mut found: BTreeSet<String> = index.own_objects().collect();
+    if index.entries.iter().any(|entry| entry.stage != 0) {
+        let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
+        scratch.copy_index("conflicts")?;
+        let differing = scratch.run("conflicts", args, b"")?;
+        for header in records(&differing).step_by(2) {
+            let unreadable = GitError::UnexpectedOutput { command: "diff-index" };
+            let file = DiffHeader::parse(header).ok_or(unreadable)?;
+            if file.new_mode != GITLINK {
+                found.insert(file.new_id.to_owned());
+            }
+        }
+    }
+    existing_objects(scratch, found)
+}
+
+/// Creates the commit and everything in it that is not there yet, in our own git directory. Returns its id. git leaves an
+/// empty tree out of the commit, and finds it without an object.
+fn create_commit(
+    scratch: &Scratch,
+    state: &State,
+    point: &RestorePoint,
+    blobs: &BTreeSet<String>,
+) -> Result<String, GitError> {
+    let unexpected = || GitError::UnexpectedOutput { command: "fast-import" };
+    let meta = serde_json::to_vec(point).map_err(|_| unexpected())?;
+    let mut files: Vec<(&str, Vec<u8>)> = vec![
+        ("meta.json", meta),
+        ("state/absent", join_records(state.absent.iter().map(Vec::as_slice))),
+        ("state/directories", state.survey.directories_to_bytes()),
+        ("state/modes", state.survey.modes_to_bytes()),
+        ("state/written", join_records(state.about_to_write.iter().map(Vec::as_slice))),
+    ];
+    if point.index == StoredIndex::File {
+        files.extend(state.index.bytes.clone().map(|bytes| ("state/index", bytes)));
+    }
+    let message = format!("mcp-delegator: {}\n", point.reference);
+    let committer = format!("mcp-delegator <mcp-delegator@localhost> {} +0000", point.created_at);
+    let data = |content: &[u8]| [format!("data {}\n", content.len()).as_bytes(), content, b"\n"].concat();
+    let mut stream = format!("commit refs/heads/point\nmark :1\ncommitter {committer}\n").into_bytes();
+    stream.extend(data(message.as_bytes()));
+    for (name, content) in files {
+        stream.extend(format!("M 100644 inline {name}\n").into_bytes());
+        stream.extend(data(&content));
+    }
+    let trees = point.index_tree.iter().map(|tree| ("index-tree", tree)).chain([("tree", &point.tree)]);
+    stream.extend(trees.flat_map(|(name, id)| format!("M 040000 {id} {name}\n").into_bytes()));
+    stream.extend(blobs.iter().flat_map(|id| format!("M 100644 {id} blobs/{id}\n").into_bytes()));
+    stream.extend(b"get-mark :1\ndone\n");
+    scratch.import(&stream)?.pop().ok_or_else(unexpected)
+}
+
+/// Packs every object of the restore point that HEAD's tree does not have. Large blobs are packed separately: that pack is
+/// identical for restore points with the same large blobs and is then shared, so a large untracked file takes its space once
+/// and not once per task.
+fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), GitError> {
+    let store = scratch.store();
+    let args = ["--filter-print-omitted", LARGE_BLOB, &point.commit, "--not", committed];
+    let (large, small): (BTreeSet<String>, BTreeSet<String>) =
+        list_objects(scratch, args)?.into_iter().partition(|listed| listed.starts_with('~'));
+    let large: BTreeSet<String> = large.iter().map(|listed| listed.replace('~', "")).collect();
+    let others = [scratch.path("objects"), scratch.repository_objects()];
+    let base = store.pack_base(&point.reference);
+    let pack = |objects| pack_into(scratch, (&store.objects(), &others), &base, objects);
+    if !large.is_empty() {
+        store.share_pack(&point.reference, &pack(&large)?)?;
+    }
+    pack(&small).map(drop)
+}
+
+/// Starts to write the ref that protects HEAD's commit, while the objects are packed. An existing ref is replaced: a crash may
+/// have left it without the restore point.
+fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<PendingOutput>, GitError> {
+    let Some(head) = &point.head else { return Ok(None) };
+    let repository = &scratch.repository;
+    let args = ["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, &point.reference, head];
+    PendingOutput::start(&scratch.git, &repository.top_level, repository.call(args)).map(Some)
+}
+
+/// The tree of HEAD, which git reads while the work tree is captured; the empty tree before the first commit.
+#[derive(Debug)]
+pub(crate) struct CommittedTree(PendingOutput);
+
+impl CommittedTree {
+    pub(crate) fn start(scratch: &Scratch, head: &Head) -> Result<CommittedTree, GitError> {
+        let started = match &head.commit {
+            Some(commit) => {
+                let tree = format!("{commit}^{{tree}}");
+                scratch.start("none", ["rev-parse", "--verify", "--quiet", &tree])
+            }
+            None => scratch.start("none", ["hash-object", "-t", "tree", "--stdin"]),
+        };
+        started.map(CommittedTree)
+    }
+
+    fn get(self) -> Result<String, GitError> {
+        Ok(single_line(&self.0.get()?))
+    }
+}

@@ -1,0 +1,275 @@
+//! A temporary git directory of our own beside the user's repository.
+//!
+//! It shares only the object store and the work tree. Its configuration is ours, it has no hooks, its index is a copy,
+//! and its attributes, which override all others, turn every conversion off. So git runs no command that the repository
+//! names, and files are stored and written byte for byte.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::GitError;
+use crate::files::copy_file;
+use crate::records::{RepoPath, join_records, records};
+use crate::repository::{Repository, Settings, Store, git_config};
+use crate::run::{Call, Git, RunningGit};
+
+/// An encoding cannot be disabled, only unset.
+pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
+/// A larger exclude file is not copied.
+const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) git: Git,
+    pub(crate) repository: Repository,
+    dir: TempDir,
+    store: Store,
+    options: Vec<OsString>,
+    /// Whether git may store a file with other content than on disk.
+    pub(crate) converts: bool,
+    /// Whether the executable bit of files on disk is meaningful.
+    pub(crate) uses_executable_bits: bool,
+}
+
+impl Scratch {
+    /// Creates the directory below `temp_dir`.
+    pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
+        let settings = repository.settings(git)?;
+        Scratch::with_settings(git, repository, &settings, temp_dir)
+    }
+
+    /// Like [`Scratch::create`], with settings that were read before.
+    pub(crate) fn with_settings(
+        git: &Git,
+        repository: &Repository,
+        settings: &Settings,
+        temp_dir: &Path,
+    ) -> Result<Scratch, GitError> {
+        let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
+        let dir = dir.map_err(GitError::io("create a directory in", temp_dir))?;
+        populate(dir.path(), repository).map_err(GitError::io("populate", dir.path()))?;
+        let converts = settings.get("core.autocrlf").is_some_and(|value| value != "false")
+            || settings.get("core.attributesfile").is_some()
+            || repository.common_dir.join("info/attributes").exists();
+        let uses_executable_bits = !settings.get("core.filemode").is_some_and(is_false);
+        let mut options = Vec::new();
+        for (key, value) in settings.iter() {
+            let is_left_out = ["core.autocrlf", "core.eol", "core.attributesfile", "core.logallrefupdates"];
+            if is_left_out.contains(&key.as_str()) {
+                continue;
+            }
+            let mut setting = OsString::from(format!("{key}="));
+            setting.push(value);
+            options.extend(["-c".into(), setting]);
+        }
+        let store = Store::of(&repository.common_dir);
+        let (git, repository) = (git.clone(), repository.clone());
+        Ok(Scratch { git, repository, dir, store, options, converts, uses_executable_bits })
+    }
+
+    /// The repository's store of restore points, which may not exist yet.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Uses another store to read restore points from.
+    pub(crate) fn with_store(self, store: Store) -> Scratch {
+        Scratch { store, ..self }
+    }
+
+    /// Also reads the objects of another store, if it exists.
+    pub(crate) fn read_from(&self, store: &Store) -> Result<(), GitError> {
+        let objects = store.objects();
+        if !objects.is_dir() {
+            return Ok(());
+        }
+        let info = self.path("objects/info");
+        let written = fs::create_dir_all(&info).and_then(|()| {
+            fs::write(info.join("alternates"), [objects.as_os_str().as_encoded_bytes(), b"\n"].concat())
+        });
+        written.map_err(GitError::io("write", info))
+    }
+
+    /// The length of a binary object id.
+    pub(crate) fn id_bytes(&self) -> usize {
+        if self.repository.object_format == "sha256" { 32 } else { 20 }
+    }
+
+    pub(crate) fn repository_objects(&self) -> PathBuf {
+        self.repository.common_dir.join("objects")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs git on our index of that name.
+    pub(crate) fn run<S: AsRef<OsStr>>(
+        &self,
+        index: &str,
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let call = self.call(index, args, &self.repository.top_level);
+        self.git.run(&self.repository.top_level, &Call { input, ..call })
+    }
+
+    /// Starts git on our index of that name, so that this process can work until it needs the output.
+    pub(crate) fn start<S: AsRef<OsStr>>(
+        &self,
+        index: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<PendingOutput, GitError> {
+        let call = self.call(index, args, &self.repository.top_level);
+        PendingOutput::start(&self.git, &self.repository.top_level, call)
+    }
+
+    /// Creates the objects of a `git fast-import` stream in our own git directory and returns the ids that it prints.
+    pub(crate) fn import(&self, stream: &[u8]) -> Result<Vec<String>, GitError> {
+        let args = ["fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0"];
+        let output = self.run("none", args, stream)?;
+        Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Like [`Scratch::run`], for output that grows with the repository.
+    pub(crate) fn run_large<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let call = self.call("none", args, &self.repository.top_level);
+        self.git.run(&self.repository.top_level, &Call { input, extra_output: 1 << 30, ..call })
+    }
+
+    /// Returns those of the paths that the ignore files in a work tree match.
+    pub(crate) fn ignored_in(
+        &self,
+        index: &str,
+        work_tree: &Path,
+        paths: &[&[u8]],
+    ) -> Result<BTreeSet<RepoPath>, GitError> {
+        // `check-ignore` reads pathspecs; the prefix `./` makes them plain paths.
+        let patterns: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
+        let input = join_records(patterns.iter().map(Vec::as_slice));
+        let call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"], work_tree);
+        let matches = self.git.run_optional(work_tree, &Call { input: &input, ..call })?.unwrap_or_default();
+        Ok(records(&matches).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
+    }
+
+    pub(crate) fn call<'a, S: AsRef<OsStr>>(
+        &self,
+        index: &str,
+        args: impl IntoIterator<Item = S>,
+        work_tree: &Path,
+    ) -> Call<'a> {
+        let variables: Vec<(&'static str, OsString)> = vec![
+            ("GIT_DIR", self.dir.path().into()),
+            ("GIT_WORK_TREE", work_tree.into()),
+            ("GIT_INDEX_FILE", self.path(index).into()),
+            // New objects are deleted with this directory, unless they are packed into a store.
+            ("GIT_OBJECT_DIRECTORY", self.path("objects").into()),
+            (
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                alternates_value(&[self.repository_objects(), self.store.objects()]),
+            ),
+        ];
+        let mut options = self.options.clone();
+        for setting in
+            ["core.fsync=none", "core.looseCompression=0", "pack.compression=1", "fastimport.unpackLimit=0"]
+        {
+            options.extend(["-c", setting].map(OsString::from));
+        }
+        Call { options, variables, ..Call::new(args) }
+    }
+
+    /// Runs git with `objects` as the object directory to write to and only `others` to read from.
+    pub(crate) fn run_in_objects<S: AsRef<OsStr>>(
+        &self,
+        (objects, others): (&Path, &[PathBuf]),
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let top = &self.repository.top_level;
+        let variables = vec![
+            ("GIT_DIR", self.dir.path().into()),
+            ("GIT_OBJECT_DIRECTORY", objects.into()),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_value(others)),
+        ];
+        let options = ["-c", "pack.compression=1"].map(OsString::from).to_vec();
+        self.git.run(top, &Call { options, variables, input, ..Call::new(args) })
+    }
+
+    /// Copies the repository's index to that name.
+    pub(crate) fn copy_index(&self, name: &str) -> Result<(), GitError> {
+        let index = self.repository.index();
+        match copy_file(&index, &self.path(name)) {
+            // A repository without an index file has an empty index.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.run(name, ["read-tree", "--empty"], b"").map(drop)
+            }
+            copied => copied.map_err(GitError::io("copy", index)),
+        }
+    }
+}
+
+/// The output of a git process that may still run.
+#[derive(Debug)]
+pub(crate) struct PendingOutput {
+    git: Git,
+    call: Call<'static>,
+    running: RunningGit,
+}
+
+impl PendingOutput {
+    pub(crate) fn start(git: &Git, dir: &Path, call: Call<'static>) -> Result<PendingOutput, GitError> {
+        let running = git.start(dir, &call)?;
+        Ok(PendingOutput { git: git.clone(), call, running })
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) fn get(self) -> Result<Vec<u8>, GitError> {
+        self.running.output(&self.git, &self.call)
+    }
+}
+
+/// Whether git reads the value of a setting as false.
+fn is_false(value: &OsStr) -> bool {
+    let value = value.to_string_lossy().to_lowercase();
+    matches!(value.as_str(), "false" | "no" | "off" | "0" | "")
+}
+
+fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
+    for folder in ["objects", "refs", "info"] {
+        fs::create_dir(dir.join(folder))?;
+    }
+    fs::write(dir.join("HEAD"), "ref: refs/heads/nothing\n")?;
+    fs::write(dir.join("config"), git_config(false, &repository.object_format))?;
+    fs::write(dir.join("info/attributes"), ATTRIBUTES)?;
+    let excludes = repository.common_dir.join("info/exclude");
+    if fs::metadata(&excludes).is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE_BYTES) {
+        copy_file(&excludes, &dir.join("info/exclude"))?;
+    }
+    // The shared part of a split index.
+    for entry in fs::read_dir(&repository.git_dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("sharedindex.") && entry.file_type()?.is_file() {
+            copy_file(&entry.path(), &dir.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES`: quoted paths separated by colons. Missing directories are left out.
+fn alternates_value(paths: &[PathBuf]) -> OsString {
+    let quoted = |path: &PathBuf| {
+        let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{text}\"")
+    };
+    let paths: Vec<String> = paths.iter().filter(|path| path.is_dir()).map(quoted).collect();
+    OsString::from(paths.join(":"))
+}

@@ -1,0 +1,13 @@
+//! What a task changed, as a diff: in the user's work tree, in a checkout or in a worktree.
+
+mod listing;
+mod setup_edits;
+mod stored;
+mod text;
+mod work_tree;
+
+pub use listing::TreeListing;
+pub use stored::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
+pub use text::DiffText;
+pub(crate) use work_tree::{Listed, list_in};
+pub use work_tree::{NewCommit, WorkTreeDiff};

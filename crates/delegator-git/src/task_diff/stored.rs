@@ -1,0 +1,160 @@
+//! What a task changed in the user's work tree, as a diff: from its restore point to the state stored after it, or to the
+//! present state while it runs.
+//!
+//! Only changed files are compared, in two trees built in a git directory of ours, so nothing that the repository
+//! configures is run, and the time does not grow with the repository's history. Changes that are not attributed to the
+//! agent and files whose content is not stored are left out and named. Adds nothing to the repository.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::text::{DiffText, tree_diff};
+use crate::capture::{LeftOut, LeftOutReason, capture_present, is_absent};
+use crate::error::{GitError, RestoreError};
+use crate::file_version::{FileVersion, GITLINK, TreeFiles};
+use crate::records::{RepoPath, display_path, single_line};
+use crate::repository::Store;
+use crate::restore_point::{EndState, RestorePoint, SavedState, verify_repository};
+use crate::run::Git;
+use crate::scratch::{Scratch, existing_objects, fill_index, tree_files};
+use crate::stamp::Stamp;
+
+/// The changes of a task in one work tree.
+#[derive(Debug)]
+pub struct TreeDiff {
+    pub diff: DiffText,
+    /// Changed files that are not in it, because their content is unknown.
+    pub left_out: Vec<LeftOut>,
+    /// Files that changed during the task and are not in it, because nothing attributes the change to the agent.
+    pub unattributed: Vec<String>,
+}
+
+/// How a diff names files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffPaths {
+    /// Relative to the top of the work tree.
+    Relative,
+    /// Absolute, for the diff of several work trees. Renames are not detected, because git prints them with relative names.
+    Absolute,
+}
+
+/// A changed file: the version before and after, `None` where it did not exist.
+type Versions = (Option<FileVersion>, Option<FileVersion>);
+
+/// What the agent of an ended task changed; `None` if the state after the task is not stored.
+pub fn diff_of_task(
+    git: &Git,
+    point: &RestorePoint,
+    paths: DiffPaths,
+    temp_dir: &Path,
+) -> Result<Option<TreeDiff>, RestoreError> {
+    let scratch = open(git, point, temp_dir)?;
+    let Some(end) = EndState::read(&scratch, point)? else { return Ok(None) };
+    let mut before = tree_files(&scratch, &point.tree)?;
+    let unattributed = &end.agent.unattributed;
+    let mut changes: BTreeMap<RepoPath, Versions> = BTreeMap::new();
+    for (path, after) in end.changed.iter().filter(|(path, _)| !unattributed.contains(*path)) {
+        changes.insert(path.clone(), (before.remove(path), after.clone()));
+    }
+    let attributed_unread = end.unread.iter().filter(|(path, _)| !unattributed.contains(*path));
+    let unread = attributed_unread.map(|(path, stamp)| no_content(path, stamp.map_or(0, Stamp::size)));
+    let left_out = unread.collect();
+    let changed = end.changed.keys().chain(end.unread.keys());
+    let unattributed = changed.filter(|path| unattributed.contains(*path)).map(|path| display_path(path));
+    let found = TreeDiff {
+        unattributed: unattributed.collect(),
+        ..compare(&scratch, point, changes, paths, left_out)?
+    };
+    Ok(Some(found))
+}
+
+/// What changed in the work tree since the restore point, by the agent or by others.
+pub fn diff_until_now(
+    git: &Git,
+    point: &RestorePoint,
+    paths: DiffPaths,
+    temp_dir: &Path,
+) -> Result<TreeDiff, RestoreError> {
+    let scratch = open(git, point, temp_dir)?;
+    let saved = SavedState::read(&scratch, point)?;
+    let mut before = tree_files(&scratch, &point.tree)?;
+    before.retain(|path, _| !is_absent(&saved.absent, path));
+    let needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
+    let (present, now) = capture_present(&scratch, &needed)?;
+    let unread: BTreeSet<&str> =
+        present.captured.files.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let known: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let is_compared = |path: &&RepoPath| {
+        let versions = [before.get(*path), now.get(*path)];
+        let is_submodule = versions.into_iter().flatten().any(|(mode, _)| mode == GITLINK);
+        versions[0] != versions[1] && !is_submodule && !unread.contains(display_path(path).as_str())
+    };
+    let all: BTreeSet<&RepoPath> = before.keys().chain(now.keys()).collect();
+    let changed = all.into_iter().filter(is_compared);
+    let changes = changed.map(|path| (path.clone(), (before.get(path).cloned(), now.get(path).cloned())));
+    let new_left_out =
+        present.captured.files.left_out.iter().filter(|entry| !known.contains(entry.path.as_str()));
+    let left_out = new_left_out.map(|entry| no_content(entry.path.as_bytes(), entry.bytes)).collect();
+    Ok(compare(&scratch, point, changes.collect(), paths, left_out)?)
+}
+
+fn open(git: &Git, point: &RestorePoint, temp_dir: &Path) -> Result<Scratch, RestoreError> {
+    let repository = verify_repository(git, point)?;
+    if !point.is_stored() {
+        return Err(RestoreError::PointMissing { reference: point.reference.clone() });
+    }
+    Ok(Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store)))
+}
+
+fn no_content(path: &[u8], bytes: u64) -> LeftOut {
+    LeftOut { path: display_path(path), reason: LeftOutReason::NoContent, bytes }
+}
+
+fn compare(
+    scratch: &Scratch,
+    point: &RestorePoint,
+    mut changes: BTreeMap<RepoPath, Versions>,
+    paths: DiffPaths,
+    mut left_out: Vec<LeftOut>,
+) -> Result<TreeDiff, GitError> {
+    let ids = changes.values().flat_map(|(before, after)| [before, after]).flatten();
+    let existing = existing_objects(scratch, ids.map(|(_, id)| id.clone()).collect())?;
+    // What was left out of the restore point looks like a new file.
+    let excluded: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let is_known =
+        |version: &Option<FileVersion>| version.as_ref().is_none_or(|(_, id)| existing.contains(id));
+    changes.retain(|path, (before, after)| {
+        let has_contents =
+            is_known(before) && is_known(after) && !excluded.contains(display_path(path).as_str());
+        if !has_contents {
+            left_out.push(no_content(path, 0));
+        }
+        has_contents
+    });
+    left_out.sort_by(|one, other| one.path.cmp(&other.path));
+    left_out.dedup_by(|one, other| one.path == other.path);
+    if changes.is_empty() {
+        let diff = DiffText::Complete(Vec::new());
+        return Ok(TreeDiff { diff, left_out, unattributed: Vec::new() });
+    }
+    let (mut before, mut after) = (TreeFiles::new(), TreeFiles::new());
+    for (path, (old, new)) in changes {
+        before.extend(old.map(|version| (path.clone(), version)));
+        after.extend(new.map(|version| (path.clone(), version)));
+    }
+    let trees = (write_tree(scratch, "before", &before)?, write_tree(scratch, "after", &after)?);
+    let top_level = point.top_level.display();
+    let prefixes = [format!("--src-prefix=a/{top_level}/"), format!("--dst-prefix=b/{top_level}/")];
+    let options = match paths {
+        DiffPaths::Relative => vec!["--find-renames"],
+        DiffPaths::Absolute => vec!["--no-renames", &prefixes[0], &prefixes[1]],
+    };
+    let diff = tree_diff(scratch, (&trees.0, &trees.1), &options)?;
+    Ok(TreeDiff { diff, left_out, unattributed: Vec::new() })
+}
+
+/// Writes a tree with exactly these files.
+fn write_tree(scratch: &Scratch, index: &str, files: &TreeFiles) -> Result<String, GitError> {
+    fill_index(scratch, index, files.iter())?;
+    Ok(single_line(&scratch.run(index, ["write-tree", "--missing-ok"], b"")?))
+}

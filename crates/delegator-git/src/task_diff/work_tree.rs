@@ -1,0 +1,307 @@
+//! What a task changed in its checkout, as a diff against the commit that it started from.
+//!
+//! The files of the work tree are listed before the agent starts ([`TreeListing`]) and compared afterwards. The diff has
+//! only paths that differ between the two, so files that only a setup script created or changed are not in it; each of these
+//! paths is compared with the commit, so the diff can be applied to it, without the edits of the script if possible
+//! ([`super::setup_edits`]). Commits of the agent make no difference: its files count. The agent owns the git directory
+//! too: if that is no longer usable, one of the mirror takes its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::listing::{TreeListing, index_info};
+use super::setup_edits::{revert_setup_edits, store_edited_files};
+use super::text::{DiffText, tree_diff};
+use crate::capture::{Ignored, LeftOut, LeftOutReason, Limits, Purpose, capture, is_derived};
+use crate::error::GitError;
+use crate::records::{RepoPath, display_path, on_disk, single_line};
+use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
+use crate::repository::{Repository, Store, author, find_repository};
+use crate::run::{Call, Git};
+use crate::scratch::{Scratch, tree_files};
+use crate::stamp::Stamp;
+
+/// Larger files that git does not track are not part of a diff.
+const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
+/// The largest pack with the commits of an agent.
+const MAX_PACK_BYTES: usize = 2 << 30;
+/// The index in which the tree of the changes is built.
+const INDEX: &str = "changes";
+
+/// The changes of a task.
+#[derive(Debug)]
+pub struct WorkTreeDiff {
+    /// A unified diff with full object ids and binary files; empty if nothing changed.
+    pub diff: DiffText,
+    /// Changed files that are not in it, by path.
+    pub left_out: Vec<LeftOut>,
+    /// Changed files in which the diff also has what the setup script had changed.
+    pub with_setup_edits: Vec<String>,
+    pub(crate) scratch: Scratch,
+    tree: String,
+    /// Takes the place of an unusable git directory, until the changes are pushed.
+    _git_dir: Option<TempDir>,
+}
+
+/// A branch, and the commit for what the agent has not committed.
+#[derive(Debug, Clone, Copy)]
+pub struct NewCommit<'a> {
+    pub branch: &'a str,
+    pub message: &'a str,
+    /// Seconds since 1970. The same time makes the same commit, so that a push can be repeated.
+    pub time_sec: u64,
+}
+
+impl TreeListing {
+    /// Lists the work tree with its top level at `dir`. Contents that differ from the commit `base` are stored in `store`.
+    /// Both that and `temp_dir` are directories of ours.
+    pub fn take(
+        git: &Git,
+        (dir, base): (&Path, &str),
+        store: &Path,
+        temp_dir: &Path,
+    ) -> Result<TreeListing, GitError> {
+        let Listed { scratch, listing, .. } = list(git, &checkout_repository(git, dir)?, temp_dir)?;
+        store_edited_files(&scratch, base, &listing.files, store)?;
+        Ok(listing)
+    }
+}
+
+/// The repository of the checkout itself.
+fn checkout_repository(git: &Git, dir: &Path) -> Result<Repository, GitError> {
+    let no_repository = || GitError::io("find the repository of", dir)(std::io::ErrorKind::NotFound.into());
+    find_repository(git, dir)?.filter(|found| found.top_level == dir).ok_or_else(no_repository)
+}
+
+/// The files of a work tree, and the git directory of ours that has their objects.
+pub(crate) struct Listed {
+    pub(crate) scratch: Scratch,
+    pub(crate) listing: TreeListing,
+    /// The tree of the files.
+    pub(crate) tree: String,
+    /// Why files were not read, by their displayed path.
+    reasons: BTreeMap<String, LeftOut>,
+}
+
+impl Listed {
+    /// The files of a tree that the git directory can read.
+    pub(crate) fn files_of(&self, tree: &str) -> Result<TreeListing, GitError> {
+        Ok(TreeListing { files: tree_files(&self.scratch, tree)?, ..TreeListing::default() })
+    }
+
+    /// Adds ignored files that a person would miss, so that their changes are named.
+    pub(crate) fn add_ignored(&mut self, ignored: Ignored) {
+        let top_level = &self.scratch.repository.top_level;
+        let files = ignored.files.into_iter().filter_map(|path| {
+            let stamp = Stamp::at(&on_disk(top_level, &path))?;
+            (stamp.size() > 0 && !is_derived(&path)).then_some((path, stamp))
+        });
+        let others = ignored.repositories.into_iter().map(|path| {
+            let stamp = Stamp::of_directory(&on_disk(top_level, &path));
+            (path, stamp)
+        });
+        // What is beyond the limits has no stamp: only that it is new is noticed.
+        let unexamined = ignored.not_examined.into_iter().map(|file| (file.path.into(), Stamp::default()));
+        let found: Vec<(RepoPath, Stamp)> = files.chain(others).chain(unexamined).collect();
+        for (path, stamp) in found {
+            let (name, bytes) = (display_path(&path), stamp.size());
+            let file = LeftOut { path: name.clone(), reason: LeftOutReason::Ignored, bytes };
+            self.reasons.insert(name, file);
+            self.listing.unread.insert(path, stamp);
+        }
+    }
+
+    fn left_out(&self, path: &RepoPath) -> LeftOut {
+        let path = display_path(path);
+        self.reasons.get(&path).cloned().unwrap_or(LeftOut {
+            path,
+            reason: LeftOutReason::Repository,
+            bytes: 0,
+        })
+    }
+}
+
+fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
+    list_in(Scratch::create(git, repository, temp_dir)?, &BTreeSet::new())
+}
+
+/// Lists the files of a work tree: like a restore, all tracked files, small untracked ones, and the `needed` ones.
+pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<Listed, GitError> {
+    let captured = capture(&scratch, LIMITS, needed, Purpose::Restore)?;
+    let mut unread = captured.files.unread;
+    for (path, stamp) in unread.iter_mut().filter(|(path, _)| path.ends_with(b"/")) {
+        *stamp = Stamp::of_directory(&on_disk(&scratch.repository.top_level, path));
+    }
+    let listing = TreeListing { files: tree_files(&scratch, &captured.tree)?, unread };
+    let reasons =
+        captured.files.left_out.into_iter().map(|left_out| (left_out.path.clone(), left_out)).collect();
+    Ok(Listed { scratch, listing, tree: captured.tree, reasons })
+}
+
+impl WorkTreeDiff {
+    /// What changed in the work tree since `before`, relative to the commit `base` of the mirror. `store` is that of the
+    /// listing.
+    pub fn take(
+        git: &Git,
+        (dir, base, mirror): (&Path, &str, &Mirror),
+        before: (&TreeListing, &Path),
+        temp_dir: &Path,
+    ) -> Result<WorkTreeDiff, GitError> {
+        let found = checkout_repository(git, dir)
+            .and_then(|repository| WorkTreeDiff::compare(git, &repository, base, before, temp_dir));
+        match found {
+            Err(error) if may_be_damage(&error) => {
+                let (git_dir, repository) = mirror.create_git_dir(git, base, dir, temp_dir)?;
+                let found = WorkTreeDiff::compare(git, &repository, base, before, temp_dir)?;
+                Ok(WorkTreeDiff { _git_dir: Some(git_dir), ..found })
+            }
+            found => found,
+        }
+    }
+
+    fn compare(
+        git: &Git,
+        repository: &Repository,
+        base: &str,
+        (before, store): (&TreeListing, &Path),
+        temp_dir: &Path,
+    ) -> Result<WorkTreeDiff, GitError> {
+        let after = list(git, repository, temp_dir)?;
+        after.scratch.read_from(&Store::at(store))?;
+        WorkTreeDiff::since(after, base, before)
+    }
+
+    /// What changed since `before`, relative to the commit or tree `base`. The git directory of ours can read both.
+    pub(crate) fn since(after: Listed, base: &str, before: &TreeListing) -> Result<WorkTreeDiff, GitError> {
+        let top_level = after.scratch.repository.top_level.clone();
+        let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(&top_level, path)));
+        let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
+        let scratch = after.scratch;
+        let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
+        scratch.run(INDEX, ["read-tree", base], b"")?;
+        let info = index_info(&changes.files, 2 * scratch.id_bytes());
+        scratch.run(INDEX, ["update-index", "--replace", "-z", "--index-info"], &info)?;
+        let tree = single_line(&scratch.run(INDEX, ["write-tree", "--missing-ok"], b"")?);
+        let diff = tree_diff(&scratch, (base, &tree), &["--find-renames"])?;
+        Ok(WorkTreeDiff { diff, left_out, with_setup_edits, scratch, tree, _git_dir: None })
+    }
+
+    /// Pushes the changes to a branch that does not exist, or has this commit already.
+    pub fn push(
+        &self,
+        access: &RemoteAccess,
+        url: &RemoteUrl,
+        base: &str,
+        commit: NewCommit<'_>,
+    ) -> Result<(), RemoteError> {
+        let git = access.git();
+        let head = self.scratch.repository.head(&git).ok().and_then(|head| head.commit);
+        let head = head.as_deref().filter(|head| *head != base);
+        let pushed = self.last_commit((&git, None), (base, head), &commit)?;
+        access.push(&self.scratch, url, &format!("{pushed}:refs/heads/{}", commit.branch))
+    }
+
+    /// Adds the commits to the repository of the work tree, with the identity that `source` configures: `head` is the last one
+    /// of the agent, whose objects the git directory of ours can read. Returns the last one.
+    pub(crate) fn store_commit(
+        &self,
+        (git, source): (&Git, &Repository),
+        (base, head): (&str, Option<&str>),
+        commit: &NewCommit<'_>,
+    ) -> Result<String, GitError> {
+        let id = self.last_commit((git, Some(source)), (base, head), commit)?;
+        let (scratch, top_level) = (&self.scratch, &self.scratch.repository.top_level);
+        let range = ["--objects", "--no-object-names", id.as_str(), "--not", base];
+        let objects = scratch.run_large(["rev-list"].iter().chain(&range), b"")?;
+        let args = ["pack-objects", "--quiet", "--stdout", "--compression=1"];
+        let call = scratch.call("none", args, top_level);
+        let pack =
+            scratch.git.run(top_level, &Call { input: &objects, extra_output: MAX_PACK_BYTES, ..call })?;
+        // git computes the ids from the content, so an object of the agent cannot pass for another.
+        let repository = (scratch.repository_objects(), []);
+        scratch.run_in_objects((&repository.0, &repository.1), ["index-pack", "--stdin"], &pack)?;
+        let check = ["rev-list", "--quiet"].iter().chain(&range);
+        scratch.run_in_objects((&repository.0, &repository.1), check, b"")?;
+        Ok(id)
+    }
+
+    /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do not end in the
+    /// state of the diff.
+    fn last_commit(
+        &self,
+        (git, source): (&Git, Option<&Repository>),
+        (base, head): (&str, Option<&str>),
+        commit: &NewCommit<'_>,
+    ) -> Result<String, GitError> {
+        match head.and_then(|head| self.agent_commit(git, base, head)) {
+            Some((head, tree)) if tree == self.tree => Ok(head),
+            Some((head, _)) => self.commit((git, source), &head, commit),
+            None => self.commit((git, source), base, commit),
+        }
+    }
+
+    /// Whether a commit is the one that [`WorkTreeDiff::store_commit`] would add, whenever it was made.
+    pub(crate) fn is_last_commit(
+        &self,
+        git: &Git,
+        (base, head): (&str, Option<&str>),
+        (id, message): (&str, &str),
+    ) -> bool {
+        let parent = match head.and_then(|head| self.agent_commit(git, base, head)) {
+            Some((head, tree)) if tree == self.tree => return id == head,
+            Some((head, _)) => head,
+            None => base.to_owned(),
+        };
+        let found = self.scratch.run("none", ["log", "-1", "--format=%T %P%n%B", id], b"");
+        let found = found.map(|found| String::from_utf8_lossy(&found).trim().to_owned());
+        found.is_ok_and(|found| found == format!("{} {parent}\n{}", self.tree, message.trim()))
+    }
+
+    /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
+    /// The agent owns its objects, so whatever prevents this is no error.
+    fn agent_commit(&self, git: &Git, base: &str, head: &str) -> Option<(String, String)> {
+        let repository = &self.scratch.repository;
+        let run = |args: &[&str]| {
+            let call = self.scratch.call("none", args, &repository.top_level);
+            git.run(&repository.top_level, &call).ok()
+        };
+        run(&["merge-base", "--is-ancestor", base, head])?;
+        let tree = run(&["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
+        Some((head.to_owned(), single_line(&tree)))
+    }
+
+    /// Commits the state of the diff on top of `parent`.
+    fn commit(
+        &self,
+        (git, source): (&Git, Option<&Repository>),
+        parent: &str,
+        commit: &NewCommit<'_>,
+    ) -> Result<String, GitError> {
+        let top = &self.scratch.repository.top_level;
+        let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"], top);
+        call.variables.extend(author(git, source)?);
+        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            call.variables.push((name, format!("@{} +0000", commit.time_sec).into()));
+        }
+        Ok(single_line(&git.run(top, &Call { input: commit.message.as_bytes(), ..call })?))
+    }
+}
+
+/// Whether the cause may be the git directory.
+fn may_be_damage(error: &GitError) -> bool {
+    match error {
+        GitError::Failed { .. }
+        | GitError::UnexpectedOutput { .. }
+        | GitError::WorkTreeElsewhere { .. }
+        | GitError::Io { .. } => true,
+        GitError::Spawn { .. }
+        | GitError::TimedOut { .. }
+        | GitError::Cancelled { .. }
+        | GitError::TooMuchOutput { .. }
+        | GitError::TooManyLeftOut { .. }
+        | GitError::NameTaken { .. } => false,
+    }
+}

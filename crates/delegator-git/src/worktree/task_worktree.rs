@@ -1,0 +1,93 @@
+//! The worktree of a task: where its files, its git directories and its store are.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::source::WorktreeSource;
+use super::start_store::StartStore;
+use crate::error::GitError;
+use crate::repository::{Repository, read_settings};
+use crate::run::Git;
+use crate::scratch::Scratch;
+
+/// The worktree of a task, whether it exists yet or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWorktree {
+    pub source: WorktreeSource,
+    /// The top of the worktree. Its last part is the name of its git directory.
+    pub path: PathBuf,
+    /// Without `refs/heads/`.
+    pub branch: String,
+    /// A directory of ours for what the worktree started from.
+    pub store: PathBuf,
+    /// The directory of its git directories and of the index of ours; `None` of a linked worktree, which older versions created.
+    #[serde(default)]
+    pub private_dir: Option<PathBuf>,
+}
+
+impl TaskWorktree {
+    /// The git directory that has objects, refs and configuration of the worktree.
+    pub(super) fn common_dir(&self) -> PathBuf {
+        self.private_dir
+            .as_ref()
+            .map_or_else(|| self.source.repository.common_dir.clone(), |dir| dir.join("git"))
+    }
+
+    /// The git directory of the worktree itself: it holds HEAD and the index.
+    pub fn git_dir(&self) -> PathBuf {
+        self.common_dir().join("worktrees").join(self.path.file_name().unwrap_or_default())
+    }
+
+    /// What git writes when it commits in the worktree. The agent may write there, and nowhere else in a git directory. In the
+    /// repository of the user it may write no objects, so it cannot commit in a linked worktree.
+    pub fn commit_dirs(&self) -> Vec<PathBuf> {
+        let Some(private_dir) = &self.private_dir else { return vec![self.git_dir()] };
+        let common = private_dir.join("git");
+        let branch = Path::new("refs/heads").join(&self.branch);
+        let branches = branch.parent().unwrap_or(&branch);
+        vec![
+            self.git_dir(),
+            common.join("objects"),
+            common.join(branches),
+            common.join("logs").join(branches),
+        ]
+    }
+
+    /// What is removed with the worktree, besides its files and the store.
+    pub fn own_dir(&self) -> PathBuf {
+        self.private_dir.clone().unwrap_or_else(|| self.git_dir())
+    }
+
+    /// A file of ours: `index` is that of the commit, written with the files; `refs` are those that the git directory started with.
+    pub(super) fn private_file(&self, name: &str) -> Option<PathBuf> {
+        self.private_dir.as_ref().map(|dir| dir.join(name))
+    }
+
+    /// The ref in the user's repository that protects the commit from `git gc`; of a linked worktree, its branch.
+    pub(super) fn reference(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        match self.private_dir {
+            Some(_) => format!("refs/mcp-delegator-worktrees/{name}"),
+            None => format!("refs/heads/{}", self.branch),
+        }
+    }
+
+    /// A git directory of ours for the files of the worktree, with an index that the agent cannot change.
+    pub(super) fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch, GitError> {
+        let source = &self.source.repository;
+        let git_dir = if source.git_dir.is_dir() { &source.git_dir } else { &source.common_dir };
+        let settings = read_settings(git, &self.path, git_dir)?.settings;
+        let own_dir = self.private_dir.as_deref().filter(|dir| dir.is_dir());
+        let repository = Repository {
+            top_level: self.path.clone(),
+            git_dir: own_dir.unwrap_or(temp_dir).to_owned(),
+            ..source.clone()
+        };
+        Scratch::with_settings(git, &repository, &settings, temp_dir)
+    }
+
+    pub(super) fn start_store(&self) -> StartStore<'_> {
+        StartStore::at(&self.store)
+    }
+}
