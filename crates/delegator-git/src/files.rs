@@ -12,14 +12,10 @@ use rustix::fs::{Mode, OFlags, open};
 use crate::error::GitError;
 use crate::records::{ancestors, on_disk};
 
-/// The content of a regular file of at most `max_bytes`; `None` if it is anything else. A symbolic link is followed only
-/// if `follows_link`.
-pub(crate) fn read_regular(path: &Path, max_bytes: u64, follows_link: bool) -> Option<Vec<u8>> {
+/// The content of a regular file of at most `max_bytes`; `None` if it is anything else, such as a link.
+pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     // Opening a pipe must not block.
-    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    if !follows_link {
-        flags |= OFlags::NOFOLLOW;
-    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = File::from(open(path, flags, Mode::empty()).ok()?);
     if !file.metadata().ok()?.is_file() {
         return None;
@@ -41,9 +37,10 @@ pub(crate) fn contains_only(dir: &Path, path: &[u8], removed: &BTreeSet<&[u8]>) 
     entries.all(|entry| {
         let Ok(entry) = entry else { return false };
         let inner = [path, b"/", entry.file_name().as_bytes()].concat();
-        match entry.file_type().is_ok_and(|found| found.is_dir()) {
-            true => contains_only(&entry.path(), &inner, removed),
-            false => removed.contains(inner.as_slice()),
+        if entry.file_type().is_ok_and(|found| found.is_dir()) {
+            contains_only(&entry.path(), &inner, removed)
+        } else {
+            removed.contains(inner.as_slice())
         }
     })
 }
@@ -54,10 +51,21 @@ pub(crate) fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
     found.is_dir().then(|| found.permissions().mode() & 0o7777)
 }
 
-pub(crate) fn remove_if_present(path: &Path) -> Result<(), GitError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("delete", path)(error)),
-        _ => Ok(()),
+/// Deletes a file that may be missing.
+pub(crate) fn remove_file(path: &Path) -> Result<(), GitError> {
+    ignore_missing(fs::remove_file(path)).map_err(GitError::io("delete", path))
+}
+
+/// Deletes a directory that may be missing, with everything in it.
+pub(crate) fn remove_directory(path: &Path) -> Result<(), GitError> {
+    ignore_missing(fs::remove_dir_all(path)).map_err(GitError::io("delete", path))
+}
+
+/// Takes it for success that a file does not exist.
+pub(crate) fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
     }
 }
 
@@ -110,11 +118,10 @@ mod tests {
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         // Opening this would block until a writer comes.
         rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), 0o600.into()).unwrap();
-        assert_eq!(read_regular(&at("file"), 5, false).unwrap(), b"12345");
-        assert_eq!(read_regular(&at("link"), 5, true).unwrap(), b"12345");
-        assert_eq!(read_regular(&at("file"), 4, false), None);
+        assert_eq!(read_regular(&at("file"), 5).unwrap(), b"12345");
+        assert_eq!(read_regular(&at("file"), 4), None);
         for name in ["link", "fifo", "none", "."] {
-            assert_eq!(read_regular(&at(name), 5, false), None, "{name}");
+            assert_eq!(read_regular(&at(name), 5), None, "{name}");
         }
     }
 }

@@ -69,7 +69,8 @@ pub use restore_point::{
 };
 pub use run::Git;
 pub use task_diff::{
-    DiffPaths, DiffText, NewCommit, TreeDiff, TreeListing, WorkTreeDiff, diff_of_task, diff_until_now,
+    DiffPaths, DiffText, NewCommit, TaskCheckout, TreeDiff, TreeListing, WorkTreeDiff, diff_of_task,
+    diff_until_now,
 };
 pub use tree_writer::{Recovery, recover_interrupted};
 pub use worktree::{CreatedWorktree, TaskWorktree, WorktreeError, WorktreeSource, find_source};

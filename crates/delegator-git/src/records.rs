@@ -1,4 +1,4 @@
-//! Parses git's NUL-terminated lists.
+//! Parses and writes git's lists, which are separated by NUL, and the paths in them.
 //!
 //! Paths are bytes, because git does not require UTF-8. Output that does not match the format is an error.
 
@@ -6,33 +6,51 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::GitError;
+
 /// A path relative to the top of the work tree, as git prints it.
 pub(crate) type RepoPath = Vec<u8>;
-
-/// Records of paths as git reads and writes them with `-z`: entry, TAB, path, NUL.
-pub(crate) fn path_records<'a>(entries: impl IntoIterator<Item = (String, &'a RepoPath)>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (entry, path) in entries {
-        bytes.extend_from_slice(entry.as_bytes());
-        bytes.push(b'\t');
-        bytes.extend_from_slice(path);
-        bytes.push(0);
-    }
-    bytes
-}
 
 pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }
 
-/// Terminates each path with NUL, for git's standard input.
-pub(crate) fn join_records<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+/// The text before the first separator and the path after it.
+pub(crate) fn split_record(record: &[u8], separator: u8) -> Option<(&str, &[u8])> {
+    let at = record.iter().position(|byte| *byte == separator)?;
+    Some((str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
+}
+
+/// Records of paths, each behind a text that ends in a separator.
+pub(crate) fn path_records<'a>(entries: impl IntoIterator<Item = (String, &'a RepoPath)>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for path in paths {
+    for (text, path) in entries {
+        bytes.extend_from_slice(text.as_bytes());
         bytes.extend_from_slice(path);
         bytes.push(0);
     }
     bytes
+}
+
+/// Terminates each path with NUL, for git's standard input.
+pub(crate) fn join_records<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) -> Vec<u8> {
+    path_records(paths.into_iter().map(|path| (String::new(), path)))
+}
+
+/// Parses what `git cat-file --batch` prints, `id SP type SP size LF content LF`, to ids and contents.
+pub(crate) fn parse_batch(output: &[u8]) -> Result<Vec<(&str, &[u8])>, GitError> {
+    let parse = || {
+        let (mut rest, mut found) = (output, Vec::new());
+        while !rest.is_empty() {
+            let (header, content) = split_record(rest, b'\n')?;
+            let [id, _, size] = header.split(' ').collect::<Vec<_>>()[..] else { return None };
+            let (content, after) = content.split_at_checked(size.parse().ok()?)?;
+            found.push((id, content));
+            rest = after.strip_prefix(b"\n")?;
+        }
+        Some(found)
+    };
+    parse().ok_or(GitError::UnexpectedOutput { command: "cat-file" })
 }
 
 /// The output without its line break.
@@ -52,6 +70,11 @@ pub fn display_path(path: &[u8]) -> String {
 /// The parent directories of a path, outermost first, without the top.
 pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
+/// The path with a slash at its end, as git lists repositories and directories.
+pub(crate) fn with_trailing_slash(path: &[u8]) -> RepoPath {
+    [path, b"/"].concat()
 }
 
 pub(crate) fn is_object_id(text: &str) -> bool {

@@ -1,7 +1,8 @@
 //! Runs one git process with a controlled environment, a deadline and an output limit.
 //!
-//! git never gets the caller's environment, except the variables that locate the user's configuration. A call that reaches another repository may take long: it ends with this process, so that it does
-//! not change a mirror while another process does.
+//! git never gets the caller's environment, except the variables that locate the user's configuration. A call that
+//! reaches another repository may take long: it ends with this process, so that it does not change a mirror while
+//! another process does.
 
 #![expect(clippy::disallowed_methods, reason = "this is the module that runs git")]
 
@@ -23,49 +24,41 @@ const MAX_STDERR: usize = 16 << 10;
 /// An argument of every git process of ours that changes a repository of the user.
 pub(crate) const OWN_ARGUMENT: &str = "core.untrackedCache=false";
 /// Passed to every git call, overriding what a repository configures.
-const CONFIG_OVERRIDES: [&str; 19] = [
+const OVERRIDES: [&str; 10] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.editor=:",
+    "core.attributesFile=/dev/null",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // git's ownership check protects against running another user's configuration; we run none of it.
+    "safe.directory=*",
+];
+/// Passed to calls that reach no other repository.
+const LOCAL_OVERRIDES: [&str; 9] = [
     OWN_ARGUMENT,
     "core.splitIndex=false",
     "core.sshCommand=false",
     "core.askPass=",
-    "core.pager=cat",
-    "core.editor=:",
-    "core.attributesFile=/dev/null",
     "index.sparse=false",
     "credential.helper=",
-    "protocol.allow=never",
-    "submodule.recurse=false",
     "commit.gpgSign=false",
     "tag.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
     "advice.detachedHead=false",
-    // git's ownership check protects against running another user's configuration; we run none of it.
-    "safe.directory=*",
 ];
-
 /// Passed to calls that reach another repository. Credentials, proxies and ssh come from the user's own configuration;
 /// transports that run a command of the URL stay forbidden.
-const REMOTE_OVERRIDES: [&str; 17] = [
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.pager=cat",
-    "core.editor=:",
-    "core.attributesFile=/dev/null",
-    "protocol.allow=never",
+const REMOTE_OVERRIDES: [&str; 7] = [
     "protocol.https.allow=always",
     "protocol.http.allow=always",
     "protocol.ssh.allow=always",
     "protocol.git.allow=always",
     "protocol.file.allow=always",
-    "submodule.recurse=false",
     "push.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
     "transfer.credentialsInUrl=allow",
-    "safe.directory=*",
 ];
 
 /// Starts a watcher and becomes git. The watcher kills the process group when its input ends without a line, because the
@@ -139,7 +132,7 @@ impl Git {
 
     /// What `git --version` prints.
     pub fn version(&self) -> Result<String, GitError> {
-        let output = self.run(Path::new("/"), &Call::new(["--version"]))?;
+        let output = self.run(Path::new("/"), Call::new(["--version"]))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
@@ -177,25 +170,25 @@ impl Git {
     }
 
     /// Runs git in `dir` and returns its standard output; any exit code but 0 is an error.
-    pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
-        self.start(dir, call)?.output(self, call)
+    pub(crate) fn run(&self, dir: &Path, call: Call<'_>) -> Result<Vec<u8>, GitError> {
+        self.start(dir, call)?.output()
     }
 
     /// Starts git in `dir`. The caller may work until it needs the output.
-    pub(crate) fn start(&self, dir: &Path, call: &Call<'_>) -> Result<RunningGit, GitError> {
-        let mut command = self.command(dir, call);
+    pub(crate) fn start<'a>(&self, dir: &Path, call: Call<'a>) -> Result<RunningGit<'a>, GitError> {
+        let mut command = self.command(dir, &call);
         let watcher =
             call.remote.map(|_| io::pipe()).transpose().map_err(|source| GitError::Spawn { source })?;
         let watcher = watcher.map(|(reader, writer)| {
             command.stdin(reader);
             writer
         });
-        let running = Running::start(command, &self.limits(call, &|| false)).map_err(spawn_error)?;
-        Ok(RunningGit { running, watcher })
+        let running = Running::start(command, &self.limits(&call, &|| false)).map_err(spawn_error)?;
+        Ok(RunningGit { git: self.clone(), call, running, watcher })
     }
 
     /// Like [`Git::run`], but exit code 1 means "no result".
-    pub(crate) fn run_optional(&self, dir: &Path, call: &Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
+    pub(crate) fn run_optional(&self, dir: &Path, call: Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
         match self.run(dir, call) {
             Ok(output) => Ok(Some(output)),
             Err(GitError::Failed { exit: Some(1), .. }) => Ok(None),
@@ -213,8 +206,8 @@ impl Git {
             None => Command::new(&self.program),
         };
         command.arg("--no-pager");
-        let overrides = if call.remote.is_some() { &REMOTE_OVERRIDES[..] } else { &CONFIG_OVERRIDES[..] };
-        for setting in overrides {
+        let overrides = if call.remote.is_some() { &REMOTE_OVERRIDES[..] } else { &LOCAL_OVERRIDES[..] };
+        for setting in OVERRIDES.iter().chain(overrides) {
             command.args(["-c", setting]);
         }
         command.args(&call.options).args(&call.args).current_dir(dir).env_clear();
@@ -242,17 +235,20 @@ impl Git {
 
 /// A git process whose output was not read yet. Dropping it kills the process group.
 #[derive(Debug)]
-pub(crate) struct RunningGit {
+pub(crate) struct RunningGit<'a> {
+    git: Git,
+    call: Call<'a>,
     running: Running,
     /// The input of the watcher of a remote call.
     watcher: Option<PipeWriter>,
 }
 
-impl RunningGit {
-    /// Waits for the end and returns the standard output. `git` and `call` are those of [`Git::start`].
-    pub(crate) fn output(self, git: &Git, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
+impl RunningGit<'_> {
+    /// Waits for the end and returns the standard output.
+    pub(crate) fn output(self) -> Result<Vec<u8>, GitError> {
+        let RunningGit { git, call, running, watcher } = self;
         let is_cancelled = || git.is_cancelled();
-        let finished = self.running.finish(&git.limits(call, &is_cancelled)).map_err(spawn_error)?;
+        let finished = running.finish(&git.limits(&call, &is_cancelled)).map_err(spawn_error)?;
         let command = call.name();
         match finished.end {
             End::Exited => {}
@@ -263,7 +259,7 @@ impl RunningGit {
             }
         }
         // With a line instead of the end of its input the watcher kills nothing: a credential helper may have left a daemon.
-        if let Some(mut watcher) = self.watcher {
+        if let Some(mut watcher) = watcher {
             let _ = watcher.write_all(b"\n");
         }
         if finished.status.success() {
@@ -299,7 +295,7 @@ mod tests {
         let git = fake_git(folder.path(), text, limit);
         loop {
             // Retry while another test is between fork and exec and has this file open for writing.
-            match git.run(folder.path(), &Call { input, ..Call::new(["status"]) }) {
+            match git.run(folder.path(), Call { input, ..Call::new(["status"]) }) {
                 Err(GitError::Spawn { source }) if source.kind() == io::ErrorKind::ExecutableFileBusy => {}
                 outcome => return outcome,
             }
@@ -330,7 +326,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let git = fake_git(folder.path(), text, LONG_LIMIT);
         loop {
-            match git.run(folder.path(), &Call { remote: Some(&[]), ..Call::new(["fetch"]) }) {
+            match git.run(folder.path(), Call { remote: Some(&[]), ..Call::new(["fetch"]) }) {
                 // As above.
                 Err(GitError::Failed { stderr, .. }) if stderr.contains("busy") => {}
                 outcome => return outcome,
@@ -342,12 +338,12 @@ mod tests {
     fn a_remote_call_is_killed_with_the_process_that_runs_it() {
         let folder = tempfile::tempdir().unwrap();
         let git = fake_git(folder.path(), "sleep 600 & sleep 600", LONG_LIMIT);
-        let call = Call { remote: Some(&[]), ..Call::new(["fetch"]) };
         let result = loop {
-            let mut running = git.start(folder.path(), &call).unwrap();
+            let call = Call { remote: Some(&[]), ..Call::new(["fetch"]) };
+            let mut running = git.start(folder.path(), call).unwrap();
             // As if this process was killed.
             running.watcher = None;
-            match running.output(&git, &call) {
+            match running.output() {
                 // As above.
                 Err(GitError::Failed { stderr, .. }) if stderr.contains("busy") => {}
                 result => break result,

@@ -2,7 +2,9 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_fleet::{Claim, TaskSpec};
-use delegator_git::{DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, WorkTreeDiff};
+use delegator_git::{
+    DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff,
+};
 
 use super::attempt_control::AttemptControl;
 use super::attempt_files::{AttemptFiles, PreparedAttempt};
@@ -40,8 +42,8 @@ pub(super) fn find_changes(
     let mirror = mirror(shared, &git, spec)?;
     let before = files.files_before().map_err(ChangesError::Files)?;
     let (dir, store) = (files.work(), files.before());
-    let checkout = (dir.as_path(), base.base_commit.as_str(), &mirror);
-    Ok(WorkTreeDiff::take(&git, checkout, (&before, &store), &files.temp())?)
+    let checkout = TaskCheckout { dir: &dir, base: &base.base_commit, store: &store };
+    Ok(WorkTreeDiff::take(&git, &checkout, &mirror, &before, &files.temp())?)
 }
 
 /// What is missing in the diff. File names may contain secrets of this machine.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use delegator_domain::task::FailureKind;
 use delegator_fleet::TaskSpec;
-use delegator_git::{BaseCommit, Git, Mirror, RemoteAccess, RemoteError, RemoteUrl, TreeListing};
+use delegator_git::{
+    BaseCommit, Git, Mirror, RemoteAccess, RemoteError, RemoteUrl, TaskCheckout, TreeListing,
+};
 
 use super::attempt_control::{AttemptControl, Stop};
 use super::attempt_files::{AttemptFiles, PreparedAttempt};
@@ -51,8 +53,9 @@ pub(super) fn prepare(
         let output = run_setup(shared, control, spec, script, (&mirror, &base), files)?;
         files.write_setup_output(&output).map_err(io("store the output of a setup script"))?;
     }
-    let (git, work) = (git.with_limit(LIST_LIMIT), files.work());
-    let listing = TreeListing::take(&git, (&work, &base.commit), &files.before(), &files.temp());
+    let (git, work, store) = (git.with_limit(LIST_LIMIT), files.work(), files.before());
+    let checkout = TaskCheckout { dir: &work, base: &base.commit, store: &store };
+    let listing = TreeListing::take(&git, &checkout, &files.temp());
     let listing = listing.map_err(|error| checkout_failure(control, &error.into(), Some(&base)))?;
     let prepared = PreparedAttempt::new(&base);
     files.write_prepared(&prepared, &listing).map_err(io("store the state of an attempt"))?;

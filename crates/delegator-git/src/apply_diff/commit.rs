@@ -7,11 +7,12 @@ use super::prepare::PreparedDiff;
 use super::report::ApplyError;
 use crate::error::GitError;
 use crate::file_version::TreeFiles;
-use crate::records::{path_records, single_line};
-use crate::repository::{author, operations_in_progress};
+use crate::index::IndexFile;
+use crate::records::single_line;
+use crate::repository::author;
 use crate::run::Call;
-use crate::scratch::{differing_objects, pack_into, tree_files, tree_of};
-use crate::tree_writer::{NewIndex, RefChange};
+use crate::scratch::{differing_objects, edit_index, pack_into, tree_files, tree_of, write_tree};
+use crate::tree_writer::RefChange;
 
 const COMMIT_INDEX: &str = "commit";
 const STAGED_INDEX: &str = "staged-and-applied";
@@ -32,7 +33,7 @@ impl PreparedDiff {
     pub fn plan_commit(&self, diff: &[u8], message: &str) -> Result<PlannedCommit, ApplyError> {
         let scratch = &self.scratch;
         let repository = &scratch.repository;
-        if let Some(operation) = operations_in_progress(repository).into_iter().next() {
+        if let Some(operation) = repository.operations_in_progress().into_iter().next() {
             return Err(ApplyError::CannotCommit { problem: format!("a {operation} is in progress") });
         }
         let head = self.head.commit.clone();
@@ -40,21 +41,19 @@ impl PreparedDiff {
             head.ok_or_else(|| ApplyError::CannotCommit { problem: "there is no commit yet".to_owned() })?;
         scratch.run(COMMIT_INDEX, ["read-tree", &head], b"")?;
         self.apply_to_index(COMMIT_INDEX, diff, "HEAD")?;
-        let tree = single_line(&scratch.run(COMMIT_INDEX, ["write-tree"], b"")?);
+        let tree = scratch.read_line(COMMIT_INDEX, ["write-tree"])?;
         scratch.copy_index(STAGED_INDEX)?;
         self.apply_to_index(STAGED_INDEX, diff, "the index")?;
-        let index = single_line(&scratch.run(STAGED_INDEX, ["write-tree", "--missing-ok"], b"")?);
+        let index = write_tree(scratch, STAGED_INDEX)?;
         let top = &repository.top_level;
         let mut call = scratch.call("none", ["commit-tree", &tree, "-p", &head, "-F", "-"], top);
         call.variables.extend(author(&scratch.git, Some(repository))?);
-        let id = single_line(&scratch.git.run(top, &Call { input: message.as_bytes(), ..call })?);
+        let id = single_line(&scratch.git.run(top, Call { input: message.as_bytes(), ..call })?);
         let before = tree_files(scratch, &head)?;
         let trees = [tree.as_str(), index.as_str()];
         let mut objects = differing_objects(scratch, &tree_of(scratch, &head)?, trees)?;
         objects.insert(id.clone());
-        let target = scratch.repository_objects();
-        let others = [scratch.path("objects"), scratch.store().objects()];
-        pack_into(scratch, (&target, &others), &target.join("pack/pack"), &objects)?;
+        pack_into(scratch, &scratch.repository_objects(), "pack", &objects)?;
         Ok(PlannedCommit {
             id,
             before,
@@ -90,19 +89,11 @@ impl PreparedDiff {
     }
 
     /// The index of the user with the entries of the changed files.
-    pub(super) fn committed_index(&self, planned: &PlannedCommit) -> Result<NewIndex, GitError> {
-        let zeros = "0".repeat(2 * self.scratch.id_bytes());
+    pub(super) fn committed_index(&self, planned: &PlannedCommit) -> Result<IndexFile, GitError> {
         let paths = planned.before.keys().chain(planned.after.keys());
         let changed = paths.filter(|path| planned.before.get(*path) != planned.after.get(*path));
-        let entries = changed.map(|path| match planned.index.get(path) {
-            Some((mode, id)) => (format!("{mode} {id}"), path),
-            None => (format!("0 {zeros}"), path),
-        });
-        let entries = path_records(entries);
         self.scratch.copy_index(NEW_INDEX)?;
-        self.scratch.run(NEW_INDEX, ["update-index", "--replace", "-z", "--index-info"], &entries)?;
-        let new = self.scratch.path(NEW_INDEX);
-        let bytes = std::fs::read(&new).map_err(GitError::io("read", new))?;
-        Ok(NewIndex::File { bytes, modified: None })
+        edit_index(&self.scratch, NEW_INDEX, changed.map(|path| (path, planned.index.get(path))))?;
+        IndexFile::read_copy(&self.scratch, NEW_INDEX)
     }
 }

@@ -15,13 +15,14 @@ pub(crate) fn checked_out_with_crlf(scratch: &Scratch, paths: &[&RepoPath]) -> B
         return BTreeSet::new();
     }
     let (git, repository) = (&scratch.git, &scratch.repository);
-    let settings = repository.settings(git).unwrap_or_default();
-    let setting =
-        |key: &str| settings.get(key).map(|value| value.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let setting = |key: &str| {
+        let value = scratch.config.get(key).unwrap_or_default();
+        value.to_string_lossy().to_lowercase()
+    };
     let (autocrlf, eol) = (setting("core.autocrlf"), setting("core.eol"));
-    let input = join_records(paths.iter().map(|path| path.as_slice()));
+    let input = join_records(paths.iter().copied());
     let call = repository.call(["check-attr", "-z", "--stdin", "text", "eol"]);
-    let listed = git.run(&repository.top_level, &Call { input: &input, ..call }).unwrap_or_default();
+    let listed = git.run(&repository.top_level, Call { input: &input, ..call }).unwrap_or_default();
     // Path NUL attribute NUL value NUL.
     let fields: Vec<&[u8]> = listed.split(|byte| *byte == 0).collect();
     let mut attributes: BTreeMap<(&[u8], &[u8]), &[u8]> = BTreeMap::new();

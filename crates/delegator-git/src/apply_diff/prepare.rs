@@ -3,7 +3,6 @@
 //! The versions of each file are found and merged in a scratch git directory. Adds nothing to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use super::conflict_hunks::conflicting_hunks;
@@ -15,10 +14,10 @@ use super::theirs::{Applied, apply_sections, is_contained};
 use super::versions::{Ours, candidates, is_lf_text, to_crlf};
 use crate::capture::{State, capture_present};
 use crate::diff::{ChangeKind, ContentMerge, FileDiff, join_replacements, merge_contents, split_files};
-use crate::error::{GitError, WriteError};
+use crate::error::GitError;
 use crate::file_version::{FileVersion, TreeFiles, is_regular};
 use crate::records::{RepoPath, display_path, on_disk, records};
-use crate::repository::{Head, Store, find_repository};
+use crate::repository::{Head, Opened, Store, open};
 use crate::run::Git;
 use crate::scratch::{Scratch, read_small_blobs, write_blobs};
 use crate::stamp::{Stamp, Stamps};
@@ -67,17 +66,13 @@ pub fn prepare_diff(
     if request.diff.trim_ascii().is_empty() {
         return Err(ApplyError::EmptyDiff);
     }
-    let repository = find_repository(git, request.work_tree)?
+    let Opened { repository, head, config, .. } = open(git, request.work_tree)?
         .ok_or_else(|| ApplyError::NoWorkTree { dir: request.work_tree.to_owned() })?;
-    let lock = repository.git_dir.join("index.lock");
-    if fs::symlink_metadata(&lock).is_ok() {
-        return Err(WriteError::IndexLocked { top_level: repository.top_level, lock }.into());
-    }
-    let scratch = Scratch::create(git, &repository, temp_dir)?;
+    repository.refuse_if_locked()?;
+    let scratch = Scratch::with_config(git, &repository, config, temp_dir)?;
     if let Some(store) = request.store {
         scratch.read_from(&Store::at(store))?;
     }
-    let head = repository.head(git)?;
     let sections = split(request.diff, list_paths(&scratch, request.diff)?)?;
     let touched = TouchedPaths::of(&repository.top_level, &sections);
     let mut conflicts: Vec<Conflict> = sections.iter().filter_map(|section| touched.check(section)).collect();

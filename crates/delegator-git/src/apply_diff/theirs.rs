@@ -5,7 +5,6 @@
 //! Neither the work tree nor the user's index is read.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use crate::diff::FileDiff;
 use crate::error::GitError;
@@ -102,9 +101,7 @@ fn run_apply(scratch: &Scratch, files: &TreeFiles, diff: &[u8]) -> Result<Option
         Err(GitError::Failed { .. }) => return Ok(None),
         applied => applied?,
     };
-    let path = scratch.path(INDEX);
-    let bytes = fs::read(&path).map_err(GitError::io("read", &path))?;
-    let entries = IndexFile::parse(bytes, scratch.id_bytes())?.entries;
+    let entries = IndexFile::read_copy(scratch, INDEX)?.entries;
     Ok(Some(entries.into_iter().map(|entry| (entry.path.clone(), entry.version())).collect()))
 }
 

@@ -118,7 +118,7 @@ fn resolve_blobs(scratch: &Scratch, ids: &BTreeSet<String>) -> Result<BTreeMap<S
         return Ok(BTreeMap::new());
     }
     let input: String = ids.iter().map(|id| format!("{id}^{{blob}}\n")).collect();
-    let found = scratch.run_large(["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
+    let found = scratch.run("none", ["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
     let found = String::from_utf8_lossy(&found);
     let pairs = ids.iter().zip(found.lines());
     Ok(pairs.filter_map(|(id, line)| Some((id.clone(), line.split_once(" blob ")?.0.to_owned()))).collect())

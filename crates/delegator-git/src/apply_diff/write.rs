@@ -31,7 +31,7 @@ impl PreparedDiff {
         self.present.about_to_write = written.map(|(path, _)| path.clone()).collect();
         let reference = self.free_name(reference)?;
         let committed = CommittedTree::start(scratch, &self.head)?;
-        Ok(Some(record(scratch, &mut self.present, (self.head.clone(), committed), &reference)?))
+        Ok(Some(record(scratch, &mut self.present, &self.head, committed, &reference)?))
     }
 
     /// Applies the diff, whose restore point was created before. With a commit, also moves the branch of HEAD and updates

@@ -14,15 +14,16 @@ use std::fs;
 
 use super::take::Baseline;
 use crate::capture::{
-    Differences, GatherResult, Gatherer, LeftOut, Limits, WORK_INDEX, examine, remove_from_index,
-    with_trailing_slash, write_index_tree, write_work_tree,
+    Differences, GatherResult, Gatherer, LeftOut, LeftOutReason, Limits, WORK_INDEX, examine,
+    remove_from_index, write_index_tree,
 };
 use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
 use crate::error::GitError;
 use crate::files::identity_of;
 use crate::index::{IndexFile, TrackedFiles, is_checked_out};
-use crate::records::{RepoPath, on_disk, single_line};
-use crate::repository::{GitSettings, Head, Opened, find_repository};
+use crate::records::{RepoPath, on_disk, with_trailing_slash};
+use crate::repository::{GitSettings, Head, find_repository};
+use crate::scratch::write_tree;
 use crate::stamp::Stamp;
 
 /// If more files than this changed, they are reported by name only.
@@ -70,10 +71,8 @@ impl Baseline {
     /// older commits were only fetched or checked out. May be called once, because changed files are added to the
     /// baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
-        let compared = match self.scratch.repository.top_level.is_dir() {
-            true => self.compare_files(limits)?,
-            false => self.deleted_tree()?,
-        };
+        let is_deleted = !self.scratch.repository.top_level.is_dir();
+        let compared = if is_deleted { self.deleted_tree()? } else { self.compare_files(limits)? };
         let head_after = self.current_head();
         Ok(Comparison {
             not_examined: self.captured.not_examined.clone(),
@@ -179,11 +178,11 @@ impl Baseline {
             }
         }
         for path in differences.unreachable.iter().filter(|path| !self.captured.unread.contains_key(*path)) {
-            gatherer.leave_out_unreadable(path);
+            gatherer.leave_out_unread(path, LeftOutReason::Unreadable);
         }
         for path in self.captured.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path))
         {
-            gatherer.leave_out_repository(&with_trailing_slash(path));
+            gatherer.leave_out_unread(&with_trailing_slash(path), LeftOutReason::Repository);
         }
         gatherer.finish()
     }
@@ -197,7 +196,7 @@ impl Baseline {
         if gathered.count == 0 && differences.deleted().next().is_none() {
             return Ok((Vec::new(), Vec::new()));
         }
-        let tree = write_work_tree(&self.scratch)?;
+        let tree = write_tree(&self.scratch, WORK_INDEX)?;
         if tree == before {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -260,7 +259,7 @@ impl Baseline {
             return before.head_on_disk();
         }
         let configuration = self.configuration.as_ref().filter(|_| is_same);
-        if let Some(head) = configuration.and_then(|known| Opened::head_again(before, known)) {
+        if let Some(head) = configuration.and_then(|known| before.head_again(known)) {
             return Some(head);
         }
         let now = find_repository(&self.scratch.git, &before.top_level).ok().flatten()?;
@@ -288,20 +287,16 @@ impl Baseline {
         let since = format!("--max-age={since}");
         let exclude_head = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
         let range: Vec<&str> = [since.as_str(), after].into_iter().chain(exclude_head.as_deref()).collect();
-        let count =
-            self.scratch.run("none", ["rev-list", "--count"].into_iter().chain(range.clone()), b"")?;
-        let count =
-            single_line(&count).parse().map_err(|_| GitError::UnexpectedOutput { command: "rev-list" })?;
-        let max_count = format!("--max-count={MAX_SUBJECTS}");
-        let log = ["rev-list", "--no-commit-header", "--format=%ct %s", &max_count].into_iter().chain(range);
-        let subjects = self.scratch.run("none", log, b"")?;
-        let subjects = String::from_utf8_lossy(&subjects);
-        let listed: Vec<(&str, &str)> = subjects.lines().filter_map(|line| line.split_once(' ')).collect();
+        let log = ["rev-list", "--no-commit-header", "--format=%ct %s"].into_iter().chain(range);
+        let listed = self.scratch.run("none", log, b"")?;
+        let listed = String::from_utf8_lossy(&listed);
+        let newest: Vec<(&str, &str)> =
+            listed.lines().take(MAX_SUBJECTS).filter_map(|line| line.split_once(' ')).collect();
         let truncate = |subject: &str| subject.chars().take(MAX_SUBJECT_CHARS).collect();
         Ok(Commits {
-            count,
-            made_at: listed.iter().filter_map(|(time, _)| time.parse().ok()).collect(),
-            subjects: listed.into_iter().map(|(_, subject)| truncate(subject)).collect(),
+            count: listed.lines().count() as u64,
+            made_at: newest.iter().filter_map(|(time, _)| time.parse().ok()).collect(),
+            subjects: newest.into_iter().map(|(_, subject)| truncate(subject)).collect(),
         })
     }
 }

@@ -11,7 +11,6 @@ use crate::repository::open;
 use crate::restore_point::{CommittedTree, RestorePoint, read_points, record};
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
 
 /// A restore point and a baseline of the same state.
 #[derive(Debug)]
@@ -32,8 +31,7 @@ pub fn create_restore_point(
     limits: Limits,
 ) -> Result<Option<CreatedPoint>, GitError> {
     let Some(opened) = open(git, dir)? else { return Ok(None) };
-    let scratch = Scratch::with_settings(git, &opened.repository, &opened.settings, temp_dir)?;
-    let stamp = Stamp::at(&opened.repository.index());
+    let scratch = Scratch::with_config(git, &opened.repository, opened.config.clone(), temp_dir)?;
     let index = IndexFile::read(&scratch)?;
     let committed = CommittedTree::start(&scratch, &opened.head)?;
     let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
@@ -42,15 +40,13 @@ pub fn create_restore_point(
     let known = read_points(git, &opened.repository, scratch.store(), vec![reference.to_owned()])?;
     let point = match known.into_iter().next() {
         Some(point) => point,
-        None => record(&scratch, &mut state, (opened.head.clone(), committed), reference)?,
+        None => record(&scratch, &mut state, &opened.head, committed, reference)?,
     };
     let Capture { tree, index_tree, files } = state.captured;
     // An earlier attempt may have created the point, of another state.
     let is_same_state = point.tree == tree && point.index_tree == index_tree;
-    let baseline = Baseline::new(scratch, (files, LazyTrees::known(tree, index_tree)), opened, stamp);
-    let baseline = baseline.map(|baseline| match is_same_state {
-        true => baseline.with_point(&point),
-        false => baseline,
-    });
+    let known_point = is_same_state.then(|| point.clone());
+    let baseline = Baseline::new(scratch, files, LazyTrees::known(tree, index_tree), opened)
+        .map(|baseline| Baseline { point: known_point, ..baseline });
     Ok(Some(CreatedPoint { point, baseline }))
 }

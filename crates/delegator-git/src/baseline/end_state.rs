@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::compare::Comparison;
-use super::take::{Baseline, PointOfBaseline};
+use super::take::Baseline;
 use crate::capture::{WORK_INDEX, directories_of, take_survey};
 use crate::error::GitError;
 use crate::index::IndexFile;
-use crate::restore_point::{AgentChanges, EndIndex, EndRecord, StoredIndex};
+use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, StoredIndex};
 use crate::stamp::Stamp;
 
 impl Baseline {
@@ -23,34 +23,30 @@ impl Baseline {
         let scratch = &self.scratch;
         let known = directories_of(&IndexFile::read_copy(scratch, WORK_INDEX)?);
         let survey = take_survey(scratch, &known, time);
+        let index = self.index_after(point, compared)?;
         let record = EndRecord {
             versions,
             unread: &compared.unread,
             survey: &survey,
-            index: self.index_after(point, compared)?,
+            index: index.as_ref(),
             head: compared.head_after.clone(),
             agent,
         };
-        record.store(scratch, &point.reference, &point.commit).map(|()| true)
+        record.store(scratch, point).map(|()| true)
     }
 
     /// The index after the task, if it differs from the one in the restore point.
     fn index_after(
         &self,
-        point: &PointOfBaseline,
+        point: &RestorePoint,
         compared: &Comparison,
-    ) -> Result<(EndIndex, Vec<u8>), GitError> {
+    ) -> Result<Option<IndexFile>, GitError> {
         if Stamp::at(&self.scratch.repository.index()) == self.index {
-            return Ok((EndIndex::AsBefore, Vec::new()));
+            return Ok(None);
         }
         let index = IndexFile::read(&self.scratch)?;
         // A tree represents both completely, and the trees are equal.
-        if point.index == StoredIndex::Tree && !compared.index_changed && !index.is_special() {
-            return Ok((EndIndex::AsBefore, Vec::new()));
-        }
-        Ok(match index.bytes {
-            Some(bytes) => (EndIndex::File, bytes),
-            None => (EndIndex::Missing, Vec::new()),
-        })
+        let is_as_before = point.index == StoredIndex::Tree && !compared.index_changed && !index.is_special();
+        Ok((!is_as_before).then_some(index))
     }
 }

@@ -14,7 +14,7 @@ use crate::error::GitError;
 use crate::files::identity_of;
 use crate::records::{RepoPath, on_disk};
 use crate::repository::{ConfigurationStamps, GitSettings, Head, Opened, Repository, open};
-use crate::restore_point::{RestorePoint, StoredIndex};
+use crate::restore_point::RestorePoint;
 use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
@@ -36,15 +36,7 @@ pub struct Baseline {
     pub(crate) identity: Option<(u64, u64)>,
     pub(crate) settings: GitSettings,
     /// The restore point of the same state; `None` if there is none, or if it holds an earlier state.
-    pub(crate) point: Option<PointOfBaseline>,
-}
-
-/// What is needed of a restore point to store the state after the task.
-#[derive(Debug)]
-pub(crate) struct PointOfBaseline {
-    pub(crate) reference: String,
-    pub(crate) commit: String,
-    pub(crate) index: StoredIndex,
+    pub(crate) point: Option<RestorePoint>,
 }
 
 impl Baseline {
@@ -57,35 +49,24 @@ impl Baseline {
         limits: Limits,
     ) -> Result<Option<Baseline>, GitError> {
         let Some(opened) = open(git, dir)? else { return Ok(None) };
-        let scratch = Scratch::with_settings(git, &opened.repository, &opened.settings, temp_dir)?;
-        let index = Stamp::at(&opened.repository.index());
-        let captured = capture_files(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
-        Baseline::new(scratch, captured, opened, index).map(Some)
+        let scratch = Scratch::with_config(git, &opened.repository, opened.config.clone(), temp_dir)?;
+        let (files, trees) = capture_files(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
+        Baseline::new(scratch, files, trees, opened).map(Some)
     }
 
     pub(crate) fn new(
         scratch: Scratch,
-        (captured, trees): (CapturedFiles, LazyTrees),
+        captured: CapturedFiles,
+        trees: LazyTrees,
         opened: Opened,
-        index: Option<Stamp>,
     ) -> Result<Baseline, GitError> {
         if captured.unread.len() > MAX_UNREAD {
             return Err(GitError::TooManyLeftOut { count: captured.unread.len() });
         }
         let identity = identity_of(&scratch.repository.common_dir);
         let settings = GitSettings::read(&scratch.repository);
-        let Opened { head, configuration, .. } = opened;
+        let Opened { head, index, configuration, .. } = opened;
         Ok(Baseline { scratch, captured, trees, index, head, configuration, identity, settings, point: None })
-    }
-
-    /// Remembers the restore point of the same state.
-    pub(crate) fn with_point(self, point: &RestorePoint) -> Baseline {
-        let point = PointOfBaseline {
-            reference: point.reference.clone(),
-            commit: point.commit.clone(),
-            index: point.index,
-        };
-        Baseline { point: Some(point), ..self }
     }
 
     pub fn repository(&self) -> &Repository {

@@ -53,7 +53,7 @@ pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differe
     call.options.extend(["-c", "core.untrackedCache=false"].map(OsString::from));
     // Writes our index, so that a file which was only touched is not reported again.
     call.variables.push(("GIT_OPTIONAL_LOCKS", "1".into()));
-    let output = scratch.git.run(top_level, &Call { extra_output: 1 << 30, ..call })?;
+    let output = scratch.git.run(top_level, Call { extra_output: 1 << 30, ..call })?;
     let (mut changed, mut untracked, mut ignored) = (Vec::new(), BTreeSet::new(), Vec::new());
     let mut has_conflicts = false;
     for record in records(&output) {

@@ -31,15 +31,20 @@ pub(crate) struct GatherResult {
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
 }
 
+/// How many bytes a file and all files together may have, and how many were added.
+struct Quota {
+    file_bytes: u64,
+    total_bytes: u64,
+    used: u64,
+}
+
 /// Adds files to the work tree's index.
 pub(crate) struct Gatherer<'a> {
     scratch: &'a Scratch,
-    limits: Limits,
     needed: &'a BTreeSet<RepoPath>,
-    started_at: Instant,
-    /// Bytes added so far within the limits: of other files, and of ignored ones.
-    total: u64,
-    ignored_total: u64,
+    deadline: Instant,
+    ignored: Quota,
+    others: Quota,
     pending: Vec<RepoPath>,
     pending_bytes: u64,
     /// Pending files whose entry in the index has converted content, so git considers them unchanged.
@@ -51,11 +56,10 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn new(scratch: &'a Scratch, limits: Limits, needed: &'a BTreeSet<RepoPath>) -> Gatherer<'a> {
         Gatherer {
             scratch,
-            limits,
             needed,
-            started_at: Instant::now(),
-            total: 0,
-            ignored_total: 0,
+            deadline: Instant::now() + limits.time,
+            ignored: Quota { file_bytes: IGNORED_FILE_BYTES, total_bytes: IGNORED_TOTAL_BYTES, used: 0 },
+            others: Quota { file_bytes: limits.file_bytes, total_bytes: limits.total_bytes, used: 0 },
             pending: Vec::new(),
             pending_bytes: 0,
             converted: BTreeSet::new(),
@@ -107,65 +111,41 @@ impl<'a> Gatherer<'a> {
 
     pub(crate) fn add_if_small(&mut self, path: &RepoPath) -> Result<(), GitError> {
         if path.ends_with(b"/") {
-            self.leave_out_repository(path);
+            self.leave_out(path, LeftOutReason::Repository, None);
             return Ok(());
         }
-        let Some(found) = self.readable_metadata(path) else { return Ok(()) };
-        let size = found.len();
-        let limits = (self.limits.file_bytes, self.limits.total_bytes);
-        match self.exceeded_limit(size, self.total, limits).filter(|_| !self.needed.contains(path)) {
-            Some(reason) => {
-                self.leave_out(path, reason, Some(&found));
-                Ok(())
-            }
-            None => {
-                self.total += size;
-                self.enqueue(path, size)
-            }
-        }
-    }
-
-    fn exceeded_limit(
-        &self,
-        size: u64,
-        total: u64,
-        (file_bytes, total_bytes): (u64, u64),
-    ) -> Option<LeftOutReason> {
-        if size > file_bytes {
-            Some(LeftOutReason::TooLarge)
-        } else if total + size > total_bytes {
-            Some(LeftOutReason::TooMuch)
-        } else if self.started_at.elapsed() > self.limits.time {
-            Some(LeftOutReason::TooLate)
-        } else {
-            None
-        }
-    }
-
-    /// Leaves out a repository inside the work tree: it is examined by itself, if at all.
-    pub(crate) fn leave_out_repository(&mut self, path: &RepoPath) {
-        self.leave_out(path, LeftOutReason::Repository, None);
-    }
-
-    /// Leaves out a file in a directory without search permission.
-    pub(crate) fn leave_out_unreadable(&mut self, path: &RepoPath) {
-        self.leave_out(path, LeftOutReason::Unreadable, None);
+        self.add_within_quota(path, false)
     }
 
     pub(crate) fn add_ignored(&mut self, path: &RepoPath) -> Result<(), GitError> {
+        self.add_within_quota(path, true)
+    }
+
+    fn add_within_quota(&mut self, path: &RepoPath, is_ignored: bool) -> Result<(), GitError> {
         let Some(found) = self.readable_metadata(path) else { return Ok(()) };
+        let quota = if is_ignored { &mut self.ignored } else { &mut self.others };
         let size = found.len();
-        let limits = (IGNORED_FILE_BYTES, IGNORED_TOTAL_BYTES);
-        match self.exceeded_limit(size, self.ignored_total, limits) {
-            Some(reason) => {
-                self.leave_out(path, reason, Some(&found));
-                Ok(())
-            }
-            None => {
-                self.ignored_total += size;
-                self.enqueue(path, size)
-            }
+        let reason = if size > quota.file_bytes {
+            Some(LeftOutReason::TooLarge)
+        } else if quota.used + size > quota.total_bytes {
+            Some(LeftOutReason::TooMuch)
+        } else if Instant::now() > self.deadline {
+            Some(LeftOutReason::TooLate)
+        } else {
+            None
+        };
+        if let Some(reason) = reason.filter(|_| !self.needed.contains(path)) {
+            self.leave_out(path, reason, Some(&found));
+            return Ok(());
         }
+        quota.used += size;
+        self.enqueue(path, size)
+    }
+
+    /// Leaves out what is not read: a repository inside the work tree, which is examined by itself, if at all, or a file
+    /// in a directory without search permission.
+    pub(crate) fn leave_out_unread(&mut self, path: &RepoPath, reason: LeftOutReason) {
+        self.leave_out(path, reason, None);
     }
 
     /// Records the stamp of a file without reading the file.
@@ -189,7 +169,7 @@ impl<'a> Gatherer<'a> {
         let converted = self.pending.iter().filter(|path| self.converted.contains(*path));
         remove_from_index(self.scratch, converted)?;
         self.converted.clear();
-        let paths = join_records(self.pending.iter().map(Vec::as_slice));
+        let paths = join_records(&self.pending);
         self.result.count += self.pending.len();
         self.pending.clear();
         self.pending_bytes = 0;

@@ -19,7 +19,5 @@ pub(crate) use state::{
     SURVEY_TIME, State, capture_present, directories_of, is_absent, known_directories, take_survey,
 };
 pub(crate) use survey::{Directory, Survey};
-pub(crate) use work_index::{
-    RAW_DIFF_ARGS, WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree, write_work_tree,
-};
+pub(crate) use work_index::{RAW_DIFF_ARGS, WORK_INDEX, remove_from_index, write_index_tree};
 pub(crate) use work_tree::{Capture, CapturedFiles, LazyTrees, Purpose, capture, capture_files};

@@ -13,8 +13,8 @@ use super::survey::{KnownDirectories, Survey};
 use super::work_tree::{Capture, Purpose, capture};
 use crate::error::{GitError, WriteError};
 use crate::file_version::{GITLINK, TreeFiles};
-use crate::index::IndexFile;
-use crate::records::{RepoPath, ancestors, on_disk};
+use crate::index::{Entry, IndexFile};
+use crate::records::{RepoPath, ancestors, on_disk, with_trailing_slash};
 use crate::scratch::{Scratch, tree_files};
 
 #[derive(Debug)]
@@ -73,21 +73,21 @@ impl State {
 
     /// What was staged meanwhile is in no restore point.
     pub(crate) fn refuse_if_index_changed(&self, scratch: &Scratch) -> Result<(), WriteError> {
-        match IndexFile::read(scratch)?.entries == self.index.entries {
-            true => Ok(()),
-            false => Err(WriteError::ConcurrentChange { what: "the index".to_owned() }),
+        if IndexFile::read(scratch)?.entries != self.index.entries {
+            return Err(WriteError::ConcurrentChange { what: "the index".to_owned() });
         }
+        Ok(())
     }
 }
 
 fn absent(top_level: &Path, index: &IndexFile) -> BTreeSet<RepoPath> {
     let skipped = index.entries.iter().filter(|entry| entry.skip_worktree);
     let skipped = skipped.filter(|entry| fs::symlink_metadata(on_disk(top_level, &entry.path)).is_err());
-    let path = |path: &RepoPath, is_directory: bool| match is_directory && !path.ends_with(b"/") {
-        true => [path.as_slice(), b"/"].concat(),
-        false => path.clone(),
+    let path = |entry: &Entry| {
+        let lacks_slash = entry.is_directory() && !entry.path.ends_with(b"/");
+        if lacks_slash { with_trailing_slash(&entry.path) } else { entry.path.clone() }
     };
-    skipped.map(|entry| path(&entry.path, entry.is_directory())).collect()
+    skipped.map(path).collect()
 }
 
 /// Whether a file is among the entries that are not on disk.

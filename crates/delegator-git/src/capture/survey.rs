@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
-use crate::records::{RepoPath, ancestors, records};
+use crate::records::{RepoPath, ancestors, path_records, records, split_record};
 
 /// Limit for recorded directories without captured files. Beyond it the survey is partial.
 const MAX_OTHER_DIRECTORIES: usize = 20_000;
@@ -78,40 +78,29 @@ impl Survey {
 
     /// `<mode>[*] path NUL`; the asterisk marks a closed directory.
     pub(crate) fn directories_to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for (path, found) in &self.directories {
+        path_records(self.directories.iter().map(|(path, found)| {
             let mark = if found.is_closed { "*" } else { "" };
-            bytes.extend_from_slice(format!("{:o}{mark} ", found.mode).as_bytes());
-            bytes.extend_from_slice(path);
-            bytes.push(0);
-        }
-        bytes
+            (format!("{:o}{mark} ", found.mode), path)
+        }))
     }
 
     /// The usual mode, then `<mode> path NUL`.
     pub(crate) fn modes_to_bytes(&self) -> Vec<u8> {
-        let mut bytes = format!("{:o} \0", self.usual_mode).into_bytes();
-        for (path, mode) in &self.other_modes {
-            bytes.extend_from_slice(format!("{mode:o} ").as_bytes());
-            bytes.extend_from_slice(path);
-            bytes.push(0);
-        }
-        bytes
+        let usual = (&RepoPath::new(), &self.usual_mode);
+        let modes = std::iter::once(usual).chain(&self.other_modes);
+        path_records(modes.map(|(path, mode)| (format!("{mode:o} "), path)))
     }
 
     pub(crate) fn parse(directories: &[u8], modes: &[u8], is_partial: bool) -> Option<Survey> {
         let mut survey = Survey { is_partial, ..Survey::default() };
         for record in records(directories) {
-            let (mode, path) = split_mode(record)?;
-            let (mode, is_closed) = match mode.strip_suffix('*') {
-                Some(mode) => (mode, true),
-                None => (mode, false),
-            };
-            let mode = u32::from_str_radix(mode, 8).ok()?;
+            let (mode, path) = split_record(record, b' ')?;
+            let is_closed = mode.ends_with('*');
+            let mode = u32::from_str_radix(mode.trim_end_matches('*'), 8).ok()?;
             survey.directories.insert(path.to_vec(), Directory { mode, is_closed });
         }
         for record in records(modes) {
-            let (mode, path) = split_mode(record)?;
+            let (mode, path) = split_record(record, b' ')?;
             let mode = u32::from_str_radix(mode, 8).ok()?;
             match path {
                 b"" => survey.usual_mode = mode,
@@ -120,11 +109,6 @@ impl Survey {
         }
         Some(survey)
     }
-}
-
-fn split_mode(record: &[u8]) -> Option<(&str, &[u8])> {
-    let at = record.iter().position(|byte| *byte == b' ')?;
-    Some((std::str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
 }
 
 struct Walk<'a> {

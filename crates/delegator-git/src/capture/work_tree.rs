@@ -10,14 +10,12 @@ use std::sync::OnceLock;
 use super::examine::{Differences, examine};
 use super::gather::Gatherer;
 use super::ignored::Ignored;
-use super::left_out::{LeftOut, Limits};
-use super::work_index::{
-    WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree, write_work_tree,
-};
+use super::left_out::{LeftOut, LeftOutReason, Limits};
+use super::work_index::{WORK_INDEX, remove_from_index, write_index_tree};
 use crate::error::GitError;
 use crate::index::{IndexFile, TrackedFiles, has_attributes, is_checked_out};
-use crate::records::RepoPath;
-use crate::scratch::Scratch;
+use crate::records::{RepoPath, with_trailing_slash};
+use crate::scratch::{Scratch, write_tree};
 use crate::stamp::Stamp;
 
 /// Why a work tree is captured.
@@ -62,6 +60,7 @@ pub(crate) struct CapturedFiles {
 
 /// The copy as it was before files were added.
 const INDEX_BEFORE: &str = "before";
+
 /// Captures index and work tree. Files in `needed` are added whatever their size, ignored or not, if they are on disk.
 pub(crate) fn capture(
     scratch: &Scratch,
@@ -96,10 +95,10 @@ pub(crate) fn capture_files(
     gather_changes(&mut gatherer, &findings, needed, purpose)?;
     let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
         tracked.submodules.iter().cloned().partition(|path| is_checked_out(scratch, path));
-    let mut repositories: Vec<RepoPath> = checked_out.iter().map(with_trailing_slash).collect();
+    let mut repositories: Vec<RepoPath> = checked_out.iter().map(|path| with_trailing_slash(path)).collect();
     repositories.extend(ignored.repositories);
     for path in &repositories {
-        gatherer.leave_out_repository(path);
+        gatherer.leave_out_unread(path, LeftOutReason::Repository);
     }
     repositories.extend(differences.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
     let mut gathered = gatherer.finish()?;
@@ -161,7 +160,7 @@ impl LazyTrees {
         if self.tree.get().is_none() {
             let tree = match self.index_tree(scratch)? {
                 Some(tree) if self.matches_index => tree.clone(),
-                _ => write_work_tree(scratch)?,
+                _ => write_tree(scratch, WORK_INDEX)?,
             };
             let _ = self.tree.set(tree);
         }
@@ -200,7 +199,7 @@ fn gather_changes(
         gatherer.add_if_small(path)?;
     }
     for path in &differences.unreachable {
-        gatherer.leave_out_unreadable(path);
+        gatherer.leave_out_unread(path, LeftOutReason::Unreadable);
     }
     for path in &ignored.files {
         match purpose {

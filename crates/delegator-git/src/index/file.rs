@@ -69,7 +69,7 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IndexFile {
     pub(crate) bytes: Option<Vec<u8>>,
-    /// The file's modification time: seconds and nanoseconds.
+    /// The file's modification time (seconds, nanoseconds), by which git decides which entries to compare again.
     pub(crate) modified: Option<(u64, u32)>,
     pub(crate) entries: Vec<Entry>,
     /// Trees named by the cache extension, that of the whole index first if `is_cache_complete`.

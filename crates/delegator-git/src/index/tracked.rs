@@ -62,7 +62,7 @@ impl TrackedFiles {
             ("--no-skip-worktree", &self.skipped_on_disk),
         ] {
             if !paths.is_empty() {
-                let paths = join_records(paths.iter().map(Vec::as_slice));
+                let paths = join_records(paths);
                 scratch.run(index, ["update-index", "-z", flag, "--stdin"], &paths)?;
             }
         }

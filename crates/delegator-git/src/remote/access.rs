@@ -59,7 +59,7 @@ impl RemoteAccess {
         ] {
             variables.push((name.into(), value.into()));
         }
-        let outcome = git.run(dir, &Call { remote: Some(&variables), ..call });
+        let outcome = git.run(dir, Call { remote: Some(&variables), ..call });
         outcome.map_err(|error| match error {
             GitError::Failed { stderr, .. } => RemoteError::Failed {
                 doing,
@@ -85,7 +85,7 @@ impl RemoteAccess {
         let call = Call::new(["config", "--get", "core.sshCommand"]);
         let configured = git.run_optional(
             Path::new("/"),
-            &Call { variables: vec![("GIT_DIR", "/dev/null".into())], reads_user_config: true, ..call },
+            Call { variables: vec![("GIT_DIR", "/dev/null".into())], reads_user_config: true, ..call },
         )?;
         let command = configured.as_deref().map(single_line).filter(|command| !command.is_empty());
         Ok(command.unwrap_or_else(|| "ssh".to_owned()).into())

@@ -26,7 +26,7 @@ pub(super) fn create_checkout(
     let format = format!("--object-format={}", object_format(git, mirror)?);
     fs::create_dir(dir).map_err(GitError::io("create", dir))?;
     let initial = format!("--initial-branch={}", branch.as_deref().unwrap_or("main"));
-    git.run(dir, &Call::new(["init", "--quiet", "--template=", &format, &initial, "."]))?;
+    git.run(dir, Call::new(["init", "--quiet", "--template=", &format, &initial, "."]))?;
     let git_dir = dir.join(".git");
     configure(&git_dir, mirror, url, branch.as_deref()).map_err(GitError::io("configure", &git_dir))?;
     let in_checkout = |args: &[&str]| {
@@ -34,7 +34,7 @@ pub(super) fn create_checkout(
         work_tree.push(dir);
         let mut call = Call::in_git_dir(&git_dir, args);
         call.options.push(work_tree);
-        git.run(dir, &call)
+        git.run(dir, call)
     };
     let references = match branch {
         Some(branch) => vec![format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")],
@@ -50,7 +50,7 @@ pub(super) fn create_checkout(
 }
 
 pub(super) fn object_format(git: &Git, mirror: &Path) -> Result<String, GitError> {
-    let format = git.run(mirror, &Call::in_git_dir(mirror, ["rev-parse", "--show-object-format"]))?;
+    let format = git.run(mirror, Call::in_git_dir(mirror, ["rev-parse", "--show-object-format"]))?;
     Ok(single_line(&format))
 }
 

@@ -19,6 +19,7 @@ use super::lock::{lock, lock_unused};
 use super::refs::{RemoteRefs, object_format_of, patterns};
 use super::url::RemoteUrl;
 use crate::error::GitError;
+use crate::files::{ignore_missing, remove_directory};
 use crate::records::single_line;
 use crate::repository::{Repository, git_config};
 use crate::run::{Call, Git};
@@ -71,7 +72,7 @@ impl Mirror {
             Err(GitError::Failed { stderr, .. }) if names_damage(&stderr) => {
                 let _lock = lock(&self.lock_path(), &git)?;
                 self.rebuild(&git, object_format_of(&base.commit))?;
-                remove_if_exists(dir)?;
+                remove_directory(dir)?;
                 Ok(create()?)
             }
             outcome => Ok(outcome?),
@@ -94,7 +95,7 @@ impl Mirror {
         create_bare(dir, &object_format)
             .and_then(|()| borrow_objects(dir, &self.dir))
             .map_err(GitError::io("create", dir))?;
-        git.run(dir, &Call::in_git_dir(dir, ["read-tree", commit]))?;
+        git.run(dir, Call::in_git_dir(dir, ["read-tree", commit]))?;
         let repository = Repository {
             top_level: top_level.to_owned(),
             git_dir: dir.to_owned(),
@@ -120,7 +121,7 @@ impl Mirror {
     fn read_commit(&self, git: &Git, name: &str) -> Result<Option<String>, GitError> {
         let commit = format!("{name}^{{commit}}");
         let call = Call::in_git_dir(&self.dir, ["rev-parse", "--verify", "--quiet", commit.as_str()]);
-        match git.run(Path::new("/"), &call) {
+        match git.run(Path::new("/"), call) {
             Ok(output) => Ok(Some(single_line(&output))),
             Err(GitError::Failed { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -157,14 +158,14 @@ impl Mirror {
     /// Replaces the mirror by a new clone. If that fails, the old one stays.
     fn rebuild(&self, git: &Git, object_format: &str) -> Result<(), RemoteError> {
         let (new, old) = (self.dir.with_extension("new"), old_mirror(&self.dir));
-        remove_if_exists(&new)?;
+        remove_directory(&new)?;
         create_bare(&new, object_format).map_err(GitError::io("create", &new))?;
         self.fetch(git, &new)?;
         if self.dir.exists() {
-            remove_if_exists(&old)?;
+            remove_directory(&old)?;
             fs::rename(&self.dir, &old).map_err(GitError::io("replace", &self.dir))?;
             // Without refs, git does not expect that the old objects are complete.
-            remove_if_exists(&old.join("refs"))?;
+            remove_directory(&old.join("refs"))?;
         }
         Ok(fs::rename(&new, &self.dir).map_err(GitError::io("replace", &self.dir))?)
     }
@@ -184,15 +185,10 @@ pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<
         }
         // An interrupted deletion must not leave a part of a mirror in its place.
         let removed = mirror.with_extension("new");
-        remove_if_exists(&removed)?;
-        match fs::rename(&mirror, &removed) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(GitError::io("delete", mirror)(error));
-            }
-            _ => {}
-        }
-        remove_if_exists(&removed)?;
-        remove_if_exists(&old_mirror(&mirror))?;
+        remove_directory(&removed)?;
+        ignore_missing(fs::rename(&mirror, &removed)).map_err(GitError::io("delete", &mirror))?;
+        remove_directory(&removed)?;
+        remove_directory(&old_mirror(&mirror))?;
     }
     Ok(())
 }
@@ -203,13 +199,6 @@ fn create_bare(dir: &Path, object_format: &str) -> io::Result<()> {
     }
     fs::write(dir.join("config"), git_config(true, object_format))?;
     fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")
-}
-
-fn remove_if_exists(dir: &Path) -> Result<(), GitError> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("delete", dir)(error)),
-        _ => Ok(()),
-    }
 }
 
 /// Deletes the lock files of git processes that were killed. The caller holds the lock of the mirror, so none is in use.

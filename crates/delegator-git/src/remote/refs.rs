@@ -28,10 +28,10 @@ pub(super) struct FoundRevision {
 
 /// The refs that a name can mean, in the order in which they are tried.
 fn candidates(wanted: &str) -> Vec<String> {
-    match wanted.starts_with("refs/heads/") || wanted.starts_with("refs/tags/") {
-        true => vec![wanted.to_owned()],
-        false => vec![format!("refs/heads/{wanted}"), format!("refs/tags/{wanted}")],
+    if wanted.starts_with("refs/heads/") || wanted.starts_with("refs/tags/") {
+        return vec![wanted.to_owned()];
     }
+    vec![format!("refs/heads/{wanted}"), format!("refs/tags/{wanted}")]
 }
 
 /// The name under which `ls-remote` has the commit of an annotated tag.

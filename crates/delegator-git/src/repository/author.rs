@@ -18,7 +18,7 @@ pub(crate) fn author(
     let args = ["config", "-z", "--get-regexp", r"^(user|author|committer)\.(name|email)$"];
     let variables = vec![("GIT_DIR", git_dir.into())];
     let call = Call { reads_user_config: true, variables, ..Call::new(args) };
-    let output = git.run_optional(Path::new("/"), &call)?.unwrap_or_default();
+    let output = git.run_optional(Path::new("/"), call)?.unwrap_or_default();
     let entries: Vec<String> =
         records(&output).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect();
     // The last value wins.

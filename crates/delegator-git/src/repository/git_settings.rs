@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::locate::Repository;
-use super::open::find_layout;
-use crate::files::read_regular;
+use super::locate::{Repository, find_layout};
+use crate::files::{ignore_missing, read_regular};
 use crate::stamp::Stamp;
 
 const FILES: [&str; 5] = ["config", "config.worktree", "commondir", "info/attributes", "info/exclude"];
@@ -111,11 +110,11 @@ impl GitSettings {
             }
             Some(SettingsFile::Link(target)) => {
                 fs::create_dir_all(folder)?;
-                remove(path)?;
+                ignore_missing(fs::remove_file(path))?;
                 symlink(target, path)
             }
             Some(SettingsFile::Other(_)) => Ok(()),
-            None => remove(path),
+            None => ignore_missing(fs::remove_file(path)),
         }
     }
 }
@@ -129,7 +128,7 @@ impl SettingsFile {
             let target = fs::read_link(path).ok().filter(|target| target.to_str().is_some());
             return Some(target.map_or_else(other, SettingsFile::Link));
         }
-        let text = read_regular(path, MAX_FILE_BYTES.min(*left), false);
+        let text = read_regular(path, MAX_FILE_BYTES.min(*left));
         Some(match text.and_then(|text| String::from_utf8(text).ok()) {
             Some(text) => {
                 *left -= text.len() as u64;
@@ -137,13 +136,6 @@ impl SettingsFile {
             }
             None => other(),
         })
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
     }
 }
 
@@ -163,13 +155,12 @@ fn git_dirs(git_dir: &Path, common_dir: &Path) -> BTreeSet<PathBuf> {
     while let Some(folder) = folders.pop().filter(|_| visited < MAX_ENTRIES) {
         visited += 1;
         for path in entries(&folder) {
-            match path.join("HEAD").exists() {
-                true => {
-                    folders.push(path.join("modules"));
-                    dirs.insert(path);
-                }
+            if path.join("HEAD").exists() {
+                folders.push(path.join("modules"));
+                dirs.insert(path);
+            } else {
                 // The name of a submodule may contain slashes.
-                false => folders.push(path),
+                folders.push(path);
             }
         }
     }

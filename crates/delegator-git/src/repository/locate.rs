@@ -1,17 +1,28 @@
-//! Locates a repository and reads and changes its refs.
+//! Locates a repository and reads and changes its HEAD and refs, usually with one git process.
 //!
-//! These are the only operations on the repository itself; all others use [`crate::scratch`]. Nothing here may run a
-//! git command that executes what the repository configures.
+//! The git directory and HEAD are read here if they have the layout that git itself writes: a `.git` directory or a linked
+//! worktree, and refs in files. git reads the configuration, which decides whether that layout is valid. In every other
+//! case git answers all questions, so that no rule of git is repeated here that depends on more than these files. Nothing
+//! here may run a git command that executes what the repository configures.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{Settings, read_settings};
-use crate::error::GitError;
-use crate::records::single_line;
+use super::config::Config;
+use crate::error::{GitError, WriteError};
+use crate::files::read_regular;
+use crate::records::{on_disk, single_line};
 use crate::run::{Call, Git};
+use crate::stamp::Stamp;
+
+/// A larger file is left to git.
+const MAX_SMALL_FILE: u64 = 4 << 10;
+const MAX_PACKED_REFS: u64 = 4 << 20;
 
 /// A work tree and the repository behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +54,7 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
         "--git-common-dir",
         "--show-object-format",
     ]);
-    let output = match git.run(dir, &call) {
+    let output = match git.run(dir, call) {
         Err(error) if error.is_no_work_tree() => return Ok(None),
         result => result?,
     };
@@ -60,10 +71,97 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
         object_format: (*format).to_owned(),
     };
     // The configuration may place the work tree anywhere, even in the user's home directory. Refuse that.
-    if std::fs::symlink_metadata(found.top_level.join(".git")).is_err() {
+    if fs::symlink_metadata(found.top_level.join(".git")).is_err() {
         return Err(GitError::WorkTreeElsewhere { top_level: found.top_level });
     }
     Ok(Some(found))
+}
+
+/// A repository, its HEAD and its configuration at one moment.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) repository: Repository,
+    pub(crate) head: Head,
+    /// The stamp of the index file.
+    pub(crate) index: Option<Stamp>,
+    pub(crate) config: Config,
+    /// Stamps of the configuration files that made the layout valid; `None` if git found the repository.
+    pub(crate) configuration: Option<ConfigurationStamps>,
+}
+
+/// Stamps of the repository's own configuration files.
+pub(crate) type ConfigurationStamps = [Option<Stamp>; 2];
+
+/// Finds the work tree that contains `dir`; `None` outside a work tree and in a bare repository.
+pub(crate) fn open(git: &Git, dir: &Path) -> Result<Option<Opened>, GitError> {
+    if let Some(opened) = find_layout(dir).and_then(|layout| open_layout(git, layout)) {
+        return Ok(Some(opened));
+    }
+    let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
+    let head = repository.head(git)?;
+    let config = Config::read(git, &repository.top_level, &repository.git_dir)?;
+    let index = Stamp::at(&repository.index());
+    Ok(Some(Opened { repository, head, index, config, configuration: None }))
+}
+
+/// `None` if git must decide.
+fn open_layout(git: &Git, layout: Repository) -> Option<Opened> {
+    let configuration = layout.configuration();
+    let config = Config::read(git, &layout.top_level, &layout.git_dir).ok()?;
+    let repository = Repository { object_format: config.object_format()?.to_owned(), ..layout };
+    let head = repository.head(git).ok()?;
+    let index = Stamp::at(&repository.index());
+    Some(Opened { repository, head, index, config, configuration: Some(configuration) })
+}
+
+/// Searches `dir` and the directories above it like git, without reading its configuration. `None` if there is no repository or
+/// git must decide.
+pub(crate) fn find_layout(dir: &Path) -> Option<Repository> {
+    let dir = dir.canonicalize().ok()?;
+    let device = fs::metadata(&dir).ok()?.dev();
+    for top_level in dir.ancestors() {
+        // git does not search on another file system.
+        if fs::metadata(top_level).ok()?.dev() != device || is_bare(top_level) {
+            return None;
+        }
+        let dot_git = top_level.join(".git");
+        match fs::symlink_metadata(&dot_git) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => return None,
+            Ok(found) if found.is_dir() => return with_git_dir(top_level, &dot_git),
+            Ok(found) if found.is_file() => {
+                let target = read_regular(&dot_git, MAX_SMALL_FILE)?;
+                let target = target.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
+                return with_git_dir(top_level, &on_disk(top_level, target));
+            }
+            Ok(_) => return None,
+        }
+    }
+    None
+}
+
+/// Whether the directory may be a git directory, in which there is no work tree.
+fn is_bare(dir: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| fs::symlink_metadata(dir.join(name)).is_ok())
+}
+
+fn with_git_dir(top_level: &Path, git_dir: &Path) -> Option<Repository> {
+    let git_dir = git_dir.canonicalize().ok()?;
+    let common_dir = match fs::symlink_metadata(git_dir.join("commondir")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => git_dir.clone(),
+        Err(_) => return None,
+        Ok(_) => {
+            let target = read_regular(&git_dir.join("commondir"), MAX_SMALL_FILE)?;
+            on_disk(&git_dir, target.strip_suffix(b"\n")?).canonicalize().ok()?
+        }
+    };
+    let is_valid = common_dir.join("objects").is_dir() && common_dir.join("refs").is_dir();
+    // As with git's own answers: paths are stored as JSON text, and one path is one line.
+    let is_text = [top_level, &git_dir, &common_dir]
+        .iter()
+        .all(|path| path.to_str().is_some_and(|path| !path.contains('\n')));
+    let (top_level, object_format) = (top_level.to_owned(), String::new());
+    (is_valid && is_text).then_some(Repository { top_level, git_dir, common_dir, object_format })
 }
 
 impl Repository {
@@ -75,41 +173,117 @@ impl Repository {
         self.git_dir.join("index")
     }
 
+    /// Fails if another git command changes the index.
+    pub(crate) fn refuse_if_locked(&self) -> Result<(), WriteError> {
+        let lock = self.git_dir.join("index.lock");
+        if fs::symlink_metadata(&lock).is_ok() {
+            return Err(WriteError::IndexLocked { top_level: self.top_level.clone(), lock });
+        }
+        Ok(())
+    }
+
+    /// The operations that are in progress, by the names of git's own files.
+    pub(crate) fn operations_in_progress(&self) -> Vec<&'static str> {
+        let markers =
+            ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+        markers.into_iter().filter(|marker| self.git_dir.join(marker).exists()).collect()
+    }
+
+    fn configuration(&self) -> ConfigurationStamps {
+        [self.common_dir.join("config"), self.git_dir.join("config.worktree")].map(|file| Stamp::at(&file))
+    }
+
     pub fn head(&self, git: &Git) -> Result<Head, GitError> {
+        if let Some(head) = self.head_on_disk() {
+            return Ok(head);
+        }
         let commit = self.resolve_ref(git, "HEAD")?;
-        let branch = git.run_optional(&self.top_level, &self.call(["symbolic-ref", "--quiet", "HEAD"]))?;
+        let branch = git.run_optional(&self.top_level, self.call(["symbolic-ref", "--quiet", "HEAD"]))?;
         Ok(Head { commit, branch: branch.as_deref().map(single_line) })
+    }
+
+    /// The present HEAD of a repository that was opened before, without a git process; `None` if git must decide.
+    pub(crate) fn head_again(&self, configuration: &ConfigurationStamps) -> Option<Head> {
+        let layout = find_layout(&self.top_level)?;
+        let now = Repository { object_format: self.object_format.clone(), ..layout };
+        if now == *self && now.configuration() == *configuration { now.head_on_disk() } else { None }
+    }
+
+    /// HEAD and the branch it points to, read from files; `None` if git must decide.
+    pub(crate) fn head_on_disk(&self) -> Option<Head> {
+        let digits = if self.object_format == "sha256" { 64 } else { 40 };
+        let head = read_regular(&self.git_dir.join("HEAD"), MAX_SMALL_FILE)?;
+        if let Some(commit) = parse_id(&head, digits) {
+            return Some(Head { commit: Some(commit), branch: None });
+        }
+        let branch = head.strip_prefix(b"ref: ")?.strip_suffix(b"\n")?;
+        let branch = std::str::from_utf8(branch).ok().filter(|branch| is_plain_branch(branch))?;
+        let file = self.common_dir.join(branch);
+        let commit = match fs::symlink_metadata(&file) {
+            Ok(_) => Some(parse_id(&read_regular(&file, MAX_SMALL_FILE)?, digits)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.packed_ref(branch, digits)?,
+            Err(_) => return None,
+        };
+        Some(Head { commit, branch: Some(branch.to_owned()) })
+    }
+
+    /// The commit of a branch in `packed-refs`: `Some(None)` if it is not there, `None` if git must decide.
+    fn packed_ref(&self, branch: &str, digits: usize) -> Option<Option<String>> {
+        let file = self.common_dir.join("packed-refs");
+        let packed = match fs::symlink_metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(None),
+            Err(_) => return None,
+            Ok(_) => read_regular(&file, MAX_PACKED_REFS)?,
+        };
+        let suffix = [b" ", branch.as_bytes()].concat();
+        let mut lines = packed.split(|byte| *byte == b'\n');
+        match lines.find_map(|line| line.strip_suffix(suffix.as_slice())) {
+            None => Some(None),
+            Some(id) => parse_id(&[id, b"\n"].concat(), digits).map(Some),
+        }
     }
 
     /// The object a ref points to.
     pub(crate) fn resolve_ref(&self, git: &Git, reference: &str) -> Result<Option<String>, GitError> {
         let call = self.call(["rev-parse", "--verify", "--quiet", reference]);
-        Ok(git.run_optional(&self.top_level, &call)?.as_deref().map(single_line))
+        Ok(git.run_optional(&self.top_level, call)?.as_deref().map(single_line))
     }
 
     /// Creates, moves or deletes refs in one transaction; `commands` has the format of `update-ref --stdin -z`.
     pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], reason: &str) -> Result<(), GitError> {
         let call = self.call(["update-ref", "--no-deref", "-m", reason, "--stdin", "-z"]);
-        git.run(&self.top_level, &Call { input: commands, ..call }).map(drop)
+        git.run(&self.top_level, Call { input: commands, ..call }).map(drop)
     }
 
     /// The work tree that has the branch checked out.
     pub(crate) fn worktree_of(&self, git: &Git, branch: &str) -> Result<Option<String>, GitError> {
         let call = self.call(["for-each-ref", "--format=%(worktreepath)", branch]);
-        let path = single_line(&git.run(&self.top_level, &call)?);
+        let path = single_line(&git.run(&self.top_level, call)?);
         Ok(Some(path).filter(|path| !path.is_empty()))
-    }
-
-    /// The effective settings, including those of the user's own configuration.
-    pub(crate) fn settings(&self, git: &Git) -> Result<Settings, GitError> {
-        Ok(read_settings(git, &self.top_level, &self.git_dir)?.settings)
     }
 }
 
-pub(crate) fn operations_in_progress(repository: &Repository) -> Vec<&'static str> {
-    let marker_files =
-        ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
-    marker_files.into_iter().filter(|marker| repository.git_dir.join(marker).exists()).collect()
+/// A branch name that git accepts without exception, and that is one path below the git directory.
+fn is_plain_branch(branch: &str) -> bool {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'#');
+    let is_plain_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(is_plain)
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+            && !part.ends_with(".lock")
+            && !part.contains("..")
+    };
+    branch.strip_prefix("refs/heads/").is_some_and(|name| name.split('/').all(is_plain_part))
+}
+
+/// An object id followed by a line break.
+fn parse_id(line: &[u8], digits: usize) -> Option<String> {
+    let id = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_id = id.len() == digits && id.bytes().all(is_digit) && id.bytes().any(|byte| byte != b'0');
+    is_id.then(|| id.to_owned())
 }
 
 /// The configuration of a git directory of ours.

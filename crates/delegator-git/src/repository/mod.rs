@@ -6,15 +6,13 @@ mod author;
 mod config;
 mod git_settings;
 mod locate;
-mod open;
 mod store;
 
 pub(crate) use author::author;
-pub(crate) use config::{Settings, read_settings};
+pub(crate) use config::Config;
 pub use git_settings::{GitSettings, protected_settings};
+pub(crate) use locate::{ConfigurationStamps, Opened, git_config, open};
 pub use locate::{Head, Repository, find_repository};
-pub(crate) use locate::{git_config, operations_in_progress};
-pub(crate) use open::{ConfigurationStamps, Opened, open};
 pub(crate) use store::{
-    MERGED, MergedPoint, MergedPoints, PackFile, Store, UNREADABLE, add, end_name, safe_name,
+    MERGED, MergedPoint, MergedPoints, PackFile, Store, UNREADABLE, add, end_name, point_name,
 };

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::locate::git_config;
 use crate::error::GitError;
-use crate::files::{remove_if_present, write_atomically};
+use crate::files::{remove_file, write_atomically};
 
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
@@ -89,11 +89,6 @@ impl Store {
         Ok(())
     }
 
-    /// The path prefix of a restore point's packs, as `git pack-objects` expects it.
-    pub(crate) fn pack_base(&self, reference: &str) -> PathBuf {
-        self.objects().join("pack").join(point_name(reference))
-    }
-
     /// The commit of a restore point.
     pub(crate) fn read(&self, reference: &str) -> Option<String> {
         let text = fs::read_to_string(self.ref_path(reference)?).ok()?;
@@ -103,30 +98,33 @@ impl Store {
 
     /// Creates the ref of a restore point whose packs are complete. Fails if it exists.
     pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<(), GitError> {
-        let path = self.ref_path(reference);
+        self.write_after_packs(self.ref_path(reference), format!("{commit}\n").as_bytes(), false)
+    }
+
+    /// Stores the state after the task of a restore point; its packs are complete.
+    pub(crate) fn write_end(&self, reference: &str, bytes: &[u8]) -> Result<(), GitError> {
+        self.write_after_packs(self.end_path(reference), bytes, true)
+    }
+
+    fn write_after_packs(
+        &self,
+        path: Option<PathBuf>,
+        bytes: &[u8],
+        may_replace: bool,
+    ) -> Result<(), GitError> {
         let path = path.ok_or(GitError::UnexpectedOutput { command: "restore point name" })?;
-        let packs = self.objects().join("pack");
-        let synced = fs::File::open(&packs).and_then(|packs| packs.sync_all());
+        let synced = fs::File::open(self.objects().join("pack")).and_then(|packs| packs.sync_all());
         synced
-            .and_then(|()| write_atomically(&path, format!("{commit}\n").as_bytes(), false))
+            .and_then(|()| write_atomically(&path, bytes, may_replace))
             .map_err(GitError::io("create", &path))
     }
 
     /// Deletes the state after the task and the ref, if they exist, and then the objects.
     pub(crate) fn delete(&self, reference: &str) -> Result<(), GitError> {
         for path in [self.end_path(reference), self.ref_path(reference)].into_iter().flatten() {
-            remove_if_present(&path)?;
+            remove_file(&path)?;
         }
         self.delete_packs(reference)
-    }
-
-    /// Stores the state after the task of a restore point; its packs are complete.
-    pub(crate) fn write_end(&self, reference: &str, bytes: &[u8]) -> Result<(), GitError> {
-        let path = self.end_path(reference);
-        let path = path.ok_or(GitError::UnexpectedOutput { command: "restore point name" })?;
-        let packs = self.objects().join("pack");
-        let synced = fs::File::open(&packs).and_then(|packs| packs.sync_all());
-        synced.and_then(|()| write_atomically(&path, bytes, true)).map_err(GitError::io("create", &path))
     }
 
     /// The state after the task of a restore point, and its file; `None` if it was not stored.
@@ -287,12 +285,12 @@ impl PackFile {
     /// Deletes it, the index first: git reports an index without its pack.
     pub(crate) fn delete(&self) -> Result<(), GitError> {
         let files = ["idx", "rev", "pack"].map(|ending| self.base.with_added_extension(ending));
-        files.iter().try_for_each(|file| remove_if_present(file))
+        files.iter().try_for_each(|file| remove_file(file))
     }
 }
 
 /// The name of a restore point, if it can be a file name.
-pub(crate) fn safe_name(reference: &str) -> Option<&str> {
+fn safe_name(reference: &str) -> Option<&str> {
     let name = reference.strip_prefix(PREFIX)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let is_safe = name.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -301,12 +299,13 @@ pub(crate) fn safe_name(reference: &str) -> Option<&str> {
     is_safe.then_some(name)
 }
 
-/// The base name of the packs of a state after a task.
+/// The beginning of the names of the packs of a state after a task.
 pub(crate) fn end_name(reference: &str) -> String {
-    format!("{reference}{END}")
+    format!("{}{END}", point_name(reference))
 }
 
-fn point_name(reference: &str) -> &str {
+/// The name of a restore point, with which the names of its packs begin.
+pub(crate) fn point_name(reference: &str) -> &str {
     reference.strip_prefix(PREFIX).unwrap_or(reference)
 }
 
@@ -324,8 +323,8 @@ mod tests {
         let (first, second) = ("refs/mcp-delegator/T-local-1", "refs/mcp-delegator/T-local-1.undo-1");
         let id = "a".repeat(40);
         for reference in [first, second] {
-            let base = store.pack_base(reference);
-            fs::write(format!("{}-{id}.pack", base.display()), "12345").unwrap();
+            let name = format!("{}-{id}.pack", point_name(reference));
+            fs::write(store.objects().join("pack").join(name), "12345").unwrap();
             store.create(reference, &id).unwrap();
         }
         assert!(store.create(first, &id).is_err());

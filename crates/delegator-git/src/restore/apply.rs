@@ -3,7 +3,6 @@
 //! git's own index lock is held throughout, so no other git command changes the index meanwhile. `tree_writer` makes all
 //! changes or none. Nothing may change before the undo point exists.
 
-use std::fs;
 use std::path::Path;
 
 use super::plan::PreparedRestore;
@@ -11,12 +10,11 @@ use super::target::{HeadTarget, IndexEdits, IndexTarget};
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::diff::{Change, parse_raw_diff};
 use crate::error::{GitError, Operation, RestoreError, WriteError};
-use crate::index::{Entry, IndexFile};
+use crate::index::IndexFile;
 use crate::records::{display_path, join_records, path_records};
-use crate::repository::Head;
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::{existing_objects, pack_into};
-use crate::tree_writer::{NewIndex, RefChange, TreeWriter, WritePlan};
+use crate::tree_writer::{RefChange, TreeWriter, WritePlan};
 
 impl PreparedRestore {
     /// Fails if HEAD's branch is checked out in another work tree. Call this before anything is changed.
@@ -44,9 +42,10 @@ impl PreparedRestore {
         writer.lock_index()?;
         self.refuse_if_changed()?;
         let (refs, attach) = if and_head { self.head_changes()? } else { (Vec::new(), None) };
-        let head = match and_head && self.plan.head_target == HeadTarget::Moves {
-            true => Head { commit: self.point.head.clone(), branch: self.point.branch.clone() },
-            false => self.plan.head.clone(),
+        let head = if and_head && self.plan.head_target == HeadTarget::Moves {
+            self.point.head()
+        } else {
+            self.plan.head.clone()
         };
         Ok(WritePlan {
             operation: Operation::Restore,
@@ -73,81 +72,74 @@ impl PreparedRestore {
     }
 
     /// The index after the restore, whose objects are then in the repository; `None` if it does not change.
-    fn new_index(&self) -> Result<Option<NewIndex>, GitError> {
+    fn new_index(&self) -> Result<Option<IndexFile>, GitError> {
         let point = &self.point;
-        let (bytes, modified) = match (&self.target.index, point.index, &point.index_tree) {
+        let index = match (&self.target.index, point.index, &point.index_tree) {
             (IndexTarget::Unchanged, ..) | (IndexTarget::Saved(_), StoredIndex::Tree, None) => {
                 return Ok(None);
             }
-            (IndexTarget::Saved(_), StoredIndex::Missing, _) => return Ok(Some(NewIndex::Missing)),
-            (IndexTarget::Edited(edits), ..) => (self.edited_index(edits)?, None),
-            (IndexTarget::Saved(index), StoredIndex::File, _) => {
-                (index.bytes.clone().unwrap_or_default(), point.index_time)
-            }
-            (IndexTarget::Saved(_), StoredIndex::Tree, Some(tree)) => (self.index_of_tree(tree)?, None),
+            (IndexTarget::Edited(edits), ..) => self.edited_index(edits)?,
+            (IndexTarget::Saved(_), StoredIndex::Tree, Some(tree)) => self.index_of_tree(tree)?,
+            (IndexTarget::Saved(index), StoredIndex::File | StoredIndex::Missing, _) => index.clone(),
         };
-        self.copy_index_objects(&IndexFile::parse(bytes.clone(), self.scratch.id_bytes())?)?;
-        Ok(Some(NewIndex::File { bytes, modified }))
+        self.copy_index_objects(&index)?;
+        Ok(Some(index))
     }
 
     /// Returns a copy of the present index with these entries replaced.
-    fn edited_index(&self, edits: &IndexEdits) -> Result<Vec<u8>, GitError> {
+    fn edited_index(&self, edits: &IndexEdits) -> Result<IndexFile, GitError> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
         let no_id = "0".repeat(2 * scratch.id_bytes());
-        let removed = edits.paths.iter().map(|path| (format!("0 {no_id}"), path));
+        let removed = edits.paths.iter().map(|path| (format!("0 {no_id}\t"), path));
         let added = edits
             .entries
             .iter()
-            .map(|entry| (format!("{:o} {} {}", entry.mode, entry.id(), entry.stage), &entry.path));
+            .map(|entry| (format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage), &entry.path));
         let input = path_records(removed.chain(added));
         scratch.run(name, ["update-index", "-z", "--index-info"], &input)?;
-        for flag in ["--assume-unchanged", "--skip-worktree"] {
-            let has_flag = |entry: &&Entry| match flag {
-                "--skip-worktree" => entry.skip_worktree,
-                _ => entry.assume_unchanged,
-            };
-            let paths = edits.entries.iter().filter(has_flag);
-            let paths = join_records(paths.map(|entry| entry.path.as_slice()));
-            if !paths.is_empty() {
-                scratch.run(name, ["update-index", "-z", flag, "--stdin"], &paths)?;
-            }
+        let entries = || edits.entries.iter();
+        let entries_by_flag = [
+            ("--assume-unchanged", entries().filter(|entry| entry.assume_unchanged).collect::<Vec<_>>()),
+            ("--skip-worktree", entries().filter(|entry| entry.skip_worktree).collect()),
+        ];
+        for (flag, flagged) in entries_by_flag.iter().filter(|(_, flagged)| !flagged.is_empty()) {
+            let paths = join_records(flagged.iter().map(|entry| &entry.path));
+            scratch.run(name, ["update-index", "-z", flag, "--stdin"], &paths)?;
         }
-        fs::read(scratch.path(name)).map_err(GitError::io("read", scratch.path(name)))
+        IndexFile::read_copy(scratch, name)
     }
 
     /// Returns a copy of the present index with the entries of `tree`. Cached file metadata of unchanged entries is
     /// preserved.
-    fn index_of_tree(&self, tree: &str) -> Result<Vec<u8>, GitError> {
+    fn index_of_tree(&self, tree: &str) -> Result<IndexFile, GitError> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
         let flagged = self.present.index.entries.iter().filter(|entry| entry.is_special());
-        let flagged = join_records(flagged.map(|entry| entry.path.as_slice()));
+        let flagged = join_records(flagged.map(|entry| &entry.path));
         if !flagged.is_empty() {
             scratch.run(name, ["update-index", "-z", "--force-remove", "--stdin"], &flagged)?;
         }
         scratch.run(name, ["read-tree", "--reset", tree], b"")?;
-        fs::read(scratch.path(name)).map_err(GitError::io("read", scratch.path(name)))
+        IndexFile::read_copy(scratch, name)
     }
 
     /// The user's git does not read our store, so objects that the index names and only the store has are copied to the
     /// repository.
     fn copy_index_objects(&self, index: &IndexFile) -> Result<(), GitError> {
         let scratch = &self.scratch;
+        if index.bytes.is_none() {
+            return Ok(());
+        }
         let repository_objects = scratch.repository_objects();
         let ids: String = index.objects().into_iter().map(|id| format!("{id}\n")).collect();
         let check = ["cat-file", "--buffer", "--batch-check"];
-        let output = scratch.run_in_objects((&repository_objects, &[]), check, ids.as_bytes())?;
+        let output = scratch.run_in_objects(&repository_objects, &[], check, ids.as_bytes())?;
         let output = String::from_utf8_lossy(&output);
         let missing = output.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned);
         // Objects that are in neither place were missing before, as in a partial clone.
         let missing = existing_objects(scratch, missing.collect())?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let others = [scratch.store().objects(), scratch.path("objects")];
-        let base = repository_objects.join("pack/pack");
-        pack_into(scratch, (&repository_objects, &others), &base, &missing).map(drop)
+        pack_into(scratch, &repository_objects, "pack", &missing).map(drop)
     }
 
     /// The refs to change, and the branch that HEAD names afterwards.

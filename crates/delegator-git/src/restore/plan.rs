@@ -13,13 +13,13 @@ use super::target::{HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, 
 use super::task_changes::{ThreeStates, task_changes};
 use super::user_edits::{LaterChanges, PossibleEdit, possible_edits};
 use crate::capture::{State, Survey, capture_present, is_absent};
-use crate::error::{GitError, RestoreError, WriteError};
+use crate::error::{GitError, RestoreError};
 use crate::file_version::TreeFiles;
 use crate::files::{contains_only, file_mode};
 use crate::index::Entry;
 use crate::records::{RepoPath, ancestors, display_path, on_disk};
-use crate::repository::{Head, Repository, Store, operations_in_progress};
-use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, record, verify_repository};
+use crate::repository::{Head, Repository};
+use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, record};
 use crate::run::Git;
 use crate::scratch::{Scratch, existing_objects, tree_files};
 use crate::stamp::{Stamp, Stamps};
@@ -83,23 +83,16 @@ pub fn prepare_restore(
     scope: RestoreScope,
     temp_dir: &Path,
 ) -> Result<PreparedRestore, RestoreError> {
-    let repository = verify_repository(git, point)?;
-    if !point.is_stored() {
-        return Err(RestoreError::PointMissing { reference: point.reference.clone() });
-    }
-    let lock = repository.git_dir.join("index.lock");
-    if fs::symlink_metadata(&lock).is_ok() {
-        return Err(WriteError::IndexLocked { top_level: repository.top_level, lock }.into());
-    }
-    let scratch = Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store));
-    let head = repository.head(git)?;
+    let (scratch, head) = point.open(git, temp_dir)?;
+    scratch.repository.refuse_if_locked()?;
+    let top_level = &scratch.repository.top_level;
     let (target, present, mut actions) = find_target(&scratch, point, scope, &head)?;
-    check_blocked_paths(&repository, &actions.changes)?;
+    check_blocked_paths(top_level, &actions.changes)?;
     check_objects_exist(&scratch, point, &target, &actions.changes)?;
-    let blocked = actions.changes.add_directories(&repository.top_level, &target.survey, &present.survey);
+    let blocked = actions.changes.add_directories(top_level, &target.survey, &present.survey);
     let blocked = blocked.iter().map(|path| (display_path(path), KeepReason::FileInPlaceOfDirectory));
     actions.keep.extend(blocked);
-    let plan = plan(&target, &actions, (&repository, head));
+    let plan = plan(&target, &actions, &scratch.repository, head);
     let (point, FileActions { changes, stamps, .. }) = (point.clone(), actions);
     Ok(PreparedRestore { plan, point, scratch, target, present, changes, stamps, writer: None })
 }
@@ -124,12 +117,9 @@ fn find_target(
     let unread = end.iter().flat_map(|end| end.unread.keys());
     needed.extend(unread.filter(|path| !left_out.contains(display_path(path).as_str())).cloned());
     let (present, now) = capture_present(scratch, &needed)?;
-    let untouchable = Untouchable::find(scratch, point, &saved, &present, (&before, &now))?;
+    let untouchable = Untouchable::find(scratch, point, &saved, &present, &before, &now)?;
     let target = match end {
-        None => {
-            let has_head_moved = head.commit != point.head || head.branch != point.branch;
-            Target::whole_tree(point, before, saved, &present, has_head_moved)
-        }
+        None => Target::whole_tree(point, before, saved, &present, point.head() != *head),
         Some(end) => {
             let states = ThreeStates {
                 before: &before,
@@ -174,7 +164,7 @@ fn read_end_state(
     }
 }
 
-fn plan(target: &Target, actions: &FileActions, (repository, head): (&Repository, Head)) -> Plan {
+fn plan(target: &Target, actions: &FileActions, repository: &Repository, head: Head) -> Plan {
     let changes = &actions.changes;
     let names = |paths: &mut dyn Iterator<Item = &RepoPath>| paths.map(|path| display_path(path)).collect();
     let made: BTreeSet<&RepoPath> = changes.make_directories.iter().collect();
@@ -191,7 +181,7 @@ fn plan(target: &Target, actions: &FileActions, (repository, head): (&Repository
         overlaps: target.overlaps.clone(),
         index_differs: !matches!(target.index, IndexTarget::Unchanged),
         head_target: target.head,
-        in_progress: operations_in_progress(repository),
+        in_progress: repository.operations_in_progress(),
         head,
     }
 }
@@ -210,7 +200,7 @@ impl PreparedRestore {
         self.writer = Some(TreeWriter::open(&scratch.git, &scratch.repository, reference)?.0);
         self.present.about_to_write = self.changes.write.keys().cloned().collect();
         let committed = CommittedTree::start(&self.scratch, &self.plan.head)?;
-        Ok(record(&self.scratch, &mut self.present, (self.plan.head.clone(), committed), reference)?)
+        Ok(record(&self.scratch, &mut self.present, &self.plan.head, committed, reference)?)
     }
 }
 
@@ -283,20 +273,20 @@ fn check_objects_exist(
         }
     }
     let count = needed.len();
-    match existing_objects(scratch, needed)?.len() == count {
-        true => Ok(()),
-        false => Err(RestoreError::PointMissing { reference: point.reference.clone() }),
+    if existing_objects(scratch, needed)?.len() != count {
+        return Err(RestoreError::PointMissing { reference: point.reference.clone() });
     }
+    Ok(())
 }
 
 /// Fails if something that must stay is in place of something to be written.
-fn check_blocked_paths(repository: &Repository, changes: &TreeChanges) -> Result<(), RestoreError> {
+fn check_blocked_paths(top_level: &Path, changes: &TreeChanges) -> Result<(), RestoreError> {
     let removed: BTreeSet<&[u8]> = changes.remove.iter().map(Vec::as_slice).collect();
     let refuse = |path: &[u8], problem| Err(RestoreError::PathBlocked { path: display_path(path), problem });
     // Collected first, so that each directory is checked once.
     let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
     for path in changes.write.keys() {
-        let file = on_disk(&repository.top_level, path);
+        let file = on_disk(top_level, path);
         if fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir())
             && !contains_only(&file, path, &removed)
         {
@@ -305,7 +295,7 @@ fn check_blocked_paths(repository: &Repository, changes: &TreeChanges) -> Result
         folders.extend(ancestors(path));
     }
     for folder in folders {
-        let found = fs::symlink_metadata(on_disk(&repository.top_level, folder));
+        let found = fs::symlink_metadata(on_disk(top_level, folder));
         if found.is_ok_and(|found| !found.is_dir()) && !removed.contains(folder) {
             return refuse(folder, "a file in place of a directory");
         }

@@ -154,7 +154,8 @@ impl Untouchable {
         point: &RestorePoint,
         saved: &SavedState,
         present: &State,
-        (before, now): (&TreeFiles, &TreeFiles),
+        before: &TreeFiles,
+        now: &TreeFiles,
     ) -> Result<Untouchable, GitError> {
         let removable = now.keys().filter(|path| !before.contains_key(*path));
         let mut ignored_before = ignored_before(scratch, before, removable.map(Vec::as_slice))?;

@@ -90,7 +90,7 @@ pub(crate) fn task_changes(
 }
 
 fn head_target(point: &RestorePoint, end: &EndState, now: &Head) -> HeadTarget {
-    let before = Head { commit: point.head.clone(), branch: point.branch.clone() };
+    let before = point.head();
     // After the task there was no repository, or another one.
     let Some(after) = &end.head else { return HeadTarget::Overlaps };
     match decide(&before, after, now) {
@@ -280,7 +280,7 @@ impl IndexTargets {
             match decide(&before, &after, &now) {
                 Decision::Same => {}
                 Decision::Revert if is_attributed => self.replace(path, &before),
-                Decision::Overlap if is_attributed => self.merge(path, (&before, &after, &now)),
+                Decision::Overlap if is_attributed => self.merge(path, &before, &after, &now),
                 Decision::Later | Decision::Revert | Decision::Overlap => self.has_later_changes = true,
             }
         }
@@ -291,14 +291,14 @@ impl IndexTargets {
         self.edits.entries.extend(entries.into_iter().cloned());
     }
 
-    fn merge(&mut self, path: &RepoPath, (before, after, now): (&[Entry], &[Entry], &[Entry])) {
+    fn merge(&mut self, path: &RepoPath, before: &[Entry], after: &[Entry], now: &[Entry]) {
         self.has_later_changes = true;
         let version = |entries: &[Entry]| match entries {
             [entry] if !entry.is_special() => Some(entry.version()),
             _ => None,
         };
-        let versions = (version(before), version(after), version(now));
-        match (decide_file(versions.0.as_ref(), versions.1.as_ref(), versions.2.as_ref()), now) {
+        let [before, after, merged] = [before, after, now].map(version);
+        match (decide_file(before.as_ref(), after.as_ref(), merged.as_ref()), now) {
             (FileDecision::Combine((mode, id)), [entry]) => match entry.with_content(&mode, &id) {
                 Some(entry) => self.replace(path, [&entry]),
                 None => self.overlap(path),

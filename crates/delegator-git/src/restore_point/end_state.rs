@@ -17,7 +17,7 @@ use crate::diff::NewVersion;
 use crate::error::{EndStateProblem, GitError, RestoreError};
 use crate::file_version::FileVersion;
 use crate::index::IndexFile;
-use crate::records::{RepoPath, join_records, on_disk, records};
+use crate::records::{RepoPath, join_records, on_disk, path_records, records, split_record};
 use crate::repository::{Head, end_name};
 use crate::scratch::{MAX_MERGED_BYTES, Scratch, pack_into};
 use crate::stamp::Stamp;
@@ -119,26 +119,39 @@ pub(crate) struct EndRecord<'a> {
     pub(crate) versions: &'a [NewVersion],
     pub(crate) unread: &'a [(RepoPath, Option<Stamp>)],
     pub(crate) survey: &'a Survey,
-    pub(crate) index: (EndIndex, Vec<u8>),
+    /// `None` if it is as before.
+    pub(crate) index: Option<&'a IndexFile>,
     pub(crate) head: Option<Head>,
     pub(crate) agent: &'a AgentChanges,
 }
 
 impl EndRecord<'_> {
-    pub(crate) fn store(self, scratch: &Scratch, reference: &str, commit: &str) -> Result<(), GitError> {
-        let (index, index_bytes) = self.index;
+    /// Stores it beside the restore point of the state before.
+    pub(crate) fn store(self, scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
+        let (index, index_bytes) = match self.index.map(|index| &index.bytes) {
+            None => (EndIndex::AsBefore, Vec::new()),
+            Some(None) => (EndIndex::Missing, Vec::new()),
+            Some(Some(bytes)) => (EndIndex::File, bytes.clone()),
+        };
+        // Text, TAB, path. A deleted file has no mode and id, a missing one no stamp.
+        let version = |(mode, id): &FileVersion| format!("{mode} {id}");
+        let versions =
+            self.versions.iter().map(|changed| (changed.version.as_ref().map(version), &changed.path));
+        let stamps = self.unread.iter().map(|(path, stamp)| (stamp.map(Stamp::to_text), path));
+        let doubts = self.agent.doubtful.iter().map(|(path, doubt)| (doubt.name().to_owned() + "\t", path));
+        let or_empty = |(text, path): (Option<String>, _)| (text.unwrap_or_default() + "\t", path);
         let sections: [Vec<u8>; 7] = [
-            self.versions.iter().flat_map(version_record).collect(),
-            self.unread.iter().flat_map(|(path, stamp)| stamp_record(path, *stamp)).collect(),
-            join_records(self.agent.unattributed.iter().map(Vec::as_slice)),
-            self.agent.doubtful.iter().flat_map(|(path, doubt)| doubt_record(path, *doubt)).collect(),
+            path_records(versions.map(or_empty)),
+            path_records(stamps.map(or_empty)),
+            join_records(&self.agent.unattributed),
+            path_records(doubts),
             self.survey.directories_to_bytes(),
             self.survey.modes_to_bytes(),
             index_bytes,
         ];
         let header = Header {
             version: FORMAT,
-            point: commit.to_owned(),
+            point: point.commit.clone(),
             head: self.head,
             ran_commands: self.agent.ran_commands,
             moved_head: self.agent.moved_head,
@@ -151,8 +164,8 @@ impl EndRecord<'_> {
             encoded.map_err(|_| GitError::UnexpectedOutput { command: "state after the task" })?;
         stored.push(b'\n');
         stored.extend(sections.concat());
-        pack_contents(scratch, reference, self.versions)?;
-        scratch.store().write_end(reference, &stored)
+        pack_contents(scratch, &point.reference, self.versions)?;
+        scratch.store().write_end(&point.reference, &stored)
     }
 }
 
@@ -178,13 +191,7 @@ fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) ->
     });
     let objects: BTreeSet<String> =
         modified.into_iter().filter_map(sized).chain(added).map(|(_, id)| id).collect();
-    if objects.is_empty() {
-        return Ok(());
-    }
-    let store = scratch.store();
-    let others = [scratch.path("objects"), scratch.repository_objects()];
-    let base = store.pack_base(&end_name(reference));
-    pack_into(scratch, (&store.objects(), &others), &base, &objects).map(drop)
+    pack_into(scratch, &scratch.store().objects(), &end_name(reference), &objects).map(drop)
 }
 
 impl EndState {
@@ -200,13 +207,12 @@ impl EndState {
 /// The commit of its restore point, and the state.
 fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStateProblem> {
     let damaged = || EndStateProblem::Damaged;
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
-    let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
-    let Version { version } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    let (header, mut rest) = split_record(bytes, b'\n').ok_or_else(damaged)?;
+    let Version { version } = serde_json::from_str(header).map_err(|_| damaged())?;
     if version != FORMAT {
         return Err(EndStateProblem::OtherVersion { found: version, known: FORMAT });
     }
-    let header: Header = serde_json::from_slice(header).map_err(|_| damaged())?;
+    let header: Header = serde_json::from_str(header).map_err(|_| damaged())?;
     let mut sections = [&[][..]; 7];
     for (section, length) in sections.iter_mut().zip(header.lengths) {
         (*section, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
@@ -240,41 +246,20 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStatePr
     Ok((header.point, state))
 }
 
-/// `mode SP id TAB path NUL`; a deleted file has neither mode nor id.
-fn version_record(changed: &NewVersion) -> Vec<u8> {
-    let text = changed.version.as_ref().map(|(mode, id)| format!("{mode} {id}")).unwrap_or_default();
-    [text.as_bytes(), b"\t", &changed.path, b"\0"].concat()
-}
-
 fn parse_version(record: &[u8]) -> Option<(RepoPath, Option<FileVersion>)> {
-    let (text, path) = split_at_tab(record)?;
+    let (text, path) = split_record(record, b'\t')?;
     let version = text.split_once(' ').map(|(mode, id)| (mode.to_owned(), id.to_owned()));
     (version.is_some() || text.is_empty()).then(|| (path.to_vec(), version))
 }
 
-/// `stamp TAB path NUL`; a missing file has no stamp.
-fn stamp_record(path: &RepoPath, stamp: Option<Stamp>) -> Vec<u8> {
-    [stamp.map(Stamp::to_text).unwrap_or_default().as_bytes(), b"\t", path, b"\0"].concat()
-}
-
 fn parse_stamp(record: &[u8]) -> Option<(RepoPath, Option<Stamp>)> {
-    let (text, path) = split_at_tab(record)?;
+    let (text, path) = split_record(record, b'\t')?;
     let stamp = Stamp::parse(text);
     (stamp.is_some() || text.is_empty()).then(|| (path.to_vec(), stamp))
 }
 
-/// `doubt TAB path NUL`.
-fn doubt_record(path: &RepoPath, doubt: Doubt) -> Vec<u8> {
-    [doubt.name().as_bytes(), b"\t", path, b"\0"].concat()
-}
-
 fn parse_doubt(record: &[u8]) -> Option<(RepoPath, Doubt)> {
-    let (name, path) = split_at_tab(record)?;
+    let (name, path) = split_record(record, b'\t')?;
     let doubt = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name)?;
     Some((path.to_vec(), doubt))
-}
-
-fn split_at_tab(record: &[u8]) -> Option<(&str, &[u8])> {
-    let at = record.iter().position(|byte| *byte == b'\t')?;
-    Some((str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
 }

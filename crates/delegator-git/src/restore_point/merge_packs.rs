@@ -84,7 +84,7 @@ impl Store {
         let base = packs.join(MERGED).into_os_string();
         let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into);
         let call = Call::in_git_dir(self.path(), args.into_iter().chain([base]));
-        let hash = single_line(&git.run(self.path(), &Call { input: ids.as_bytes(), ..call })?);
+        let hash = single_line(&git.run(self.path(), Call { input: ids.as_bytes(), ..call })?);
         let text = serde_json::to_vec(points).map_err(|_| UNREADABLE)?;
         fs::create_dir_all(&lists)
             .and_then(|()| File::open(&packs)?.sync_all())

@@ -10,10 +10,10 @@ mod write;
 
 pub use deleted_submodule::EmptyWorkTree;
 pub use end_state::{AgentChanges, Doubt};
-pub(crate) use end_state::{EndIndex, EndRecord, EndState};
+pub(crate) use end_state::{EndRecord, EndState};
 pub use merge_packs::{delete_dropped_objects, merge_packs};
+pub(crate) use point::read_points;
 pub use point::{RestorePoint, StoredIndex, StoredPoint, drop_point, stored_points, stored_points_named};
-pub(crate) use point::{read_points, verify_repository};
 pub(crate) use saved_state::SavedState;
 pub use unique::holds_unique_content;
 pub(crate) use write::{CommittedTree, record};

@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::LeftOut;
 use crate::error::{GitError, RestoreError};
-use crate::records::single_line;
-use crate::repository::{Repository, Store, find_repository, safe_name};
+use crate::records::{parse_batch, single_line};
+use crate::repository::{Head, Repository, Store, find_repository, open, point_name};
 use crate::run::{Call, Git};
+use crate::scratch::Scratch;
 
 /// A restore point: everything needed to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +77,30 @@ impl RestorePoint {
         self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
     }
 
+    /// Where HEAD pointed.
+    pub(crate) fn head(&self) -> Head {
+        Head { commit: self.head.clone(), branch: self.branch.clone() }
+    }
+
+    /// Finds its work tree, with the present HEAD, and creates a git directory of ours that reads its objects.
+    pub(crate) fn open(&self, git: &Git, temp_dir: &Path) -> Result<(Scratch, Head), RestoreError> {
+        let mismatch =
+            |problem| RestoreError::DifferentRepository { top_level: self.top_level.clone(), problem };
+        if !self.top_level.is_dir() {
+            return Err(mismatch("it does not exist"));
+        }
+        let opened = open(git, &self.top_level)?.ok_or_else(|| mismatch("it is not a git work tree"))?;
+        let repository = &opened.repository;
+        if repository.top_level != self.top_level || repository.common_dir != self.repository {
+            return Err(mismatch("it belongs to another repository"));
+        }
+        if !self.is_stored() {
+            return Err(RestoreError::PointMissing { reference: self.reference.clone() });
+        }
+        let scratch = Scratch::with_config(git, repository, opened.config, temp_dir)?;
+        Ok((scratch.with_store(Store::at(&self.store)), opened.head))
+    }
+
     /// Whether its ref is still in the store.
     pub fn is_stored(&self) -> bool {
         Store::at(&self.store).read(&self.reference).as_ref() == Some(&self.commit)
@@ -110,8 +135,8 @@ pub fn stored_points_named(
     let references = store.references().into_iter().filter(|reference| reference.starts_with(prefix));
     let points = read_points(git, &repository, &store, references.collect())?;
     let sizes = if points.is_empty() { BTreeMap::new() } else { store.sizes() };
-    let bytes = |point: &RestorePoint| safe_name(&point.reference).and_then(|name| sizes.get(name)).copied();
-    let stored = |point: RestorePoint| StoredPoint { bytes: bytes(&point).unwrap_or_default(), point };
+    let bytes = |point: &RestorePoint| sizes.get(point_name(&point.reference)).copied().unwrap_or_default();
+    let stored = |point: RestorePoint| StoredPoint { bytes: bytes(&point), point };
     Ok(Some(points.into_iter().map(stored).collect()))
 }
 
@@ -127,19 +152,13 @@ pub(crate) fn read_points(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let unreadable = || GitError::UnexpectedOutput { command: "cat-file" };
     let names: String = found.iter().map(|(commit, _)| format!("{commit}:meta.json\n")).collect();
-    let call = Call::in_git_dir(store.path(), ["cat-file", "--buffer", "--batch=%(objectsize)"]);
-    let call = Call { input: names.as_bytes(), extra_output: 1 << 30, ..call };
-    let output = git.run(store.path(), &call)?;
-    let (mut rest, mut points) = (output.as_slice(), Vec::new());
-    for (commit, reference) in found {
-        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
-        let bytes = str::from_utf8(&rest[..end]).ok().and_then(|bytes| bytes.parse::<usize>().ok());
-        let meta = bytes.and_then(|bytes| rest.get(end + 1..)?.split_at_checked(bytes));
-        let (meta, after) = meta.ok_or_else(unreadable)?;
-        rest = after.strip_prefix(b"\n").ok_or_else(unreadable)?;
-        let point: RestorePoint = serde_json::from_slice(meta).map_err(|_| unreadable())?;
+    let call = Call::in_git_dir(store.path(), ["cat-file", "--buffer", "--batch"]);
+    let output = git.run(store.path(), Call { input: names.as_bytes(), extra_output: 1 << 30, ..call })?;
+    let mut points = Vec::new();
+    for ((commit, reference), (_, meta)) in found.into_iter().zip(parse_batch(&output)?) {
+        let point: RestorePoint =
+            serde_json::from_slice(meta).map_err(|_| GitError::UnexpectedOutput { command: "cat-file" })?;
         // The repository may have been moved since, or be reached by another path.
         points.push(RestorePoint {
             commit,
@@ -166,24 +185,10 @@ pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
 /// Deletes a ref if it still points to `commit`.
 pub(crate) fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
     let resolve = Call::in_git_dir(repository, ["rev-parse", "--verify", "--quiet", reference]);
-    let found = git.run_optional(repository, &resolve)?;
+    let found = git.run_optional(repository, resolve)?;
     if found.as_deref().map(single_line).as_deref() != Some(commit) {
         return Ok(());
     }
     let delete = ["update-ref", "--no-deref", "-d", reference, commit];
-    git.run(repository, &Call::in_git_dir(repository, delete)).map(drop)
-}
-
-pub(crate) fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, RestoreError> {
-    let mismatch =
-        |problem| RestoreError::DifferentRepository { top_level: point.top_level.clone(), problem };
-    if !point.top_level.is_dir() {
-        return Err(mismatch("it does not exist"));
-    }
-    let repository =
-        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is not a git work tree"))?;
-    if repository.top_level != point.top_level || repository.common_dir != point.repository {
-        return Err(mismatch("it belongs to another repository"));
-    }
-    Ok(repository)
+    git.run(repository, Call::in_git_dir(repository, delete)).map(drop)
 }

@@ -1,6 +1,4 @@
 //! Reads what a restore point stores besides the files: the index, directories and permissions.
-//!
-//! Also decides which directories a restore creates, removes or changes. Changes nothing on disk.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +6,7 @@ use super::point::{RestorePoint, StoredIndex};
 use crate::capture::Survey;
 use crate::error::GitError;
 use crate::index::IndexFile;
-use crate::records::{RepoPath, records};
+use crate::records::{RepoPath, parse_batch, records};
 use crate::scratch::{Scratch, tree_files};
 
 #[derive(Debug)]
@@ -24,24 +22,24 @@ const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "cat-file" };
 
 impl SavedState {
     pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<SavedState, GitError> {
-        let file = |name: &str| {
-            let name = format!("{}:state/{name}", point.commit);
-            scratch.run_large(["cat-file", "blob", &name], b"")
+        let mut names = vec!["directories", "modes", "absent", "written"];
+        names.extend((point.index == StoredIndex::File).then_some("index"));
+        let names: String = names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
+        let output = scratch.run("none", ["cat-file", "--buffer", "--batch"], names.as_bytes())?;
+        let files: Vec<&[u8]> = parse_batch(&output)?.into_iter().map(|(_, content)| content).collect();
+        let [directories, modes, absent, written, file @ ..] = files.as_slice() else {
+            return Err(UNREADABLE);
         };
-        let index = match (point.index, &point.index_tree) {
-            (StoredIndex::File, _) => IndexFile::parse(file("index")?, scratch.id_bytes())?,
-            (StoredIndex::Tree, Some(tree)) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
-            (StoredIndex::Tree, None) => return Err(UNREADABLE),
-            (StoredIndex::Missing, _) => IndexFile::default(),
+        let mut index = match (point.index, &point.index_tree, file) {
+            (StoredIndex::File, _, [file]) => IndexFile::parse(file.to_vec(), scratch.id_bytes())?,
+            (StoredIndex::Tree, Some(tree), _) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
+            (StoredIndex::Missing, ..) => IndexFile::default(),
+            _ => return Err(UNREADABLE),
         };
-        let survey = Survey::parse(&file("directories")?, &file("modes")?, point.is_partial);
+        index.modified = point.index_time;
+        let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
         let paths = |bytes: &[u8]| records(bytes).map(<[u8]>::to_vec).collect();
-        Ok(SavedState {
-            index,
-            survey: survey.ok_or(UNREADABLE)?,
-            absent: paths(&file("absent")?),
-            written: paths(&file("written")?),
-        })
+        Ok(SavedState { index, survey, absent: paths(absent), written: paths(written) })
     }
 
     pub(crate) fn index_differs(&self, point: &RestorePoint, present: &IndexFile) -> bool {

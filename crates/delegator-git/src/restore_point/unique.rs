@@ -18,7 +18,7 @@ const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
 /// Content that is only in commits older than the point's HEAD counts as unique.
 pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     let run = |dir: &Path, args: &[&str]| {
-        git.run(dir, &Call { extra_output: 1 << 30, ..Call::in_git_dir(dir, args) })
+        git.run(dir, Call { extra_output: 1 << 30, ..Call::in_git_dir(dir, args) })
     };
     if let Some(head) = &point.head {
         let contains = format!("--contains={head}");
@@ -55,5 +55,5 @@ fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
 fn index_blobs(git: &Git, point: &RestorePoint) -> Result<Option<String>, GitError> {
     let name = format!("{}:blobs", point.commit);
     let call = Call::in_git_dir(&point.store, ["rev-parse", "--verify", "--quiet", &name]);
-    Ok(git.run_optional(&point.store, &call)?.as_deref().map(single_line))
+    Ok(git.run_optional(&point.store, call)?.as_deref().map(single_line))
 }

@@ -14,8 +14,9 @@ use crate::error::GitError;
 use crate::file_version::GITLINK;
 use crate::index::IndexFile;
 use crate::records::{join_records, records, single_line};
-use crate::repository::{Head, operations_in_progress};
-use crate::scratch::{PendingOutput, Scratch, existing_objects, list_objects, pack_into};
+use crate::repository::{Head, point_name};
+use crate::run::RunningGit;
+use crate::scratch::{Scratch, existing_objects, list_objects, pack_into};
 
 /// A longer list would make `meta.json` too large.
 const MAX_LEFT_OUT: usize = 100_000;
@@ -27,7 +28,8 @@ const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 pub(crate) fn record(
     scratch: &Scratch,
     state: &mut State,
-    (head, committed): (Head, CommittedTree),
+    head: &Head,
+    committed: CommittedTree,
     reference: &str,
 ) -> Result<RestorePoint, GitError> {
     let (repository, store) = (&scratch.repository, scratch.store());
@@ -45,8 +47,8 @@ pub(crate) fn record(
         tree: captured.tree.clone(),
         staged: captured.index_tree.as_ref().is_some_and(|tree| *tree != committed),
         index_tree: captured.index_tree.clone(),
-        head: head.commit,
-        branch: head.branch,
+        head: head.commit.clone(),
+        branch: head.branch.clone(),
         modified: captured.files.modified,
         untracked: captured.files.untracked,
         left_out: std::mem::take(&mut captured.files.left_out),
@@ -60,7 +62,7 @@ pub(crate) fn record(
             Some(_) => StoredIndex::Tree,
         },
         index_time: state.index.modified,
-        under_way: operations_in_progress(repository).into_iter().map(str::to_owned).collect(),
+        under_way: repository.operations_in_progress().into_iter().map(str::to_owned).collect(),
         is_partial: state.survey.is_partial,
     };
     let blobs = index_blobs(scratch, &state.index, &committed)?;
@@ -69,7 +71,7 @@ pub(crate) fn record(
     let protection = protect_head(scratch, &point)?;
     let packed = pack(scratch, &committed, &point);
     // Also after an error: a process that is killed would leave its lock.
-    let protected = protection.map_or(Ok(()), |running| running.get().map(drop));
+    let protected = protection.map_or(Ok(()), |running| running.output().map(drop));
     let stored = packed.and(protected).and_then(|()| store.create(reference, &point.commit));
     if stored.is_err() {
         let _ = store.delete_packs(reference);
@@ -116,10 +118,10 @@ fn create_commit(
     let meta = serde_json::to_vec(point).map_err(|_| unexpected())?;
     let mut files: Vec<(&str, Vec<u8>)> = vec![
         ("meta.json", meta),
-        ("state/absent", join_records(state.absent.iter().map(Vec::as_slice))),
+        ("state/absent", join_records(&state.absent)),
         ("state/directories", state.survey.directories_to_bytes()),
         ("state/modes", state.survey.modes_to_bytes()),
-        ("state/written", join_records(state.about_to_write.iter().map(Vec::as_slice))),
+        ("state/written", join_records(&state.about_to_write)),
     ];
     if point.index == StoredIndex::File {
         files.extend(state.index.bytes.clone().map(|bytes| ("state/index", bytes)));
@@ -149,41 +151,38 @@ fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), 
     let (large, small): (BTreeSet<String>, BTreeSet<String>) =
         list_objects(scratch, args)?.into_iter().partition(|listed| listed.starts_with('~'));
     let large: BTreeSet<String> = large.iter().map(|listed| listed.replace('~', "")).collect();
-    let others = [scratch.path("objects"), scratch.repository_objects()];
-    let base = store.pack_base(&point.reference);
-    let pack = |objects| pack_into(scratch, (&store.objects(), &others), &base, objects);
-    if !large.is_empty() {
-        store.share_pack(&point.reference, &pack(&large)?)?;
+    let pack = |objects| pack_into(scratch, &store.objects(), point_name(&point.reference), objects);
+    if let Some(hash) = pack(&large)? {
+        store.share_pack(&point.reference, &hash)?;
     }
     pack(&small).map(drop)
 }
 
 /// Starts to write the ref that protects HEAD's commit, while the objects are packed. An existing ref is replaced: a crash may
 /// have left it without the restore point.
-fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<PendingOutput>, GitError> {
+fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<RunningGit<'static>>, GitError> {
     let Some(head) = &point.head else { return Ok(None) };
     let repository = &scratch.repository;
     let args = ["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, &point.reference, head];
-    PendingOutput::start(&scratch.git, &repository.top_level, repository.call(args)).map(Some)
+    scratch.git.start(&repository.top_level, repository.call(args)).map(Some)
 }
 
 /// The tree of HEAD, which git reads while the work tree is captured; the empty tree before the first commit.
 #[derive(Debug)]
-pub(crate) struct CommittedTree(PendingOutput);
+pub(crate) struct CommittedTree(RunningGit<'static>);
 
 impl CommittedTree {
     pub(crate) fn start(scratch: &Scratch, head: &Head) -> Result<CommittedTree, GitError> {
-        let started = match &head.commit {
-            Some(commit) => {
-                let tree = format!("{commit}^{{tree}}");
-                scratch.start("none", ["rev-parse", "--verify", "--quiet", &tree])
-            }
-            None => scratch.start("none", ["hash-object", "-t", "tree", "--stdin"]),
+        let tree = head.commit.as_ref().map(|commit| format!("{commit}^{{tree}}"));
+        let args = match &tree {
+            Some(tree) => ["rev-parse", "--verify", "--quiet", tree],
+            None => ["hash-object", "-t", "tree", "--stdin"],
         };
-        started.map(CommittedTree)
+        let top_level = &scratch.repository.top_level;
+        scratch.git.start(top_level, scratch.call("none", args, top_level)).map(CommittedTree)
     }
 
     fn get(self) -> Result<String, GitError> {
-        Ok(single_line(&self.0.get()?))
+        Ok(single_line(&self.0.output()?))
     }
 }

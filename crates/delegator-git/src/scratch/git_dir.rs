@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use crate::error::GitError;
 use crate::files::copy_file;
-use crate::records::{RepoPath, join_records, records};
-use crate::repository::{Repository, Settings, Store, git_config};
-use crate::run::{Call, Git, RunningGit};
+use crate::records::{RepoPath, join_records, records, single_line};
+use crate::repository::{Config, Repository, Store, git_config};
+use crate::run::{Call, Git};
 
 /// An encoding cannot be disabled, only unset.
 pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
@@ -27,9 +27,9 @@ const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 pub(crate) struct Scratch {
     pub(crate) git: Git,
     pub(crate) repository: Repository,
+    pub(crate) config: Config,
     dir: TempDir,
     store: Store,
-    options: Vec<OsString>,
     /// Whether git may store a file with other content than on disk.
     pub(crate) converts: bool,
     /// Whether the executable bit of files on disk is meaningful.
@@ -39,37 +39,27 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Creates the directory below `temp_dir`.
     pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
-        let settings = repository.settings(git)?;
-        Scratch::with_settings(git, repository, &settings, temp_dir)
+        let config = Config::read(git, &repository.top_level, &repository.git_dir)?;
+        Scratch::with_config(git, repository, config, temp_dir)
     }
 
-    /// Like [`Scratch::create`], with settings that were read before.
-    pub(crate) fn with_settings(
+    /// Like [`Scratch::create`], with a configuration that was read before.
+    pub(crate) fn with_config(
         git: &Git,
         repository: &Repository,
-        settings: &Settings,
+        config: Config,
         temp_dir: &Path,
     ) -> Result<Scratch, GitError> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
         let dir = dir.map_err(GitError::io("create a directory in", temp_dir))?;
         populate(dir.path(), repository).map_err(GitError::io("populate", dir.path()))?;
-        let converts = settings.get("core.autocrlf").is_some_and(|value| value != "false")
-            || settings.get("core.attributesfile").is_some()
+        let converts = config.get("core.autocrlf").is_some_and(|value| value != "false")
+            || config.get("core.attributesfile").is_some()
             || repository.common_dir.join("info/attributes").exists();
-        let uses_executable_bits = !settings.get("core.filemode").is_some_and(is_false);
-        let mut options = Vec::new();
-        for (key, value) in settings.iter() {
-            let is_left_out = ["core.autocrlf", "core.eol", "core.attributesfile", "core.logallrefupdates"];
-            if is_left_out.contains(&key.as_str()) {
-                continue;
-            }
-            let mut setting = OsString::from(format!("{key}="));
-            setting.push(value);
-            options.extend(["-c".into(), setting]);
-        }
+        let uses_executable_bits = !config.get("core.filemode").is_some_and(is_false);
         let store = Store::of(&repository.common_dir);
         let (git, repository) = (git.clone(), repository.clone());
-        Ok(Scratch { git, repository, dir, store, options, converts, uses_executable_bits })
+        Ok(Scratch { git, repository, config, dir, store, converts, uses_executable_bits })
     }
 
     /// The repository's store of restore points, which may not exist yet.
@@ -108,25 +98,25 @@ impl Scratch {
         self.dir.path().join(name)
     }
 
-    /// Runs git on our index of that name.
+    /// Runs git on our index of that name. Its output may be as large as the repository.
     pub(crate) fn run<S: AsRef<OsStr>>(
         &self,
         index: &str,
         args: impl IntoIterator<Item = S>,
         input: &[u8],
     ) -> Result<Vec<u8>, GitError> {
-        let call = self.call(index, args, &self.repository.top_level);
-        self.git.run(&self.repository.top_level, &Call { input, ..call })
+        let top_level = &self.repository.top_level;
+        let call = self.call(index, args, top_level);
+        self.git.run(top_level, Call { input, extra_output: 1 << 30, ..call })
     }
 
-    /// Starts git on our index of that name, so that this process can work until it needs the output.
-    pub(crate) fn start<S: AsRef<OsStr>>(
+    /// Runs git on our index of that name and returns the line that it prints.
+    pub(crate) fn read_line<S: AsRef<OsStr>>(
         &self,
         index: &str,
         args: impl IntoIterator<Item = S>,
-    ) -> Result<PendingOutput, GitError> {
-        let call = self.call(index, args, &self.repository.top_level);
-        PendingOutput::start(&self.git, &self.repository.top_level, call)
+    ) -> Result<String, GitError> {
+        Ok(single_line(&self.run(index, args, b"")?))
     }
 
     /// Creates the objects of a `git fast-import` stream in our own git directory and returns the ids that it prints.
@@ -134,16 +124,6 @@ impl Scratch {
         let args = ["fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0"];
         let output = self.run("none", args, stream)?;
         Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
-    }
-
-    /// Like [`Scratch::run`], for output that grows with the repository.
-    pub(crate) fn run_large<S: AsRef<OsStr>>(
-        &self,
-        args: impl IntoIterator<Item = S>,
-        input: &[u8],
-    ) -> Result<Vec<u8>, GitError> {
-        let call = self.call("none", args, &self.repository.top_level);
-        self.git.run(&self.repository.top_level, &Call { input, extra_output: 1 << 30, ..call })
     }
 
     /// Returns those of the paths that the ignore files in a work tree match.
@@ -155,9 +135,9 @@ impl Scratch {
     ) -> Result<BTreeSet<RepoPath>, GitError> {
         // `check-ignore` reads pathspecs; the prefix `./` makes them plain paths.
         let patterns: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
-        let input = join_records(patterns.iter().map(Vec::as_slice));
+        let input = join_records(&patterns);
         let call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"], work_tree);
-        let matches = self.git.run_optional(work_tree, &Call { input: &input, ..call })?.unwrap_or_default();
+        let matches = self.git.run_optional(work_tree, Call { input: &input, ..call })?.unwrap_or_default();
         Ok(records(&matches).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
     }
 
@@ -178,7 +158,7 @@ impl Scratch {
                 alternates_value(&[self.repository_objects(), self.store.objects()]),
             ),
         ];
-        let mut options = self.options.clone();
+        let mut options = self.config.options();
         for setting in
             ["core.fsync=none", "core.looseCompression=0", "pack.compression=1", "fastimport.unpackLimit=0"]
         {
@@ -190,7 +170,8 @@ impl Scratch {
     /// Runs git with `objects` as the object directory to write to and only `others` to read from.
     pub(crate) fn run_in_objects<S: AsRef<OsStr>>(
         &self,
-        (objects, others): (&Path, &[PathBuf]),
+        objects: &Path,
+        others: &[PathBuf],
         args: impl IntoIterator<Item = S>,
         input: &[u8],
     ) -> Result<Vec<u8>, GitError> {
@@ -201,7 +182,7 @@ impl Scratch {
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_value(others)),
         ];
         let options = ["-c", "pack.compression=1"].map(OsString::from).to_vec();
-        self.git.run(top, &Call { options, variables, input, ..Call::new(args) })
+        self.git.run(top, Call { options, variables, input, ..Call::new(args) })
     }
 
     /// Copies the repository's index to that name.
@@ -214,26 +195,6 @@ impl Scratch {
             }
             copied => copied.map_err(GitError::io("copy", index)),
         }
-    }
-}
-
-/// The output of a git process that may still run.
-#[derive(Debug)]
-pub(crate) struct PendingOutput {
-    git: Git,
-    call: Call<'static>,
-    running: RunningGit,
-}
-
-impl PendingOutput {
-    pub(crate) fn start(git: &Git, dir: &Path, call: Call<'static>) -> Result<PendingOutput, GitError> {
-        let running = git.start(dir, &call)?;
-        Ok(PendingOutput { git: git.clone(), call, running })
-    }
-
-    /// Waits for the end of the process.
-    pub(crate) fn get(self) -> Result<Vec<u8>, GitError> {
-        self.running.output(&self.git, &self.call)
     }
 }
 

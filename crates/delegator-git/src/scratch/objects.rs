@@ -1,14 +1,16 @@
 //! Reads, writes and packs objects through a git directory of our own.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
-use std::path::PathBuf;
 
 use super::git_dir::Scratch;
 use crate::error::GitError;
-use crate::records::single_line;
+use crate::records::{parse_batch, single_line};
+
+/// Larger files are not merged, so their content is not stored.
+pub(crate) const MAX_MERGED_BYTES: u64 = 4 << 20;
 
 /// Those of the objects that exist and can be read.
 pub(crate) fn existing_objects(
@@ -19,7 +21,7 @@ pub(crate) fn existing_objects(
         return Ok(ids);
     }
     let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let found = scratch.run_large(["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
+    let found = scratch.run("none", ["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
     let found = String::from_utf8_lossy(&found);
     let exists = |entry: &&str| !entry.ends_with(" missing");
     Ok(found.lines().filter(exists).filter_map(|entry| entry.split(' ').next()).map(str::to_owned).collect())
@@ -40,26 +42,32 @@ pub(crate) fn list_objects<'a>(
     args: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, GitError> {
     let options = ["rev-list", "--objects", "--no-object-names", "--missing=allow-any"];
-    let listed = scratch.run_large(options.into_iter().chain(args), b"")?;
+    let listed = scratch.run("none", options.into_iter().chain(args), b"")?;
     Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
 }
 
-/// Writes a pack with these objects and returns its hash. The agent's start waits for this, so time matters more than
-/// size: no deltas, low compression.
+/// Writes a pack with these objects to the object directory `target` and returns its hash; `None` if there are none. The
+/// agent's start waits for this, so time matters more than size: no deltas, low compression.
 pub(crate) fn pack_into(
     scratch: &Scratch,
-    places: (&Path, &[PathBuf]),
-    base: &Path,
+    target: &Path,
+    name: &str,
     objects: &BTreeSet<String>,
-) -> Result<String, GitError> {
+) -> Result<Option<String>, GitError> {
+    if objects.is_empty() {
+        return Ok(None);
+    }
+    let packs = target.join("pack");
+    fs::create_dir_all(&packs).map_err(GitError::io("create", &packs))?;
+    // git writes no object that it can read elsewhere, such as in the store of restore points.
+    let mut others = vec![scratch.path("objects"), scratch.repository_objects(), scratch.store().objects()];
+    others.retain(|other| other != target);
+    let base = packs.join(name);
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
     let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta", "--compression=1"];
     let args = args.map(OsStr::new).into_iter().chain([base.as_os_str()]);
-    Ok(single_line(&scratch.run_in_objects(places, args, input.as_bytes())?))
+    Ok(Some(single_line(&scratch.run_in_objects(target, &others, args, input.as_bytes())?)))
 }
-
-/// Larger files are not merged, so their content is not stored.
-pub(crate) const MAX_MERGED_BYTES: u64 = 4 << 20;
 
 /// Writes contents as objects and returns their ids.
 pub(crate) fn write_blobs<'a>(
@@ -88,25 +96,13 @@ pub(crate) fn read_small_blobs(
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let unreadable = || GitError::UnexpectedOutput { command: "cat-file" };
-    let list = |ids: &mut dyn Iterator<Item = &str>| ids.map(|id| format!("{id}\n")).collect::<String>();
-    let all = list(&mut ids.iter().map(|id| id.as_str()));
-    let sizes = scratch.run_large(["cat-file", "--buffer", "--batch-check"], all.as_bytes())?;
+    let all: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let sizes = scratch.run("none", ["cat-file", "--buffer", "--batch-check"], all.as_bytes())?;
     let sizes = String::from_utf8_lossy(&sizes);
     let is_small = |size: &str| size.parse::<u64>().is_ok_and(|size| size <= MAX_MERGED_BYTES);
     let small = sizes.lines().filter_map(|line| line.split_once(" blob "));
-    let small: Vec<&str> = small.filter(|(_, size)| is_small(size)).map(|(id, _)| id).collect();
-    let output =
-        scratch.run_large(["cat-file", "--buffer", "--batch"], list(&mut small.into_iter()).as_bytes())?;
-    let mut contents = BTreeMap::new();
-    let mut rest = output.as_slice();
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        let header = str::from_utf8(&rest[..end]).map_err(|_| unreadable())?;
-        let (id, size) = header.split_once(" blob ").ok_or_else(unreadable)?;
-        let size: usize = size.parse().map_err(|_| unreadable())?;
-        let (content, after) = rest[end + 1..].split_at_checked(size).ok_or_else(unreadable)?;
-        contents.insert(id.to_owned(), content.to_vec());
-        rest = after.get(1..).ok_or_else(unreadable)?;
-    }
-    Ok(contents)
+    let small: String = small.filter(|(_, size)| is_small(size)).map(|(id, _)| format!("{id}\n")).collect();
+    let output = scratch.run("none", ["cat-file", "--buffer", "--batch"], small.as_bytes())?;
+    let contents = parse_batch(&output)?;
+    Ok(contents.into_iter().map(|(id, content)| (id.to_owned(), content.to_vec())).collect())
 }

@@ -3,27 +3,27 @@
 use super::git_dir::Scratch;
 use crate::error::GitError;
 use crate::file_version::{FileVersion, TreeFiles};
-use crate::records::{RepoPath, path_records, records, single_line};
+use crate::files::remove_file;
+use crate::records::{RepoPath, path_records, records, split_record};
 
 /// Every file of a tree, submodules included.
 pub(crate) fn tree_files(scratch: &Scratch, tree: &str) -> Result<TreeFiles, GitError> {
-    let listed = scratch.run_large(["ls-tree", "-r", "-z", tree], b"")?;
-    let mut files = TreeFiles::new();
-    for record in records(&listed) {
-        let (mode, _, id, path) = parse_tree_entry(record)?;
-        files.insert(path, (mode, id));
-    }
-    Ok(files)
+    let listed = scratch.run("none", ["ls-tree", "-r", "-z", tree], b"")?;
+    let entry = |record| {
+        // `mode SP type SP id TAB path`
+        let (header, path) = split_record(record, b'\t')?;
+        let (mode, rest) = header.split_once(' ')?;
+        let (_, id) = rest.split_once(' ')?;
+        Some((path.to_vec(), (mode.to_owned(), id.to_owned())))
+    };
+    let files: Option<TreeFiles> = records(&listed).map(entry).collect();
+    files.ok_or(GitError::UnexpectedOutput { command: "ls-tree" })
 }
 
-/// Parses `mode SP type SP id TAB path`.
-fn parse_tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath), GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: "ls-tree" };
-    let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-    let header = std::str::from_utf8(&record[..at]).map_err(|_| unreadable())?;
-    let fields: Vec<&str> = header.split(' ').collect();
-    let [mode, kind, id] = fields.as_slice() else { return Err(unreadable()) };
-    Ok(((*mode).to_owned(), (*kind).to_owned(), (*id).to_owned(), record[at + 1..].to_vec()))
+/// The id of the tree of a commit.
+pub(crate) fn tree_of(scratch: &Scratch, commit: &str) -> Result<String, GitError> {
+    let tree = format!("{commit}^{{tree}}");
+    scratch.read_line("none", ["rev-parse", "--verify", "--quiet", &tree])
 }
 
 /// Writes an index with exactly these files.
@@ -32,13 +32,30 @@ pub(crate) fn fill_index<'a>(
     index: &str,
     files: impl Iterator<Item = (&'a RepoPath, &'a FileVersion)>,
 ) -> Result<(), GitError> {
-    let entries = path_records(files.map(|(path, (mode, id))| (format!("{mode} {id}"), path)));
-    scratch.run(index, ["read-tree", "--empty"], b"")?;
+    // git takes a missing index for an empty one.
+    remove_file(&scratch.path(index))?;
+    let entries = path_records(files.map(|(path, (mode, id))| (format!("{mode} {id}\t"), path)));
     scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
 }
 
-/// The id of the tree of a commit.
-pub(crate) fn tree_of(scratch: &Scratch, commit: &str) -> Result<String, GitError> {
-    let tree = format!("{commit}^{{tree}}");
-    Ok(single_line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
+/// Replaces entries of an index; `None` removes the entry. Removals come first, so that a file can take the place of a
+/// directory.
+pub(crate) fn edit_index<'a>(
+    scratch: &Scratch,
+    index: &str,
+    files: impl Iterator<Item = (&'a RepoPath, Option<&'a FileVersion>)>,
+) -> Result<(), GitError> {
+    let (changed, removed): (Vec<_>, Vec<_>) = files.partition(|(_, version)| version.is_some());
+    let no_id = "0".repeat(2 * scratch.id_bytes());
+    let entry = |(path, version): (&'a RepoPath, Option<&FileVersion>)| match version {
+        Some((mode, id)) => (format!("{mode} {id}\t"), path),
+        None => (format!("0 {no_id}\t"), path),
+    };
+    let entries = path_records(removed.into_iter().chain(changed).map(entry));
+    scratch.run(index, ["update-index", "--replace", "-z", "--index-info"], &entries).map(drop)
+}
+
+/// Writes the files of an index as a tree, whose contents may be missing in a partial clone.
+pub(crate) fn write_tree(scratch: &Scratch, index: &str) -> Result<String, GitError> {
+    scratch.read_line(index, ["write-tree", "--missing-ok"])
 }

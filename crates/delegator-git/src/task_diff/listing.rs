@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::GitError;
 use crate::file_version::{FileVersion, GITLINK, TreeFiles};
-use crate::records::{RepoPath, is_object_id, path_records, records};
+use crate::records::{RepoPath, is_object_id, path_records, records, split_record};
 use crate::stamp::Stamp;
 
 /// The files of a work tree that git does not ignore.
@@ -31,8 +31,8 @@ pub(crate) struct ListedChanges {
 impl TreeListing {
     /// Records that end in NUL: `mode SP id TAB path`, and of files that were not read `stamp TAB path`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let files = self.files.iter().map(|(path, (mode, id))| (format!("{mode} {id}"), path));
-        let unread = self.unread.iter().map(|(path, stamp)| (stamp.to_text(), path));
+        let files = self.files.iter().map(|(path, (mode, id))| (format!("{mode} {id}\t"), path));
+        let unread = self.unread.iter().map(|(path, stamp)| (stamp.to_text() + "\t", path));
         path_records(files.chain(unread))
     }
 
@@ -40,9 +40,8 @@ impl TreeListing {
         let unreadable = || GitError::UnexpectedOutput { command: "ls-tree" };
         let mut listing = TreeListing::default();
         for record in records(bytes) {
-            let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-            let entry = str::from_utf8(&record[..tab]).map_err(|_| unreadable())?;
-            let path = record[tab + 1..].to_vec();
+            let (entry, path) = split_record(record, b'\t').ok_or_else(unreadable)?;
+            let path = path.to_vec();
             match (entry.split_once(' '), Stamp::parse(entry)) {
                 (_, Some(stamp)) => drop(listing.unread.insert(path, stamp)),
                 (Some((mode, id)), None) if mode.len() == 6 && is_object_id(id) => {
@@ -87,17 +86,6 @@ fn is_submodule((mode, _): &FileVersion) -> bool {
     mode == GITLINK
 }
 
-/// The versions in the format of `update-index --index-info`: removals first, so that a file can take the place of a
-/// directory. `id_length` is that of an object id.
-pub(crate) fn index_info(files: &BTreeMap<RepoPath, Option<FileVersion>>, id_length: usize) -> Vec<u8> {
-    let zeros = "0".repeat(id_length);
-    let removed = files.iter().filter(|(_, version)| version.is_none());
-    let removed = removed.map(|(path, _)| (format!("0 {zeros}"), path));
-    let changed = files.iter().filter_map(|(path, version)| Some((version.as_ref()?, path)));
-    let changed = changed.map(|((mode, id), path)| (format!("{mode} {id}"), path));
-    path_records(removed.chain(changed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,18 +118,15 @@ mod tests {
     }
 
     #[test]
-    fn only_changed_files_are_changes_and_removals_come_first() {
+    fn only_changed_files_are_changes() {
         let before = listing(&[("gone", "a"), ("same", "b"), ("changed", "c")]);
         let after = listing(&[("same", "b"), ("changed", "d"), ("new", "e")]);
         let changes = after.changes_since(&before, |_| None);
         assert!(changes.left_out.is_empty());
-        let info = String::from_utf8(index_info(&changes.files, 40)).unwrap();
-        let lines: Vec<String> = info.split_terminator('\0').map(|line| line.replace('\t', " ")).collect();
-        let line = |mode: &str, id: &str, path: &str| format!("{mode} {} {path}", id.repeat(40));
-        assert_eq!(
-            lines,
-            [line("0", "0", "gone"), line("100644", "d", "changed"), line("100644", "e", "new")]
-        );
+        assert_eq!(names(changes.files.keys()), ["changed", "gone", "new"]);
+        let ids: Vec<Option<&str>> =
+            changes.files.values().map(|version| version.as_ref().map(|(_, id)| &id[..1])).collect();
+        assert_eq!(ids, [Some("d"), None, Some("e")]);
     }
 
     #[test]

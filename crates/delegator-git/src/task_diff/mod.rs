@@ -9,5 +9,5 @@ mod work_tree;
 pub use listing::TreeListing;
 pub use stored::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
 pub use text::DiffText;
-pub(crate) use work_tree::{Listed, list_in};
-pub use work_tree::{NewCommit, WorkTreeDiff};
+pub(crate) use work_tree::{History, Listed, list_in};
+pub use work_tree::{NewCommit, TaskCheckout, WorkTreeDiff};

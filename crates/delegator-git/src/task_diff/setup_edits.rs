@@ -6,7 +6,6 @@
 //! are stored before the agent starts, in a directory that it does not own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use crate::diff::{FileDecision, decide_file, merge_contents};
@@ -30,14 +29,7 @@ pub(crate) fn store_edited_files(
     };
     let edited = files.iter().filter(|(path, version)| is_edited(path, version));
     let edited: BTreeSet<String> = edited.map(|(_, (_, id))| id.clone()).collect();
-    if edited.is_empty() {
-        return Ok(());
-    }
-    let objects = Store::at(store).objects();
-    let packs = objects.join("pack");
-    fs::create_dir_all(&packs).map_err(GitError::io("create", &packs))?;
-    let others = [scratch.path("objects"), scratch.repository_objects()];
-    pack_into(scratch, (&objects, &others), &packs.join("pack"), &edited).map(drop)
+    pack_into(scratch, &Store::at(store).objects(), "pack", &edited).map(drop)
 }
 
 /// Reverts in the changed files what the setup script changed in them. `scratch` can read the contents after the setup.

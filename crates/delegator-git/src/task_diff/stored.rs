@@ -12,11 +12,10 @@ use super::text::{DiffText, tree_diff};
 use crate::capture::{LeftOut, LeftOutReason, capture_present, is_absent};
 use crate::error::{GitError, RestoreError};
 use crate::file_version::{FileVersion, GITLINK, TreeFiles};
-use crate::records::{RepoPath, display_path, single_line};
-use crate::repository::Store;
-use crate::restore_point::{EndState, RestorePoint, SavedState, verify_repository};
+use crate::records::{RepoPath, display_path};
+use crate::restore_point::{EndState, RestorePoint, SavedState};
 use crate::run::Git;
-use crate::scratch::{Scratch, existing_objects, fill_index, tree_files};
+use crate::scratch::{Scratch, existing_objects, fill_index, tree_files, write_tree};
 use crate::stamp::Stamp;
 
 /// The changes of a task in one work tree.
@@ -48,7 +47,7 @@ pub fn diff_of_task(
     paths: DiffPaths,
     temp_dir: &Path,
 ) -> Result<Option<TreeDiff>, RestoreError> {
-    let scratch = open(git, point, temp_dir)?;
+    let (scratch, _) = point.open(git, temp_dir)?;
     let Some(end) = EndState::read(&scratch, point)? else { return Ok(None) };
     let mut before = tree_files(&scratch, &point.tree)?;
     let unattributed = &end.agent.unattributed;
@@ -75,7 +74,7 @@ pub fn diff_until_now(
     paths: DiffPaths,
     temp_dir: &Path,
 ) -> Result<TreeDiff, RestoreError> {
-    let scratch = open(git, point, temp_dir)?;
+    let (scratch, _) = point.open(git, temp_dir)?;
     let saved = SavedState::read(&scratch, point)?;
     let mut before = tree_files(&scratch, &point.tree)?;
     before.retain(|path, _| !is_absent(&saved.absent, path));
@@ -96,14 +95,6 @@ pub fn diff_until_now(
         present.captured.files.left_out.iter().filter(|entry| !known.contains(entry.path.as_str()));
     let left_out = new_left_out.map(|entry| no_content(entry.path.as_bytes(), entry.bytes)).collect();
     Ok(compare(&scratch, point, changes.collect(), paths, left_out)?)
-}
-
-fn open(git: &Git, point: &RestorePoint, temp_dir: &Path) -> Result<Scratch, RestoreError> {
-    let repository = verify_repository(git, point)?;
-    if !point.is_stored() {
-        return Err(RestoreError::PointMissing { reference: point.reference.clone() });
-    }
-    Ok(Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store)))
 }
 
 fn no_content(path: &[u8], bytes: u64) -> LeftOut {
@@ -142,19 +133,16 @@ fn compare(
         before.extend(old.map(|version| (path.clone(), version)));
         after.extend(new.map(|version| (path.clone(), version)));
     }
-    let trees = (write_tree(scratch, "before", &before)?, write_tree(scratch, "after", &after)?);
+    for (index, files) in [("before", &before), ("after", &after)] {
+        fill_index(scratch, index, files.iter())?;
+    }
+    let (before, after) = (write_tree(scratch, "before")?, write_tree(scratch, "after")?);
     let top_level = point.top_level.display();
     let prefixes = [format!("--src-prefix=a/{top_level}/"), format!("--dst-prefix=b/{top_level}/")];
     let options = match paths {
         DiffPaths::Relative => vec!["--find-renames"],
         DiffPaths::Absolute => vec!["--no-renames", &prefixes[0], &prefixes[1]],
     };
-    let diff = tree_diff(scratch, (&trees.0, &trees.1), &options)?;
+    let diff = tree_diff(scratch, &before, &after, &options)?;
     Ok(TreeDiff { diff, left_out, unattributed: Vec::new() })
-}
-
-/// Writes a tree with exactly these files.
-fn write_tree(scratch: &Scratch, index: &str, files: &TreeFiles) -> Result<String, GitError> {
-    fill_index(scratch, index, files.iter())?;
-    Ok(single_line(&scratch.run(index, ["write-tree", "--missing-ok"], b"")?))
 }

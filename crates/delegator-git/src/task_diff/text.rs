@@ -31,13 +31,14 @@ impl DiffText {
 /// The diff of two trees, with full object ids and binary files. Nothing that attributes or settings name is run.
 pub(crate) fn tree_diff(
     scratch: &Scratch,
-    (before, after): (&str, &str),
+    before: &str,
+    after: &str,
     options: &[&str],
 ) -> Result<DiffText, GitError> {
     let args = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv"];
     let top_level = &scratch.repository.top_level;
     let call = scratch.call("none", args.iter().chain(options).chain(&[before, after]), top_level);
-    diff_text(scratch.git.run(top_level, &Call { extra_output: EXTRA_DIFF_BYTES, ..call }))
+    diff_text(scratch.git.run(top_level, Call { extra_output: EXTRA_DIFF_BYTES, ..call }))
 }
 
 fn diff_text(output: Result<Vec<u8>, GitError>) -> Result<DiffText, GitError> {

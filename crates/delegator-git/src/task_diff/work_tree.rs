@@ -7,12 +7,13 @@
 //! too: if that is no longer usable, one of the mirror takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::listing::{TreeListing, index_info};
+use super::listing::TreeListing;
 use super::setup_edits::{revert_setup_edits, store_edited_files};
 use super::text::{DiffText, tree_diff};
 use crate::capture::{Ignored, LeftOut, LeftOutReason, Limits, Purpose, capture, is_derived};
@@ -21,7 +22,7 @@ use crate::records::{RepoPath, display_path, on_disk, single_line};
 use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
 use crate::repository::{Repository, Store, author, find_repository};
 use crate::run::{Call, Git};
-use crate::scratch::{Scratch, tree_files};
+use crate::scratch::{Scratch, edit_index, tree_files, write_tree};
 use crate::stamp::Stamp;
 
 /// Larger files that git does not track are not part of a diff.
@@ -55,25 +56,41 @@ pub struct NewCommit<'a> {
     pub time_sec: u64,
 }
 
-impl TreeListing {
-    /// Lists the work tree with its top level at `dir`. Contents that differ from the commit `base` are stored in `store`.
-    /// Both that and `temp_dir` are directories of ours.
-    pub fn take(
-        git: &Git,
-        (dir, base): (&Path, &str),
-        store: &Path,
-        temp_dir: &Path,
-    ) -> Result<TreeListing, GitError> {
-        let Listed { scratch, listing, .. } = list(git, &checkout_repository(git, dir)?, temp_dir)?;
-        store_edited_files(&scratch, base, &listing.files, store)?;
-        Ok(listing)
+/// The commits that the changes of a task are added to.
+pub(crate) struct History<'a> {
+    pub(crate) git: &'a Git,
+    /// The repository whose configuration names the author; without one, that of the user.
+    pub(crate) source: Option<&'a Repository>,
+    pub(crate) base: &'a str,
+    /// The last commit of the agent, whose objects the git directory of ours can read.
+    pub(crate) head: Option<&'a str>,
+}
+
+/// The checkout of a task.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskCheckout<'a> {
+    /// The top of its work tree.
+    pub dir: &'a Path,
+    /// The commit that it started from.
+    pub base: &'a str,
+    /// A directory of ours for the contents that differed from this commit before the agent started.
+    pub store: &'a Path,
+}
+
+impl TaskCheckout<'_> {
+    fn repository(&self, git: &Git) -> Result<Repository, GitError> {
+        let missing = || GitError::io("find the repository of", self.dir)(io::ErrorKind::NotFound.into());
+        find_repository(git, self.dir)?.filter(|found| found.top_level == self.dir).ok_or_else(missing)
     }
 }
 
-/// The repository of the checkout itself.
-fn checkout_repository(git: &Git, dir: &Path) -> Result<Repository, GitError> {
-    let no_repository = || GitError::io("find the repository of", dir)(std::io::ErrorKind::NotFound.into());
-    find_repository(git, dir)?.filter(|found| found.top_level == dir).ok_or_else(no_repository)
+impl TreeListing {
+    /// Lists the work tree before the agent starts. `temp_dir` is a directory of ours.
+    pub fn take(git: &Git, checkout: &TaskCheckout<'_>, temp_dir: &Path) -> Result<TreeListing, GitError> {
+        let Listed { scratch, listing, .. } = list(git, &checkout.repository(git)?, temp_dir)?;
+        store_edited_files(&scratch, checkout.base, &listing.files, checkout.store)?;
+        Ok(listing)
+    }
 }
 
 /// The files of a work tree, and the git directory of ours that has their objects.
@@ -142,36 +159,27 @@ pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<L
 }
 
 impl WorkTreeDiff {
-    /// What changed in the work tree since `before`, relative to the commit `base` of the mirror. `store` is that of the
-    /// listing.
+    /// What changed in the work tree since `before`, relative to the commit that it started from, which the mirror has.
     pub fn take(
         git: &Git,
-        (dir, base, mirror): (&Path, &str, &Mirror),
-        before: (&TreeListing, &Path),
+        checkout: &TaskCheckout<'_>,
+        mirror: &Mirror,
+        before: &TreeListing,
         temp_dir: &Path,
     ) -> Result<WorkTreeDiff, GitError> {
-        let found = checkout_repository(git, dir)
-            .and_then(|repository| WorkTreeDiff::compare(git, &repository, base, before, temp_dir));
-        match found {
+        let compare = |repository: &Repository| {
+            let after = list(git, repository, temp_dir)?;
+            after.scratch.read_from(&Store::at(checkout.store))?;
+            WorkTreeDiff::since(after, checkout.base, before)
+        };
+        match checkout.repository(git).and_then(|repository| compare(&repository)) {
             Err(error) if may_be_damage(&error) => {
-                let (git_dir, repository) = mirror.create_git_dir(git, base, dir, temp_dir)?;
-                let found = WorkTreeDiff::compare(git, &repository, base, before, temp_dir)?;
-                Ok(WorkTreeDiff { _git_dir: Some(git_dir), ..found })
+                let (git_dir, repository) =
+                    mirror.create_git_dir(git, checkout.base, checkout.dir, temp_dir)?;
+                Ok(WorkTreeDiff { _git_dir: Some(git_dir), ..compare(&repository)? })
             }
             found => found,
         }
-    }
-
-    fn compare(
-        git: &Git,
-        repository: &Repository,
-        base: &str,
-        (before, store): (&TreeListing, &Path),
-        temp_dir: &Path,
-    ) -> Result<WorkTreeDiff, GitError> {
-        let after = list(git, repository, temp_dir)?;
-        after.scratch.read_from(&Store::at(store))?;
-        WorkTreeDiff::since(after, base, before)
     }
 
     /// What changed since `before`, relative to the commit or tree `base`. The git directory of ours can read both.
@@ -182,10 +190,9 @@ impl WorkTreeDiff {
         let scratch = after.scratch;
         let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
         scratch.run(INDEX, ["read-tree", base], b"")?;
-        let info = index_info(&changes.files, 2 * scratch.id_bytes());
-        scratch.run(INDEX, ["update-index", "--replace", "-z", "--index-info"], &info)?;
-        let tree = single_line(&scratch.run(INDEX, ["write-tree", "--missing-ok"], b"")?);
-        let diff = tree_diff(&scratch, (base, &tree), &["--find-renames"])?;
+        edit_index(&scratch, INDEX, changes.files.iter().map(|(path, version)| (path, version.as_ref())))?;
+        let tree = write_tree(&scratch, INDEX)?;
+        let diff = tree_diff(&scratch, base, &tree, &["--find-renames"])?;
         Ok(WorkTreeDiff { diff, left_out, with_setup_edits, scratch, tree, _git_dir: None })
     }
 
@@ -200,60 +207,45 @@ impl WorkTreeDiff {
         let git = access.git();
         let head = self.scratch.repository.head(&git).ok().and_then(|head| head.commit);
         let head = head.as_deref().filter(|head| *head != base);
-        let pushed = self.last_commit((&git, None), (base, head), &commit)?;
+        let pushed = self.last_commit(&History { git: &git, source: None, base, head }, &commit)?;
         access.push(&self.scratch, url, &format!("{pushed}:refs/heads/{}", commit.branch))
     }
 
-    /// Adds the commits to the repository of the work tree, with the identity that `source` configures: `head` is the last one
-    /// of the agent, whose objects the git directory of ours can read. Returns the last one.
+    /// Adds the commits to the repository of the work tree. Returns the last one.
     pub(crate) fn store_commit(
         &self,
-        (git, source): (&Git, &Repository),
-        (base, head): (&str, Option<&str>),
+        history: &History<'_>,
         commit: &NewCommit<'_>,
     ) -> Result<String, GitError> {
-        let id = self.last_commit((git, Some(source)), (base, head), commit)?;
+        let id = self.last_commit(history, commit)?;
         let (scratch, top_level) = (&self.scratch, &self.scratch.repository.top_level);
-        let range = ["--objects", "--no-object-names", id.as_str(), "--not", base];
-        let objects = scratch.run_large(["rev-list"].iter().chain(&range), b"")?;
+        let range = ["--objects", "--no-object-names", id.as_str(), "--not", history.base];
+        let objects = scratch.run("none", ["rev-list"].iter().chain(&range), b"")?;
         let args = ["pack-objects", "--quiet", "--stdout", "--compression=1"];
         let call = scratch.call("none", args, top_level);
         let pack =
-            scratch.git.run(top_level, &Call { input: &objects, extra_output: MAX_PACK_BYTES, ..call })?;
+            scratch.git.run(top_level, Call { input: &objects, extra_output: MAX_PACK_BYTES, ..call })?;
         // git computes the ids from the content, so an object of the agent cannot pass for another.
-        let repository = (scratch.repository_objects(), []);
-        scratch.run_in_objects((&repository.0, &repository.1), ["index-pack", "--stdin"], &pack)?;
-        let check = ["rev-list", "--quiet"].iter().chain(&range);
-        scratch.run_in_objects((&repository.0, &repository.1), check, b"")?;
+        let objects = scratch.repository_objects();
+        scratch.run_in_objects(&objects, &[], ["index-pack", "--stdin"], &pack)?;
+        scratch.run_in_objects(&objects, &[], ["rev-list", "--quiet"].iter().chain(&range), b"")?;
         Ok(id)
     }
 
     /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do not end in the
     /// state of the diff.
-    fn last_commit(
-        &self,
-        (git, source): (&Git, Option<&Repository>),
-        (base, head): (&str, Option<&str>),
-        commit: &NewCommit<'_>,
-    ) -> Result<String, GitError> {
-        match head.and_then(|head| self.agent_commit(git, base, head)) {
-            Some((head, tree)) if tree == self.tree => Ok(head),
-            Some((head, _)) => self.commit((git, source), &head, commit),
-            None => self.commit((git, source), base, commit),
+    fn last_commit(&self, history: &History<'_>, commit: &NewCommit<'_>) -> Result<String, GitError> {
+        match self.agent_commit(history) {
+            Some((head, tree)) if tree == self.tree => Ok(head.to_owned()),
+            agent => self.commit(history, agent.map_or(history.base, |(head, _)| head), commit),
         }
     }
 
     /// Whether a commit is the one that [`WorkTreeDiff::store_commit`] would add, whenever it was made.
-    pub(crate) fn is_last_commit(
-        &self,
-        git: &Git,
-        (base, head): (&str, Option<&str>),
-        (id, message): (&str, &str),
-    ) -> bool {
-        let parent = match head.and_then(|head| self.agent_commit(git, base, head)) {
+    pub(crate) fn is_last_commit(&self, history: &History<'_>, id: &str, message: &str) -> bool {
+        let parent = match self.agent_commit(history) {
             Some((head, tree)) if tree == self.tree => return id == head,
-            Some((head, _)) => head,
-            None => base.to_owned(),
+            agent => agent.map_or(history.base, |(head, _)| head),
         };
         let found = self.scratch.run("none", ["log", "-1", "--format=%T %P%n%B", id], b"");
         let found = found.map(|found| String::from_utf8_lossy(&found).trim().to_owned());
@@ -262,31 +254,29 @@ impl WorkTreeDiff {
 
     /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
     /// The agent owns its objects, so whatever prevents this is no error.
-    fn agent_commit(&self, git: &Git, base: &str, head: &str) -> Option<(String, String)> {
-        let repository = &self.scratch.repository;
-        let run = |args: &[&str]| {
-            let call = self.scratch.call("none", args, &repository.top_level);
-            git.run(&repository.top_level, &call).ok()
-        };
-        run(&["merge-base", "--is-ancestor", base, head])?;
+    fn agent_commit<'a>(&self, history: &History<'a>) -> Option<(&'a str, String)> {
+        let head = history.head?;
+        let top_level = &self.scratch.repository.top_level;
+        let run = |args: &[&str]| history.git.run(top_level, self.scratch.call("none", args, top_level)).ok();
+        run(&["merge-base", "--is-ancestor", history.base, head])?;
         let tree = run(&["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
-        Some((head.to_owned(), single_line(&tree)))
+        Some((head, single_line(&tree)))
     }
 
     /// Commits the state of the diff on top of `parent`.
     fn commit(
         &self,
-        (git, source): (&Git, Option<&Repository>),
+        history: &History<'_>,
         parent: &str,
         commit: &NewCommit<'_>,
     ) -> Result<String, GitError> {
         let top = &self.scratch.repository.top_level;
         let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"], top);
-        call.variables.extend(author(git, source)?);
+        call.variables.extend(author(history.git, history.source)?);
         for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
             call.variables.push((name, format!("@{} +0000", commit.time_sec).into()));
         }
-        Ok(single_line(&git.run(top, &Call { input: commit.message.as_bytes(), ..call })?))
+        Ok(single_line(&history.git.run(top, Call { input: commit.message.as_bytes(), ..call })?))
     }
 }
 

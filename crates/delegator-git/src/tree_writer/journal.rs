@@ -3,14 +3,15 @@
 //! It is complete and durable before the first change. Until `is_decided` is set, or a ref has moved, the operation is taken
 //! back; after that it is completed.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::steps::Step;
 use crate::error::{GitError, Operation};
+use crate::files::write_atomically;
 use crate::repository::Repository;
 use crate::restore_point::RestorePoint;
 use crate::run::Git;
@@ -88,14 +89,9 @@ impl Journal {
     }
 
     pub(crate) fn store(&self, dir: &Path) -> Result<(), GitError> {
-        let store = || -> io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            file.write_all(&serde_json::to_vec(self)?)?;
-            file.as_file().sync_all()?;
-            file.persist(dir.join(FILE_NAME)).map_err(|error| error.error)?;
-            File::open(dir)?.sync_all()
-        };
-        store().map_err(GitError::io("write", dir.join(FILE_NAME)))
+        let path = dir.join(FILE_NAME);
+        let stored = serde_json::to_vec(self).map_err(io::Error::from);
+        stored.and_then(|bytes| write_atomically(&path, &bytes, true)).map_err(GitError::io("write", path))
     }
 
     pub(crate) fn delete(dir: &Path) -> Result<(), GitError> {
@@ -104,13 +100,10 @@ impl Journal {
 
     pub(crate) fn update_refs(&self, git: &Git, repository: &Repository) -> Result<(), GitError> {
         let commands: String = self.refs.iter().map(RefChange::command).collect();
-        match commands.is_empty() {
-            true => Ok(()),
-            false => {
-                let reason = format!("mcp-delegator: {}", self.operation);
-                repository.update_refs(git, commands.as_bytes(), &reason)
-            }
+        if commands.is_empty() {
+            return Ok(());
         }
+        repository.update_refs(git, commands.as_bytes(), &format!("mcp-delegator: {}", self.operation))
     }
 
     /// Whether a killed process came so far that the operation must be completed.
@@ -123,7 +116,7 @@ impl Journal {
                     // The user may have committed since.
                     (Some(now), Some(new)) => {
                         let contains = repository.call(["merge-base", "--is-ancestor", new, now]);
-                        git.run_optional(&repository.top_level, &contains)?.is_some()
+                        git.run_optional(&repository.top_level, contains)?.is_some()
                     }
                     (now, new) => now == new,
                 };

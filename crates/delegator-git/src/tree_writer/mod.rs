@@ -16,4 +16,4 @@ mod writer;
 pub(crate) use journal::RefChange;
 pub use recover::{Recovery, recover_interrupted};
 pub(crate) use steps::TreeChanges;
-pub(crate) use writer::{NewIndex, TreeWriter, WritePlan};
+pub(crate) use writer::{TreeWriter, WritePlan};

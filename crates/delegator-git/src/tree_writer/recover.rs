@@ -57,10 +57,8 @@ impl TreeWriter {
         }
         let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
         let dir = git_dir.join(DIR_NAME);
-        let staging = match device(git_dir) == device(top) {
-            true => dir.join("staging"),
-            false => top.join(format!(".{DIR_NAME}")),
-        };
+        let is_same_device = device(git_dir) == device(top);
+        let staging = if is_same_device { dir.join("staging") } else { top.join(format!(".{DIR_NAME}")) };
         let writer =
             TreeWriter { git: git.clone(), repository: repository.clone(), dir, staging, _lock: lock };
         let recovery = writer.recover(reference)?;
@@ -95,18 +93,17 @@ impl TreeWriter {
             }
         };
         let (operation, is_completed) = (journal.operation, journal.is_done(&self.git, repository)?);
-        let edited = match is_completed {
-            true => {
-                if journal.index.is_some() {
-                    self.lock_index()?;
-                }
-                self.finish(&journal)?;
-                release_index_lock(repository, &self.dir);
-                Journal::delete(&self.dir)?;
-                Vec::new()
+        let mut edited = Vec::new();
+        if is_completed {
+            if journal.index.is_some() {
+                self.lock_index()?;
             }
-            false => self.take_back(&journal)?,
-        };
+            self.finish(&journal)?;
+            release_index_lock(repository, &self.dir);
+            Journal::delete(&self.dir)?;
+        } else {
+            edited = self.take_back(&journal)?;
+        }
         let is_visible = operation != Operation::Branch;
         Ok(is_visible.then_some(Recovery { operation, is_completed, edited }))
     }

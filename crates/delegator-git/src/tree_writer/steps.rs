@@ -176,10 +176,8 @@ impl Places<'_> {
     fn place(&self, path: &[u8]) -> Result<PathBuf, StepError> {
         let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b".." | b".git");
         let is_parent = |above: &[u8]| directory_mode(self.top, above).is_some();
-        match path.split(|byte| *byte == b'/').all(is_plain) && ancestors(path).all(is_parent) {
-            true => Ok(on_disk(self.top, path)),
-            false => Err(StepError::Changed),
-        }
+        let is_inside = path.split(|byte| *byte == b'/').all(is_plain) && ancestors(path).all(is_parent);
+        is_inside.then(|| on_disk(self.top, path)).ok_or(StepError::Changed)
     }
 
     /// A directory in place of a file to write, and those in it, innermost first.
@@ -265,7 +263,8 @@ impl Places<'_> {
         &self,
         number: usize,
         path: &RepoPath,
-        (old, new): (Option<Stamp>, Stamp),
+        old: Option<Stamp>,
+        new: Stamp,
     ) -> Result<(), StepError> {
         let (staged, aside) = (self.staged(path), self.aside(number));
         if [&staged, &aside].into_iter().any(|file| Stamp::at(file) == Some(new)) {
@@ -297,7 +296,7 @@ impl Places<'_> {
     fn take_back(&self, number: usize, step: &Step) -> Result<(), StepError> {
         let (aside, path) = (self.aside(number), &step.path);
         match &step.action {
-            Action::Write { old, new } => self.take_back_write(number, path, (*old, *new)),
+            Action::Write { old, new } => self.take_back_write(number, path, *old, *new),
             Action::Remove { .. } => match fs::symlink_metadata(&aside) {
                 Ok(_) => Ok(rename_to_free_name(&aside, &self.place(path)?)?),
                 Err(_) => Ok(()),

@@ -12,8 +12,9 @@ use crate::capture::{SURVEY_TIME, known_directories, take_survey};
 use crate::diff::NewVersion;
 use crate::error::{GitError, Operation, WriteError};
 use crate::file_version::GITLINK;
+use crate::index::IndexFile;
 use crate::repository::{Head, Repository, Store};
-use crate::restore_point::{AgentChanges, EndIndex, EndRecord, RestorePoint, drop_point};
+use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, drop_point};
 use crate::run::Git;
 use crate::scratch::{Scratch, fill_index, tree_files};
 use crate::stamp::{Stamp, Stamps};
@@ -41,23 +42,13 @@ pub(crate) struct WritePlan<'a> {
     pub(crate) changes: &'a TreeChanges,
     /// What the files were when they were read.
     pub(crate) stamps: &'a Stamps,
-    pub(crate) index: Option<NewIndex>,
+    /// The index file afterwards, if it changes.
+    pub(crate) index: Option<IndexFile>,
     pub(crate) refs: Vec<RefChange>,
     /// The branch that HEAD names afterwards, if it changes.
     pub(crate) attach: Option<String>,
     /// Where HEAD points afterwards.
     pub(crate) head: Head,
-}
-
-/// The index file after an operation.
-#[derive(Debug)]
-pub(crate) enum NewIndex {
-    /// `modified` is its modification time (seconds, nanoseconds), by which git decides which entries to compare again.
-    File {
-        bytes: Vec<u8>,
-        modified: Option<(u64, u32)>,
-    },
-    Missing,
 }
 
 impl TreeWriter {
@@ -119,7 +110,7 @@ impl TreeWriter {
         let moved = written.and_then(|()| {
             if let Some(point) = point {
                 // Without it only the whole tree can be restored, and an error then says so.
-                let _ = store_end_of(scratch, point, plan.changes, (plan.index.as_ref(), plan.head));
+                let _ = store_end_of(scratch, point, plan.changes, plan.index.as_ref(), plan.head);
             }
             Ok(journal.update_refs(&self.git, &self.repository)?)
         });
@@ -166,17 +157,17 @@ impl TreeWriter {
         self.dir.join("index")
     }
 
-    fn stage_index(&self, index: &NewIndex) -> Result<IndexChange, GitError> {
+    fn stage_index(&self, index: &IndexFile) -> Result<IndexChange, GitError> {
         let present = self.repository.index();
         let write = || {
-            let NewIndex::File { bytes, modified } = index else { return Ok(()) };
+            let Some(bytes) = &index.bytes else { return Ok(()) };
             let mut file = File::create(self.staged_index())?;
             if let Ok(found) = fs::metadata(&present) {
                 file.set_permissions(found.permissions())?;
             }
             file.write_all(bytes)?;
-            if let Some((seconds, nanoseconds)) = modified {
-                file.set_modified(UNIX_EPOCH + Duration::new(*seconds, *nanoseconds))?;
+            if let Some((seconds, nanoseconds)) = index.modified {
+                file.set_modified(UNIX_EPOCH + Duration::new(seconds, nanoseconds))?;
             }
             file.sync_all()
         };
@@ -189,7 +180,7 @@ impl TreeWriter {
         if let Some(branch) = &journal.attach {
             let reason = format!("mcp-delegator: {}", journal.operation);
             let attach = self.repository.call(["symbolic-ref", "-m", &reason, "HEAD", branch]);
-            self.git.run(&self.repository.top_level, &attach)?;
+            self.git.run(&self.repository.top_level, attach)?;
         }
         let index = self.repository.index();
         // Another stamp means that this is done, or that the user changed the index since.
@@ -275,7 +266,8 @@ fn store_end_of(
     scratch: &Scratch,
     point: &RestorePoint,
     changes: &TreeChanges,
-    (index, head): (Option<&NewIndex>, Head),
+    index: Option<&IndexFile>,
+    head: Head,
 ) -> Result<(), GitError> {
     let mut files = tree_files(scratch, &point.tree)?;
     let mut versions = Vec::new();
@@ -292,13 +284,9 @@ fn store_end_of(
         versions: &versions,
         unread: &[],
         survey: &take_survey(scratch, &known, SURVEY_TIME),
-        index: match index {
-            None => (EndIndex::AsBefore, Vec::new()),
-            Some(NewIndex::File { bytes, .. }) => (EndIndex::File, bytes.clone()),
-            Some(NewIndex::Missing) => (EndIndex::Missing, Vec::new()),
-        },
+        index,
         head: Some(head),
         agent: &AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() },
     };
-    record.store(scratch, &point.reference, &point.commit)
+    record.store(scratch, point)
 }

@@ -26,7 +26,7 @@ const MAX_REF_FILES: usize = 10_000;
 impl TaskWorktree {
     /// Files that the agent added to its index: ignored and large ones count as changes, too.
     pub(super) fn agent_tracked(&self, scratch: &Scratch) -> BTreeSet<RepoPath> {
-        let bytes = read_regular(&self.git_dir().join("index"), MAX_INDEX, false);
+        let bytes = read_regular(&self.git_dir().join("index"), MAX_INDEX);
         let index = bytes.and_then(|bytes| IndexFile::parse(bytes, scratch.id_bytes()).ok());
         let entries = index.map(|index| index.entries).unwrap_or_default();
         let is_file = |path: &RepoPath| {
@@ -127,7 +127,7 @@ fn list_files(dir: PathBuf, limit: usize) -> Vec<PathBuf> {
 
 /// The object ids in a file of refs.
 fn ids_in(file: &Path) -> BTreeSet<String> {
-    let bytes = read_regular(file, MAX_REFS, false).unwrap_or_default();
+    let bytes = read_regular(file, MAX_REFS).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     text.split_whitespace().filter(|word| is_object_id(word)).map(str::to_owned).collect()
 }

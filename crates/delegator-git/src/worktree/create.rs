@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::source::WorktreeError;
@@ -12,7 +11,7 @@ use crate::capture::{LeftOut, Limits, Purpose, capture};
 use crate::diff::parse_new_versions;
 use crate::error::GitError;
 use crate::file_version::FileVersion;
-use crate::files::{copy_file, remove_empty_parents};
+use crate::files::{copy_file, remove_empty_parents, remove_file};
 use crate::records::{RepoPath, on_disk};
 use crate::run::{Call, Git};
 use crate::scratch::{Scratch, fill_index};
@@ -75,7 +74,7 @@ impl TaskWorktree {
         let setting = |key: &str| {
             let call = Call::in_git_dir(&git_dir, ["config", "--type=bool", "--get", key]);
             Ok::<bool, GitError>(
-                scratch.git.run_optional(&self.path, &call)?.is_some_and(|value| value.starts_with(b"true")),
+                scratch.git.run_optional(&self.path, call)?.is_some_and(|value| value.starts_with(b"true")),
             )
         };
         let patterns = git_dir.join("info/sparse-checkout");
@@ -95,7 +94,7 @@ impl TaskWorktree {
         }
         // As many threads as there are processors.
         call.options.extend(["-c", "checkout.workers=0"].map(Into::into));
-        scratch.git.run(&self.path, &call)?;
+        scratch.git.run(&self.path, call)?;
         copy_file(&index, &git_dir.join("index")).map_err(GitError::io("copy", index))?;
         Ok(is_sparse)
     }
@@ -104,17 +103,12 @@ impl TaskWorktree {
     fn write_carried(&self, scratch: &Scratch, tree: &str) -> Result<(), GitError> {
         let args =
             ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", &self.source.commit, tree];
-        let changed = parse_new_versions(&scratch.run_large(args, b"")?)?;
+        let changed = parse_new_versions(&scratch.run("none", args, b"")?)?;
         let written: Vec<(&RepoPath, &FileVersion)> =
             changed.iter().filter_map(|change| Some((&change.path, change.version.as_ref()?))).collect();
         for change in changed.iter().filter(|change| change.version.is_none()) {
-            let file = on_disk(&self.path, &change.path);
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(GitError::io("remove", file)(error));
-                }
-                _ => remove_empty_parents(&self.path, &change.path),
-            }
+            remove_file(&on_disk(&self.path, &change.path))?;
+            remove_empty_parents(&self.path, &change.path);
         }
         fill_index(scratch, CARRIED_INDEX, written.into_iter())?;
         scratch.run(CARRIED_INDEX, ["checkout-index", "--all", "--force"], b"").map(drop)

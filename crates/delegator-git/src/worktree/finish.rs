@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::agent_files::detach_agent_objects;
@@ -11,9 +10,9 @@ use super::start_store::Start;
 use super::task_worktree::TaskWorktree;
 use crate::capture::{Ignored, LeftOut, LeftOutReason};
 use crate::error::GitError;
-use crate::files::copy_file;
+use crate::files::{copy_file, remove_directory};
 use crate::run::Git;
-use crate::task_diff::{Listed, NewCommit, TreeListing, WorkTreeDiff, list_in};
+use crate::task_diff::{History, Listed, NewCommit, TreeListing, WorkTreeDiff, list_in};
 use crate::tree_writer::{RefChange, TreeWriter};
 
 impl TaskWorktree {
@@ -67,21 +66,21 @@ impl TaskWorktree {
         let writer = TreeWriter::open(git, source, &reference)?.0;
         let (base, head) = (&self.source.commit, self.agent_head());
         let head = head.as_deref().filter(|_| self.attach_agent_objects(&diff.scratch).is_ok());
+        let history = History { git, source: Some(source), base, head };
         if let Some(id) = source.resolve_ref(git, &reference)? {
             // An earlier run that was killed may have created it.
-            return match diff.is_last_commit(git, (base, head), (&id, commit.message)) {
-                true => Ok(id),
-                false => Err(WorktreeError::BranchExists { branch: commit.branch.to_owned() }),
-            };
+            if diff.is_last_commit(&history, &id, commit.message) {
+                return Ok(id);
+            }
+            return Err(WorktreeError::BranchExists { branch: commit.branch.to_owned() });
         }
         // A damaged history is left behind; the files are in one commit then.
-        let with_history =
-            head.and_then(|head| diff.store_commit((git, source), (base, Some(head)), &commit).ok());
+        let with_history = head.and_then(|_| diff.store_commit(&history, &commit).ok());
         let id = match with_history {
             Some(id) => id,
             None => {
                 detach_agent_objects(&diff.scratch);
-                diff.store_commit((git, source), (base, None), &commit)?
+                diff.store_commit(&History { head: None, ..history }, &commit)?
             }
         };
         writer.change_ref(RefChange { name: reference, old: None, new: Some(id.clone()) })?;
@@ -95,13 +94,7 @@ impl TaskWorktree {
 
     /// Deletes the git directory of the worktree and its ref. The caller deletes the files and the store.
     pub fn remove(&self, git: &Git) -> Result<(), GitError> {
-        let own_dir = self.own_dir();
-        match fs::remove_dir_all(&own_dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(GitError::io("delete", own_dir)(error));
-            }
-            _ => {}
-        }
+        remove_directory(&self.own_dir())?;
         let (source, reference) = (&self.source.repository, self.reference());
         // Only this worktree uses the ref, so a lock was left behind or planted.
         let _ = fs::remove_file(source.common_dir.join(format!("{reference}.lock")));

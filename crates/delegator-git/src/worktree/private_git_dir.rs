@@ -23,10 +23,10 @@ impl TaskWorktree {
         let command = format!("update {}\0{}\0\0", self.reference(), self.source.commit);
         source.update_refs(git, command.as_bytes(), "mcp-delegator: worktree created")?;
         let args = ["config", "-z", "--get-regexp", SETTINGS];
-        let settings = git.run_optional(&source.top_level, &source.call(args))?.unwrap_or_default();
+        let settings = git.run_optional(&source.top_level, source.call(args))?.unwrap_or_default();
         let format = "--format=%(objectname) %(refname)";
         let args = ["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"];
-        let refs = git.run(&source.top_level, &source.call(args))?;
+        let refs = git.run(&source.top_level, source.call(args))?;
         let config = git_config(false, &source.object_format) + &config_text(&settings);
         self.write_git_dir(&config, &refs).map_err(GitError::io("create", self.git_dir()))
     }

@@ -52,18 +52,14 @@ pub fn find_source(
         return Err(WorktreeError::NoRepository { dir: dir.to_owned() });
     };
     let top_level = || repository.top_level.clone();
-    if repository.resolve_ref(git, "HEAD^{commit}")?.is_none() && base.is_none() {
-        return Err(WorktreeError::NoCommit { top_level: top_level() });
-    }
     let name = base.unwrap_or("HEAD");
     // A name that begins with a dash would be an option.
     let is_name = !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_control);
-    let commit = match is_name {
-        true => repository.resolve_ref(git, &format!("{name}^{{commit}}"))?,
-        false => None,
-    };
-    let commit =
-        commit.ok_or_else(|| WorktreeError::UnknownBase { top_level: top_level(), base: name.to_owned() })?;
+    let commit = if is_name { repository.resolve_ref(git, &format!("{name}^{{commit}}"))? } else { None };
+    let commit = commit.ok_or_else(|| match base {
+        None => WorktreeError::NoCommit { top_level: top_level() },
+        Some(base) => WorktreeError::UnknownBase { top_level: top_level(), base: base.to_owned() },
+    })?;
     if repository.resolve_ref(git, &format!("refs/heads/{branch_folder}"))?.is_some() {
         return Err(WorktreeError::BranchInTheWay { top_level: top_level(), name: branch_folder.to_owned() });
     }
@@ -79,11 +75,11 @@ fn missing_objects(git: &Git, repository: &Repository, commit: &str) -> Result<u
     let top = &repository.top_level;
     let promisor =
         repository.call(["config", "--get-regexp", "^(extensions\\.partialclone|remote\\..*\\.promisor)$"]);
-    if git.run_optional(top, &promisor)?.is_none() {
+    if git.run_optional(top, promisor)?.is_none() {
         return Ok(0);
     }
     let args = ["rev-list", "--objects", "--no-walk", "--missing=print", "--quiet", commit];
-    let listed = git.run(top, &repository.call(args))?;
+    let listed = git.run(top, repository.call(args))?;
     let listed = String::from_utf8_lossy(&listed);
     Ok(listed.lines().filter(|line| line.starts_with('?')).count())
 }

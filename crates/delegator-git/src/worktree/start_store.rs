@@ -2,7 +2,6 @@
 //!
 //! Each is a file that names a tree; its objects that the commit does not have are in packs beside it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -78,14 +77,9 @@ impl<'a> StartStore<'a> {
         tree: &str,
     ) -> Result<(), GitError> {
         let objects = Store::at(self.dir).objects();
-        let packs = objects.join("pack");
-        fs::create_dir_all(&packs).map_err(GitError::io("create", &packs))?;
-        let needed: BTreeSet<String> = differing_objects(scratch, &tree_of(scratch, commit)?, [tree])?;
-        if !needed.is_empty() {
-            // git writes no object that it can read elsewhere, such as in the store of restore points.
-            let others = [scratch.path("objects"), scratch.repository_objects(), scratch.store().objects()];
-            pack_into(scratch, (&objects, &others), &packs.join("pack"), &needed)?;
-        }
+        fs::create_dir_all(&objects).map_err(GitError::io("create", &objects))?;
+        let needed = differing_objects(scratch, &tree_of(scratch, commit)?, [tree])?;
+        pack_into(scratch, &objects, "pack", &needed)?;
         let path = self.dir.join(start.file());
         fs::write(&path, format!("{tree}\n")).map_err(GitError::io("write", path))
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::source::WorktreeSource;
 use super::start_store::StartStore;
 use crate::error::GitError;
-use crate::repository::{Repository, read_settings};
+use crate::repository::{Config, Repository};
 use crate::run::Git;
 use crate::scratch::Scratch;
 
@@ -77,14 +77,14 @@ impl TaskWorktree {
     pub(super) fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch, GitError> {
         let source = &self.source.repository;
         let git_dir = if source.git_dir.is_dir() { &source.git_dir } else { &source.common_dir };
-        let settings = read_settings(git, &self.path, git_dir)?.settings;
+        let config = Config::read(git, &self.path, git_dir)?;
         let own_dir = self.private_dir.as_deref().filter(|dir| dir.is_dir());
         let repository = Repository {
             top_level: self.path.clone(),
             git_dir: own_dir.unwrap_or(temp_dir).to_owned(),
             ..source.clone()
         };
-        Scratch::with_settings(git, &repository, &settings, temp_dir)
+        Scratch::with_config(git, &repository, config, temp_dir)
     }
 
     pub(super) fn start_store(&self) -> StartStore<'_> {

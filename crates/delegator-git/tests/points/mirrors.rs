@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use delegator_git::{
     BaseCommit, Git, GitError, LeftOutReason, Mirror, NewCommit, RemoteAccess, RemoteError, RemoteUrl,
-    TreeListing, WorkTreeDiff, delete_unused_mirrors,
+    TaskCheckout, TreeListing, WorkTreeDiff, delete_unused_mirrors,
 };
 
 use crate::world::{GIT, World};
@@ -71,14 +71,16 @@ impl Fleet {
     /// The listing as a restarted worker reads it.
     fn listing(&self, base: &BaseCommit, dir: &Path) -> TreeListing {
         let store = dir.with_extension("before");
-        let taken = TreeListing::take(&self.git(), (dir, &base.commit), &store, &self.world.temp_dir());
+        let checkout = TaskCheckout { dir, base: &base.commit, store: &store };
+        let taken = TreeListing::take(&self.git(), &checkout, &self.world.temp_dir());
         TreeListing::from_bytes(&taken.unwrap().to_bytes()).unwrap()
     }
 
     fn diff(&self, base: &BaseCommit, dir: &Path, before: &TreeListing) -> WorkTreeDiff {
-        let checkout = (dir, base.commit.as_str(), &self.mirror());
         let store = dir.with_extension("before");
-        WorkTreeDiff::take(&self.git(), checkout, (before, &store), &self.world.temp_dir()).unwrap()
+        let checkout = TaskCheckout { dir, base: &base.commit, store: &store };
+        let temp_dir = self.world.temp_dir();
+        WorkTreeDiff::take(&self.git(), &checkout, &self.mirror(), before, &temp_dir).unwrap()
     }
 }
 
