@@ -117,7 +117,7 @@ impl<'a> Call<'a> {
 }
 
 impl Git {
-    /// `program` is absolute and was not found below a work tree. Of `environment` only the variables that locate the
+    /// `program` is absolute and was not found below a work tree. Only those variables of `environment` that locate the
     /// user's configuration are used. All calls together must end within `limit`.
     pub fn new<'a>(
         program: PathBuf,

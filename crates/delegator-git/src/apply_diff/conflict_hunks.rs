@@ -21,7 +21,8 @@ pub(crate) fn conflicting_hunks(
     scratch: &Scratch,
     file: &FileDiff<'_>,
     base: Option<&FileVersion>,
-    (path, now): (&RepoPath, &FileVersion),
+    path: &RepoPath,
+    now: &FileVersion,
 ) -> Result<Vec<HunkRange>, GitError> {
     let all = || file.hunks.iter().map(HunkRange::of).collect::<Vec<_>>();
     if file.hunks.len() < 2 || file.hunks.len() > MAX_HUNKS {
@@ -29,7 +30,7 @@ pub(crate) fn conflicting_hunks(
     }
     let conflicts = match base {
         Some(base) => merge_each(scratch, file, base, now)?,
-        None => match_each(scratch, file, (path, now))?,
+        None => match_each(scratch, file, path, now)?,
     };
     let found: Vec<HunkRange> = file
         .hunks
@@ -67,11 +68,12 @@ fn merge_each(
 fn match_each(
     scratch: &Scratch,
     file: &FileDiff<'_>,
-    (path, now): (&RepoPath, &FileVersion),
+    path: &RepoPath,
+    now: &FileVersion,
 ) -> Result<Vec<bool>, GitError> {
     let mut conflicts = Vec::new();
     for hunk in &file.hunks {
-        conflicts.push(!is_applicable(scratch, &patch_of(path, hunk), (path, now))?);
+        conflicts.push(!is_applicable(scratch, &patch_of(path, hunk), path, now)?);
     }
     Ok(conflicts)
 }

@@ -195,7 +195,7 @@ impl Merger<'_> {
         for (section, applied) in sections.iter().zip(&applied) {
             outcomes.push(match applied {
                 Some(applied) if self.is_ambiguous(section, applied, &ours)? => {
-                    Err(conflict(&section.path, ConflictReason::Ambiguous))
+                    Err(Conflict::new(&section.path, ConflictReason::Ambiguous))
                 }
                 Some(applied) => Situation { section, applied, ours: &ours, touched: self.touched }.decide(),
                 None => self.not_applicable(section, &ours)?.map(Pending::Done),
@@ -223,7 +223,7 @@ impl Merger<'_> {
         }
         let base = applied.and_then(|applied| applied.base.as_ref()).map(|base| &base.version);
         if let Some(now) = ours.get(&conflict.path).filter(|now| is_regular(now)) {
-            conflict.hunks = conflicting_hunks(self.scratch, section, base, (&conflict.path, now))?;
+            conflict.hunks = conflicting_hunks(self.scratch, section, base, &conflict.path, now)?;
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Merger<'_> {
         else {
             return Ok(false);
         };
-        Ok(!section.hunks.is_empty() && is_contained(self.scratch, section, (&section.path, version))?)
+        Ok(!section.hunks.is_empty() && is_contained(self.scratch, section, &section.path, version)?)
     }
 
     /// Decides about a part that matches no version of its file.
@@ -253,14 +253,14 @@ impl Merger<'_> {
             (ChangeKind::Deleted, Some(_)) => ConflictReason::ChangedAndDeleted,
             (ChangeKind::Modified | ChangeKind::Renamed { .. }, Some(version))
                 if (section.kind == ChangeKind::Modified || is_moved_away)
-                    && is_contained(self.scratch, section, (path, version))? =>
+                    && is_contained(self.scratch, section, path, version)? =>
             {
                 return Ok(Ok(Outcome::Already));
             }
             _ if at_source.is_none() && section.source().is_some() => ConflictReason::Missing,
             _ => ConflictReason::DoesNotMatch,
         };
-        Ok(Err(conflict(source, reason)))
+        Ok(Err(Conflict::new(source, reason)))
     }
 
     /// Merges the contents that have to be merged.
@@ -281,8 +281,8 @@ impl Merger<'_> {
                 Err(conflict) => Err(conflict),
                 Ok(Pending::Done(outcome)) => Ok(outcome),
                 Ok(Pending::Merge(situation, merge)) => {
-                    let found = (merged.get(&merge), contained.contains(&merge));
-                    self.resolve(&situation, merge, found)?
+                    let is_contained = contained.contains(&merge);
+                    self.resolve(&situation, merged.get(&merge), is_contained, merge)?
                 }
             });
         }
@@ -293,8 +293,9 @@ impl Merger<'_> {
     fn resolve(
         &self,
         situation: &Situation<'_>,
+        merged: Option<&String>,
+        is_present: bool,
         merge: ContentMerge,
-        (merged, is_present): (Option<&String>, bool),
     ) -> Result<Result<Outcome, Conflict>, GitError> {
         let (section, path) = (situation.section, situation.merged_path());
         let is_in_place = *path == section.path;
@@ -304,12 +305,12 @@ impl Merger<'_> {
                 return Ok(situation.outcome(Some(((merge.mode, id.clone()), true))));
             }
             None if !is_present => ConflictReason::DoesNotMatch,
-            None if is_in_place && is_contained(self.scratch, section, (path, &present))? => {
+            None if is_in_place && is_contained(self.scratch, section, path, &present)? => {
                 return Ok(situation.outcome(Some((present, true))));
             }
             _ => ConflictReason::Ambiguous,
         };
-        Ok(Err(conflict(path, reason)))
+        Ok(Err(Conflict::new(path, reason)))
     }
 
     /// Those of the merges whose present version contains the change already: without the change it is another version,
@@ -354,7 +355,7 @@ impl Merger<'_> {
                 Ok(Outcome::Change(change)) => {
                     let path = &section.path;
                     if change.needs_free_path && self.now.contains_key(path) && !removed.contains(path) {
-                        merged.report.conflicts.push(conflict(path, ConflictReason::AlreadyExists));
+                        merged.report.conflicts.push(Conflict::new(path, ConflictReason::AlreadyExists));
                         continue;
                     }
                     let is_from_crlf = |path: &RepoPath| ours.with_crlf.contains(path);
@@ -413,10 +414,6 @@ impl Merged {
             self.changes.insert(path, Some(version));
         }
     }
-}
-
-fn conflict(path: &RepoPath, reason: ConflictReason) -> Conflict {
-    Conflict::new(path, reason)
 }
 
 /// Without executable bits on disk, a change of them cannot be applied to the work tree and is ignored.

@@ -109,29 +109,32 @@ fn run_apply(scratch: &Scratch, files: &TreeFiles, diff: &[u8]) -> Result<Option
 pub(crate) fn is_applicable(
     scratch: &Scratch,
     diff: &[u8],
-    file: (&RepoPath, &FileVersion),
+    path: &RepoPath,
+    version: &FileVersion,
 ) -> Result<bool, GitError> {
-    check_apply(scratch, &[], diff, file)
+    check_apply(scratch, "--check", diff, path, version)
 }
 
 /// Whether the part can be reverted in this version, which then contains the change.
 pub(crate) fn is_contained(
     scratch: &Scratch,
     section: &FileDiff<'_>,
-    file: (&RepoPath, &FileVersion),
+    path: &RepoPath,
+    version: &FileVersion,
 ) -> Result<bool, GitError> {
-    check_apply(scratch, &["-R"], section.bytes, file)
+    check_apply(scratch, "--reverse", section.bytes, path, version)
 }
 
 fn check_apply(
     scratch: &Scratch,
-    options: &[&str],
+    option: &str,
     diff: &[u8],
-    file: (&RepoPath, &FileVersion),
+    path: &RepoPath,
+    version: &FileVersion,
 ) -> Result<bool, GitError> {
-    fill_index(scratch, INDEX, [file].into_iter())?;
-    let args = ["apply", "--cached", "--check", "--whitespace=nowarn"];
-    match scratch.run(INDEX, args.iter().chain(options).chain(&["-"]), diff) {
+    fill_index(scratch, INDEX, [(path, version)].into_iter())?;
+    let args = ["apply", "--cached", "--check", "--whitespace=nowarn", option, "-"];
+    match scratch.run(INDEX, args, diff) {
         Err(GitError::Failed { .. }) => Ok(false),
         checked => checked.map(|_| true),
     }

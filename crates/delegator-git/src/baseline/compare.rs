@@ -17,7 +17,7 @@ use crate::capture::{
     Differences, GatherResult, Gatherer, LeftOut, LeftOutReason, Limits, WORK_INDEX, examine,
     remove_from_index, write_index_tree,
 };
-use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
+use crate::diff::{ChangeKind, FileChange, NewVersion, RawChange, parse_raw_diff};
 use crate::error::GitError;
 use crate::files::identity_of;
 use crate::index::{IndexFile, TrackedFiles, is_checked_out};
@@ -111,7 +111,7 @@ impl Baseline {
             tracked.unhide(&self.scratch, WORK_INDEX)?;
         }
         let (differences, _) = examine(&self.scratch, false)?;
-        let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
+        let mut compared = if differences.changed_count() + differences.untracked.len() > MAX_COMPARED_FILES {
             let files = self.changes_by_name(&differences);
             Comparison {
                 files,
@@ -167,10 +167,10 @@ impl Baseline {
     }
 
     fn gather_changes(&self, differences: &Differences, limits: Limits) -> Result<GatherResult, GitError> {
-        remove_from_index(&self.scratch, differences.deleted())?;
+        remove_from_index(&self.scratch, &differences.deleted)?;
         let nothing = BTreeSet::new();
         let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
-        for path in differences.existing().chain(&differences.untracked) {
+        for path in differences.modified.iter().chain(&differences.untracked) {
             let is_known_repository = self.captured.unread.contains_key(path) && path.ends_with(b"/");
             // An unread file has no content to compare with, so it is skipped while its stamp is the same.
             if !is_known_repository && !self.is_stamp_unchanged(path) {
@@ -178,11 +178,11 @@ impl Baseline {
             }
         }
         for path in differences.unreachable.iter().filter(|path| !self.captured.unread.contains_key(*path)) {
-            gatherer.leave_out_unread(path, LeftOutReason::Unreadable);
+            gatherer.leave_out(path, LeftOutReason::Unreadable, None);
         }
         for path in self.captured.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path))
         {
-            gatherer.leave_out_unread(&with_trailing_slash(path), LeftOutReason::Repository);
+            gatherer.leave_out(&with_trailing_slash(path), LeftOutReason::Repository, None);
         }
         gatherer.finish()
     }
@@ -193,7 +193,7 @@ impl Baseline {
         differences: &Differences,
         gathered: &GatherResult,
     ) -> Result<(Vec<FileChange>, Vec<NewVersion>), GitError> {
-        if gathered.count == 0 && differences.deleted().next().is_none() {
+        if gathered.count == 0 && differences.deleted.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
         let tree = write_tree(&self.scratch, WORK_INDEX)?;
@@ -213,7 +213,10 @@ impl Baseline {
         ];
         let args = args.into_iter().chain([before, tree.as_str()]);
         let output = self.scratch.run("none", args, b"")?;
-        let (mut files, versions) = (parse_file_changes(&output)?, parse_new_versions(&output)?);
+        let mut changes = parse_raw_diff(&output)?;
+        changes.retain(|change| !change.is_submodule);
+        let versions = changes.iter().flat_map(RawChange::new_versions).collect();
+        let mut files: Vec<FileChange> = changes.into_iter().map(RawChange::into_file_change).collect();
         // The file existed but was not read for the baseline; now it is small enough.
         for file in files.iter_mut().filter(|file| self.captured.unread.contains_key(&file.path)) {
             (file.kind, file.lines) = (ChangeKind::Modified, None);
@@ -223,9 +226,9 @@ impl Baseline {
 
     /// Reports changes without reading files. Files that were only touched are included.
     fn changes_by_name(&self, differences: &Differences) -> Vec<FileChange> {
-        let changed = differences.existing().filter(|path| !self.is_stamp_unchanged(path));
+        let changed = differences.modified.iter().filter(|path| !self.is_stamp_unchanged(path));
         let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
-        let gone = differences.deleted().map(|path| FileChange::unread(ChangeKind::Deleted, path));
+        let gone = differences.deleted.iter().map(|path| FileChange::unread(ChangeKind::Deleted, path));
         let new = differences.untracked.iter().filter(|path| !path.ends_with(b"/"));
         let new = new.filter(|path| !self.captured.unread.contains_key(*path));
         let new = new.map(|path| FileChange::unread(ChangeKind::Added, path));

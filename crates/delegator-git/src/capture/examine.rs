@@ -7,7 +7,7 @@ use std::io;
 
 use super::ignored::Ignored;
 use super::work_index::{RAW_DIFF_ARGS, WORK_INDEX};
-use crate::diff::{Change, parse_raw_diff};
+use crate::diff::{RawChange, parse_raw_diff};
 use crate::error::GitError;
 use crate::records::{RepoPath, on_disk, records};
 use crate::run::Call;
@@ -21,7 +21,8 @@ const STATUS_ARGS: [&str; 6] =
 /// How the work tree differs from an index.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
-    pub(crate) changed: Vec<Change>,
+    pub(crate) modified: Vec<RepoPath>,
+    pub(crate) deleted: Vec<RepoPath>,
     /// In the index, but in a directory without search permission.
     pub(crate) unreachable: Vec<RepoPath>,
     /// Neither in the index nor ignored; the path of a repository ends in a slash.
@@ -30,15 +31,12 @@ pub(crate) struct Differences {
 
 impl Differences {
     pub(crate) fn is_empty(&self) -> bool {
-        self.changed.is_empty() && self.untracked.is_empty()
+        self.changed_count() == 0 && self.untracked.is_empty()
     }
 
-    pub(crate) fn deleted(&self) -> impl Iterator<Item = &RepoPath> {
-        self.changed.iter().filter(|change| change.is_deleted).map(|change| &change.path)
-    }
-
-    pub(crate) fn existing(&self) -> impl Iterator<Item = &RepoPath> {
-        self.changed.iter().filter(|change| !change.is_deleted).map(|change| &change.path)
+    /// How many files of the index differ.
+    pub(crate) fn changed_count(&self) -> usize {
+        self.modified.len() + self.deleted.len()
     }
 }
 
@@ -54,33 +52,31 @@ pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differe
     // Writes our index, so that a file which was only touched is not reported again.
     call.variables.push(("GIT_OPTIONAL_LOCKS", "1".into()));
     let output = scratch.git.run(top_level, Call { extra_output: 1 << 30, ..call })?;
-    let (mut changed, mut untracked, mut ignored) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let (mut found, mut ignored) = (Differences::default(), Vec::new());
     let mut has_conflicts = false;
     for record in records(&output) {
         let (state, path) = record.split_at_checked(3).ok_or_else(unreadable)?;
         match state {
-            b"?? " => drop(untracked.insert(path.to_vec())),
+            b"?? " => drop(found.untracked.insert(path.to_vec())),
             b"!! " => ignored.push(path),
             b"AA " | b"DD " | [b'U', ..] | [_, b'U', _] => has_conflicts = true,
             [_, b' ', _] => {}
-            [_, work_tree, _] => {
-                let is_deleted = *work_tree == b'D';
-                changed.push(Change { is_submodule: false, is_deleted, path: path.to_vec() });
-            }
+            [_, b'D', _] => found.deleted.push(path.to_vec()),
+            [_, _, _] => found.modified.push(path.to_vec()),
             _ => return Err(unreadable()),
         }
     }
     if has_conflicts {
         // The letters of a conflict do not say whether the file exists.
-        changed = parse_raw_diff(&scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
-        changed.retain(|change| !change.is_submodule);
+        let mut changes = parse_raw_diff(&scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
+        changes.retain(|change| !change.is_submodule);
+        let (deleted, modified): (Vec<_>, Vec<_>) = changes.into_iter().partition(RawChange::is_deleted);
+        found.deleted = deleted.into_iter().map(|change| change.path).collect();
+        found.modified = modified.into_iter().map(|change| change.path).collect();
     }
-    let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
-        .into_iter()
-        .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
-    let unreachable = unreachable.into_iter().map(|change| change.path).collect();
-    let ignored = Ignored::examine(top_level, ignored);
-    Ok((Differences { changed, unreachable, untracked }, ignored))
+    (found.unreachable, found.deleted) =
+        found.deleted.into_iter().partition(|path| is_permission_denied(scratch, path));
+    Ok((found, Ignored::examine(top_level, ignored)))
 }
 
 /// Whether permission to stat the path is denied. git reports such a file as deleted.

@@ -67,7 +67,9 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    fn leave_out(&mut self, path: &[u8], reason: LeftOutReason, found: Option<&Metadata>) {
+    /// Without metadata it is a repository, which is examined by itself, if at all, or in a directory without search
+    /// permission.
+    pub(crate) fn leave_out(&mut self, path: &[u8], reason: LeftOutReason, found: Option<&Metadata>) {
         let bytes = found.map_or(0, Metadata::len);
         self.result.left_out.push(LeftOut { path: display_path(path), reason, bytes });
         self.result.unread.insert(path.to_vec(), found.map(Stamp::of).unwrap_or_default());
@@ -140,12 +142,6 @@ impl<'a> Gatherer<'a> {
         }
         quota.used += size;
         self.enqueue(path, size)
-    }
-
-    /// Leaves out what is not read: a repository inside the work tree, which is examined by itself, if at all, or a file
-    /// in a directory without search permission.
-    pub(crate) fn leave_out_unread(&mut self, path: &RepoPath, reason: LeftOutReason) {
-        self.leave_out(path, reason, None);
     }
 
     /// Records the stamp of a file without reading the file.

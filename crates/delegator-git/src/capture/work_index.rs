@@ -13,7 +13,7 @@ pub(crate) const RAW_DIFF_ARGS: [&str; 6] =
 
 pub(crate) fn remove_from_index<'a>(
     scratch: &Scratch,
-    paths: impl Iterator<Item = &'a RepoPath>,
+    paths: impl IntoIterator<Item = &'a RepoPath>,
 ) -> Result<(), GitError> {
     let paths = join_records(paths);
     if paths.is_empty() {

@@ -89,7 +89,7 @@ pub(crate) fn capture_files(
     let (differences, ignored) = examine(scratch, lists_ignored)?;
     let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(&tracked.index));
     let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
-    remove_from_index(scratch, differences.deleted())?;
+    remove_from_index(scratch, &differences.deleted)?;
     let mut gatherer = Gatherer::new(scratch, limits, needed);
     let findings = Findings { tracked: &tracked, differences: &differences, ignored: &ignored, converted };
     gather_changes(&mut gatherer, &findings, needed, purpose)?;
@@ -98,14 +98,14 @@ pub(crate) fn capture_files(
     let mut repositories: Vec<RepoPath> = checked_out.iter().map(|path| with_trailing_slash(path)).collect();
     repositories.extend(ignored.repositories);
     for path in &repositories {
-        gatherer.leave_out_unread(path, LeftOutReason::Repository);
+        gatherer.leave_out(path, LeftOutReason::Repository, None);
     }
     repositories.extend(differences.untracked.iter().filter(|path| path.ends_with(b"/")).cloned());
     let mut gathered = gatherer.finish()?;
     gathered.left_out.extend(ignored.not_examined.iter().cloned());
-    trees.matches_index = gathered.count == 0 && differences.changed.is_empty();
+    trees.matches_index = gathered.count == 0 && differences.changed_count() == 0;
     let files = CapturedFiles {
-        modified: differences.changed.len(),
+        modified: differences.changed_count(),
         untracked: differences.untracked.len(),
         left_out: gathered.left_out,
         unread: gathered.unread,
@@ -184,14 +184,14 @@ fn gather_changes(
     purpose: Purpose,
 ) -> Result<(), GitError> {
     let Findings { tracked, differences, ignored, converted } = findings;
-    let modified: BTreeSet<&RepoPath> = differences.changed.iter().map(|change| &change.path).collect();
-    for path in differences.existing() {
+    let changed: BTreeSet<&RepoPath> = differences.modified.iter().chain(&differences.deleted).collect();
+    for path in &differences.modified {
         match purpose {
             Purpose::Compare => gatherer.add_if_small(path)?,
             Purpose::Save | Purpose::Restore => gatherer.add_tracked(path)?,
         }
     }
-    for path in converted.iter().filter(|path| !modified.contains(*path)) {
+    for path in converted.iter().filter(|path| !changed.contains(*path)) {
         gatherer.add_converted(path)?;
     }
     let is_ignored = |path: &&RepoPath| !tracked.contains(path) && !differences.untracked.contains(*path);
@@ -199,7 +199,7 @@ fn gather_changes(
         gatherer.add_if_small(path)?;
     }
     for path in &differences.unreachable {
-        gatherer.leave_out_unread(path, LeftOutReason::Unreadable);
+        gatherer.leave_out(path, LeftOutReason::Unreadable, None);
     }
     for path in &ignored.files {
         match purpose {

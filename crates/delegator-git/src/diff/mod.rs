@@ -6,10 +6,8 @@ mod three_way;
 mod unified;
 
 pub(crate) use content_merge::merge_contents;
-pub(crate) use raw::{
-    Change, DiffHeader, NewVersion, parse_file_changes, parse_new_versions, parse_raw_diff,
-};
 pub use raw::{ChangeKind, FileChange};
+pub(crate) use raw::{NewVersion, RawChange, parse_raw_diff};
 pub(crate) use three_way::{ContentMerge, Decision, FileDecision, decide, decide_file, resolve_mode};
 pub use unified::{DiffHunk, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff};
 pub(crate) use unified::{join_replacements, split_files};

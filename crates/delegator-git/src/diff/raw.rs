@@ -35,52 +35,6 @@ impl FileChange {
     }
 }
 
-/// Parses `diff-tree -z --raw --numstat`: first one record with one or two paths per file, then its line counts.
-///
-/// ```text
-/// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …
-/// 3 TAB 1 TAB path NUL …                     3 TAB 1 TAB NUL from NUL to NUL …
-/// ```
-pub(crate) fn parse_file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
-    let (mut found, mut lines) = (Vec::new(), BTreeMap::new());
-    let mut records = records(output);
-    while let Some(record) = records.next() {
-        let mut next = || records.next().map(<[u8]>::to_vec).ok_or_else(unreadable);
-        if record.starts_with(b":") {
-            let header = DiffHeader::parse(record).ok_or_else(unreadable)?;
-            let first = next()?;
-            let (kind, path) = match header.status {
-                b'A' => (ChangeKind::Added, first),
-                b'D' => (ChangeKind::Deleted, first),
-                b'M' | b'T' => (ChangeKind::Modified, first),
-                b'R' => (ChangeKind::Renamed { from: first }, next()?),
-                _ => return Err(unreadable()),
-            };
-            if !header.is_submodule() {
-                found.push(FileChange { kind, path, lines: None });
-            }
-            continue;
-        }
-        let mut columns = record.splitn(3, |byte| *byte == b'\t');
-        let (added, deleted) = (columns.next(), columns.next().ok_or_else(unreadable)?);
-        let path = match columns.next().ok_or_else(unreadable)? {
-            b"" => {
-                next()?;
-                next()?
-            }
-            path => path.to_vec(),
-        };
-        let number = |column: &[u8]| std::str::from_utf8(column).ok()?.parse::<u64>().ok();
-        // For a binary file git prints two dashes.
-        lines.insert(path, added.and_then(number).zip(number(deleted)).unwrap_or_default());
-    }
-    for file in &mut found {
-        file.lines = lines.remove(&file.path);
-    }
-    Ok(found)
-}
-
 /// A path that differs, and its new version; `None` if it no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewVersion {
@@ -90,71 +44,82 @@ pub(crate) struct NewVersion {
     pub(crate) existed: bool,
 }
 
-/// Parses the same output into one entry per path; a renamed file has two.
-pub(crate) fn parse_new_versions(output: &[u8]) -> Result<Vec<NewVersion>, GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
-    let mut versions = Vec::new();
-    let mut records = records(output);
-    // The line counts follow the last header.
-    while let Some(record) = records.next().filter(|record| record.starts_with(b":")) {
-        let header = DiffHeader::parse(record).ok_or_else(unreadable)?;
-        let mut path = records.next().ok_or_else(unreadable)?.to_vec();
-        if header.status == b'R' {
-            versions.push(NewVersion { path, version: None, existed: true });
-            path = records.next().ok_or_else(unreadable)?.to_vec();
-        }
-        if !header.is_submodule() {
-            let version = (header.new_mode.to_owned(), header.new_id.to_owned());
-            let version = (header.status != b'D').then_some(version);
-            versions.push(NewVersion { path, version, existed: !matches!(header.status, b'A' | b'R') });
-        }
-    }
-    Ok(versions)
-}
-
-/// The header of a file in raw diff output: `:oldmode newmode oldid newid status`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DiffHeader<'a> {
-    pub(crate) old_mode: &'a str,
-    pub(crate) new_mode: &'a str,
-    pub(crate) new_id: &'a str,
-    /// `A`, `D`, `M`, `R`, `T` or `U`.
-    pub(crate) status: u8,
-}
-
-impl<'a> DiffHeader<'a> {
-    pub(crate) fn parse(record: &'a [u8]) -> Option<DiffHeader<'a>> {
-        let mut fields = str::from_utf8(record).ok()?.strip_prefix(':')?.splitn(5, ' ');
-        let (old_mode, new_mode, _) = (fields.next()?, fields.next()?, fields.next()?);
-        let (new_id, status) = (fields.next()?, *fields.next()?.as_bytes().first()?);
-        Some(DiffHeader { old_mode, new_mode, new_id, status })
-    }
-
-    pub(crate) fn is_submodule(&self) -> bool {
-        self.old_mode == GITLINK || self.new_mode == GITLINK
-    }
-}
-
-/// One file of raw diff output without renames.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub(crate) is_submodule: bool,
-    pub(crate) is_deleted: bool,
+/// One file of raw diff output.
+#[derive(Debug, Clone)]
+pub(crate) struct RawChange {
+    pub(crate) kind: ChangeKind,
     pub(crate) path: RepoPath,
+    pub(crate) new: FileVersion,
+    pub(crate) is_submodule: bool,
+    lines: Option<(u64, u64)>,
 }
 
-/// Parses the output of `diff-files`: header NUL path NUL …
-pub(crate) fn parse_raw_diff(output: &[u8]) -> Result<Vec<Change>, GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: "diff-files" };
-    let mut found = Vec::new();
+impl RawChange {
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.kind == ChangeKind::Deleted
+    }
+
+    pub(crate) fn into_file_change(self) -> FileChange {
+        FileChange { kind: self.kind, path: self.path, lines: self.lines }
+    }
+
+    /// One entry per path; a renamed file has two.
+    pub(crate) fn new_versions(&self) -> impl Iterator<Item = NewVersion> {
+        let from = match &self.kind {
+            ChangeKind::Renamed { from } => Some(from.clone()),
+            _ => None,
+        };
+        let from = from.map(|path| NewVersion { path, version: None, existed: true });
+        let existed = matches!(self.kind, ChangeKind::Modified | ChangeKind::Deleted);
+        let version = (!self.is_deleted()).then(|| self.new.clone());
+        from.into_iter().chain([NewVersion { path: self.path.clone(), version, existed }])
+    }
+}
+
+/// Parses raw diff output with `-z`: one record with one or two paths per file, then their line counts, if any.
+///
+/// ```text
+/// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …
+/// 3 TAB 1 TAB path NUL …                     3 TAB 1 TAB NUL from NUL to NUL …
+/// ```
+pub(crate) fn parse_raw_diff(output: &[u8]) -> Result<Vec<RawChange>, GitError> {
+    parse(output).ok_or(GitError::UnexpectedOutput { command: "diff" })
+}
+
+fn parse(output: &[u8]) -> Option<Vec<RawChange>> {
+    let (mut found, mut lines) = (Vec::new(), BTreeMap::new());
     let mut records = records(output);
     while let Some(record) = records.next() {
-        let header = DiffHeader::parse(record).ok_or_else(unreadable)?;
-        let path = records.next().ok_or_else(unreadable)?.to_vec();
-        let is_submodule = header.old_mode == GITLINK;
-        found.push(Change { is_submodule, is_deleted: header.status == b'D', path });
+        let mut next = || records.next().map(<[u8]>::to_vec);
+        if let Some(header) = record.strip_prefix(b":") {
+            let fields: Vec<&str> = str::from_utf8(header).ok()?.split(' ').collect();
+            let [old_mode, mode, _, id, status] = fields[..] else { return None };
+            let first = next()?;
+            let (kind, path) = match status.as_bytes().first()? {
+                b'A' => (ChangeKind::Added, first),
+                b'D' => (ChangeKind::Deleted, first),
+                b'M' | b'T' | b'U' => (ChangeKind::Modified, first),
+                b'R' => (ChangeKind::Renamed { from: first }, next()?),
+                _ => return None,
+            };
+            let is_submodule = old_mode == GITLINK || mode == GITLINK;
+            let new = (mode.to_owned(), id.to_owned());
+            found.push(RawChange { kind, path, new, is_submodule, lines: None });
+            continue;
+        }
+        let [added, deleted, path] = record.splitn(3, |byte| *byte == b'\t').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        // A renamed file has its two paths behind the counts.
+        let path = if path.is_empty() { next().and_then(|_| next())? } else { path.to_vec() };
+        let number = |column: &[u8]| str::from_utf8(column).ok()?.parse::<u64>().ok();
+        // For a binary file git prints two dashes.
+        lines.insert(path, number(added).zip(number(deleted)).unwrap_or_default());
     }
-    Ok(found)
+    for file in &mut found {
+        file.lines = lines.remove(&file.path);
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -166,16 +131,18 @@ mod tests {
         let output = b":100644 100644 aa bb M\0:odd\tname\0:100644 100644 aa bb R090\0old\0new\0\
                      :000000 100644 00 bb A\0pic\0:160000 160000 aa bb M\0sub\0\
                      3\t1\t:odd\tname\0\x32\t0\t\0old\0new\0-\t-\tpic\0\x31\t1\tsub\0";
+        let mut parsed = parse_raw_diff(output).unwrap();
+        assert!(parsed.pop().unwrap().is_submodule);
+        let versions: Vec<NewVersion> = parsed.iter().flat_map(RawChange::new_versions).collect();
         let change = |kind, path: &[u8], lines| FileChange { kind, path: path.to_vec(), lines };
         assert_eq!(
-            parse_file_changes(output).unwrap(),
+            parsed.into_iter().map(RawChange::into_file_change).collect::<Vec<_>>(),
             [
                 change(ChangeKind::Modified, b":odd\tname", Some((3, 1))),
                 change(ChangeKind::Renamed { from: b"old".to_vec() }, b"new", Some((2, 0))),
                 change(ChangeKind::Added, b"pic", Some((0, 0))),
             ]
         );
-        let versions = parse_new_versions(output).unwrap();
         let version = |path: &[u8], id: Option<&str>, existed| {
             let version = id.map(|id| ("100644".to_owned(), id.to_owned()));
             NewVersion { path: path.to_vec(), version, existed }
@@ -189,9 +156,9 @@ mod tests {
                 version(b"pic", Some("bb"), false),
             ]
         );
-        assert_eq!(parse_file_changes(b"").unwrap(), []);
+        assert!(parse_raw_diff(b"").unwrap().is_empty());
         for truncated in [b":100644 100644 aa bb M\0".as_slice(), b":x\0a\0", b"3\t1\0", b"1\t1\t\0old\0"] {
-            assert!(parse_file_changes(truncated).is_err(), "{truncated:?}");
+            assert!(parse_raw_diff(truncated).is_err(), "{truncated:?}");
         }
     }
 
@@ -199,9 +166,9 @@ mod tests {
     fn raw_diff_output_is_parsed() {
         let parsed = parse_raw_diff(b":100644 000000 aa bb D\0a b\nc\0:000000 120000 aa bb A\0l\0").unwrap();
         assert_eq!(parsed.len(), 2);
-        assert_eq!((parsed[0].is_deleted, parsed[0].path.as_slice()), (true, b"a b\nc".as_slice()));
-        assert!(!parsed[1].is_deleted);
-        assert_eq!(DiffHeader::parse(b":000000 120000 aa bb A").unwrap().new_mode, "120000");
+        assert_eq!((parsed[0].is_deleted(), parsed[0].path.as_slice()), (true, b"a b\nc".as_slice()));
+        assert!(!parsed[1].is_deleted());
+        assert_eq!(parsed[1].new.0, "120000");
         assert!(parse_raw_diff(b":100644 000000 aa bb D\0").is_err());
     }
 }

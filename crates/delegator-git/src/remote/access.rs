@@ -23,7 +23,7 @@ pub struct RemoteAccess {
 }
 
 impl RemoteAccess {
-    /// Of `environment`, git gets what does not change which repository it uses. Each operation must end within `limit`.
+    /// git gets those variables of `environment` that do not change which repository it uses. Each operation must end within `limit`.
     pub fn new<'a>(
         git: &Git,
         environment: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,

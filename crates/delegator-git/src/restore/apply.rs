@@ -8,7 +8,7 @@ use std::path::Path;
 use super::plan::PreparedRestore;
 use super::target::{HeadTarget, IndexEdits, IndexTarget};
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
-use crate::diff::{Change, parse_raw_diff};
+use crate::diff::{RawChange, parse_raw_diff};
 use crate::error::{GitError, Operation, RestoreError, WriteError};
 use crate::index::IndexFile;
 use crate::records::{display_path, join_records, path_records};
@@ -61,7 +61,7 @@ impl PreparedRestore {
     /// Changes made since the undo point was created are not in it, so they must not be overwritten.
     fn refuse_if_changed(&self) -> Result<(), WriteError> {
         let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
-        let is_planned = |change: &&Change| {
+        let is_planned = |change: &&RawChange| {
             self.changes.write.contains_key(&change.path) || self.changes.remove.contains(&change.path)
         };
         if let Some(change) = changed.iter().find(is_planned) {

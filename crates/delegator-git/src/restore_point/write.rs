@@ -9,11 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::point::{RestorePoint, StoredIndex, drop_ref};
 use crate::capture::State;
-use crate::diff::DiffHeader;
+use crate::diff::parse_raw_diff;
 use crate::error::GitError;
 use crate::file_version::GITLINK;
 use crate::index::IndexFile;
-use crate::records::{join_records, records, single_line};
+use crate::records::{join_records, single_line};
 use crate::repository::{Head, point_name};
 use crate::run::RunningGit;
 use crate::scratch::{Scratch, existing_objects, list_objects, pack_into};
@@ -95,13 +95,8 @@ fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<
         let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
         scratch.copy_index("conflicts")?;
         let differing = scratch.run("conflicts", args, b"")?;
-        for header in records(&differing).step_by(2) {
-            let unreadable = GitError::UnexpectedOutput { command: "diff-index" };
-            let file = DiffHeader::parse(header).ok_or(unreadable)?;
-            if file.new_mode != GITLINK {
-                found.insert(file.new_id.to_owned());
-            }
-        }
+        let versions = parse_raw_diff(&differing)?.into_iter().map(|change| change.new);
+        found.extend(versions.filter(|(mode, _)| mode != GITLINK).map(|(_, id)| id));
     }
     existing_objects(scratch, found)
 }

@@ -8,7 +8,7 @@ use super::source::WorktreeError;
 use super::start_store::Start;
 use super::task_worktree::TaskWorktree;
 use crate::capture::{LeftOut, Limits, Purpose, capture};
-use crate::diff::parse_new_versions;
+use crate::diff::{NewVersion, RawChange, parse_raw_diff};
 use crate::error::GitError;
 use crate::file_version::FileVersion;
 use crate::files::{copy_file, remove_empty_parents, remove_file};
@@ -103,7 +103,9 @@ impl TaskWorktree {
     fn write_carried(&self, scratch: &Scratch, tree: &str) -> Result<(), GitError> {
         let args =
             ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", &self.source.commit, tree];
-        let changed = parse_new_versions(&scratch.run("none", args, b"")?)?;
+        let changed = parse_raw_diff(&scratch.run("none", args, b"")?)?;
+        let changed = changed.iter().filter(|change| !change.is_submodule);
+        let changed: Vec<NewVersion> = changed.flat_map(RawChange::new_versions).collect();
         let written: Vec<(&RepoPath, &FileVersion)> =
             changed.iter().filter_map(|change| Some((&change.path, change.version.as_ref()?))).collect();
         for change in changed.iter().filter(|change| change.version.is_none()) {
