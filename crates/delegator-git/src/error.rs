@@ -59,8 +59,8 @@ pub enum Operation {
     Branch,
 }
 
-/// Why a work tree was not changed. Unless the variant is [`WriteError::TakenBackInPart`] or [`WriteError::Incomplete`],
-/// nothing was changed.
+/// Why a work tree was not changed. Unless the variant is [`WriteError::TakenBackInPart`] or
+/// [`WriteError::Incomplete`], nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(transparent)]

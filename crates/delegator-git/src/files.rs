@@ -1,4 +1,5 @@
-//! Reads, copies, writes and removes single files, and reads their metadata. Never follows a symbolic link of its own accord.
+//! Reads, copies, writes and removes single files, and reads their metadata. Never follows a symbolic link of
+//! its own accord.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
@@ -90,7 +91,8 @@ pub(crate) fn remove_empty_parents(top: &Path, path: &[u8]) {
     }
 }
 
-/// Copies a regular file with its modification time: git compares the index's time with its entries to find racy ones.
+/// Copies a regular file with its modification time: git compares the index's time with its entries to find
+/// racy ones.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let found = fs::metadata(from)?;
     if !found.is_file() {

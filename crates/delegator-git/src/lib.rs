@@ -1,21 +1,23 @@
 //! The only crate that runs git.
 //!
-//! A repository's configuration can name commands (fsmonitor, hooks, filters, external diffs, signing, credential
-//! helpers) that git runs even for harmless queries. So git never reads a repository's configuration where a command
-//! could come from it:
+//! A repository's configuration can name commands (fsmonitor, hooks, filters, external diffs, signing,
+//! credential helpers) that git runs even for harmless queries. So git never reads a repository's
+//! configuration where a command could come from it:
 //!
-//! - Files and indexes are processed in a **git directory of our own** (`scratch`): empty configuration, no hooks,
-//!   the repository's object store, a copy of its index, its work tree. Our attributes file overrides the repository's
-//!   and turns every conversion off, so files are stored and restored byte for byte.
-//! - Only refs and HEAD are read and changed in the repository itself, with plumbing commands that run nothing but
-//!   hooks, and hooks are disabled.
+//! - Files and indexes are processed in a **git directory of our own** (`scratch`): empty configuration, no
+//!   hooks, the repository's object store, a copy of its index, its work tree. Our attributes file overrides
+//!   the repository's and turns every conversion off, so files are stored and restored byte for byte.
+//! - Only refs and HEAD are read and changed in the repository itself, with plumbing commands that run
+//!   nothing but hooks, and hooks are disabled.
 //!
-//! git reads and writes its own files: work trees, objects, packs, refs. This crate reads two of git's formats itself: the
-//! index (`index`), because no git command prints all of it, and HEAD (`repository::open`), because one process less is worth it.
-//! Where HEAD is in doubt, git decides. See `docs/adr/0009-git-internals.md`.
+//! git reads and writes its own files: work trees, objects, packs, refs. This crate reads two of git's
+//! formats itself: the index (`index`), because no git command prints all of it, and HEAD
+//! (`repository::open`), because one process less is worth it. Where HEAD is in doubt, git decides. See
+//! `docs/adr/0009-git-internals.md`.
 //!
-//! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables. Calls
-//! that reach another repository (`remote`) use the user's own configuration, for credentials and proxies.
+//! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*`
+//! variables. Calls that reach another repository (`remote`) use the user's own configuration, for
+//! credentials and proxies.
 //!
 //! ```text
 //! find_repository ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref

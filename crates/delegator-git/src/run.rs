@@ -1,8 +1,8 @@
 //! Runs one git process with a controlled environment, a deadline and an output limit.
 //!
-//! git never gets the caller's environment, except the variables that locate the user's configuration. A call that
-//! reaches another repository may take long: it ends with this process, so that it does not change a mirror while
-//! another process does.
+//! git never gets the caller's environment, except the variables that locate the user's configuration. A call
+//! that reaches another repository may take long: it ends with this process, so that it does not change a
+//! mirror while another process does.
 
 #![expect(clippy::disallowed_methods, reason = "this is the module that runs git")]
 
@@ -49,8 +49,8 @@ const LOCAL_OVERRIDES: [&str; 9] = [
     "tag.gpgSign=false",
     "advice.detachedHead=false",
 ];
-/// Passed to calls that reach another repository. Credentials, proxies and ssh come from the user's own configuration;
-/// transports that run a command of the URL stay forbidden.
+/// Passed to calls that reach another repository. Credentials, proxies and ssh come from the user's own
+/// configuration; transports that run a command of the URL stay forbidden.
 const REMOTE_OVERRIDES: [&str; 7] = [
     "protocol.https.allow=always",
     "protocol.http.allow=always",
@@ -61,8 +61,8 @@ const REMOTE_OVERRIDES: [&str; 7] = [
     "transfer.credentialsInUrl=allow",
 ];
 
-/// Starts a watcher and becomes git. The watcher kills the process group when its input ends without a line, because the
-/// process that runs git was killed.
+/// Starts a watcher and becomes git. The watcher kills the process group when its input ends without a line,
+/// because the process that runs git was killed.
 const WITH_WATCHER: &str = r#"
 exec 3<&0 </dev/null
 { read -r _ <&3 || kill -s KILL 0; } >/dev/null 2>&1 &
@@ -117,8 +117,8 @@ impl<'a> Call<'a> {
 }
 
 impl Git {
-    /// `program` is absolute and was not found below a work tree. Only those variables of `environment` that locate the
-    /// user's configuration are used. All calls together must end within `limit`.
+    /// `program` is absolute and was not found below a work tree. Only those variables of `environment` that
+    /// locate the user's configuration are used. All calls together must end within `limit`.
     pub fn new<'a>(
         program: PathBuf,
         environment: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
@@ -258,7 +258,8 @@ impl RunningGit<'_> {
                 return Err(GitError::TooMuchOutput { command, limit: MAX_OUTPUT + call.extra_output });
             }
         }
-        // With a line instead of the end of its input the watcher kills nothing: a credential helper may have left a daemon.
+        // With a line instead of the end of its input the watcher kills nothing: a credential helper may have
+        // left a daemon.
         if let Some(mut watcher) = watcher {
             let _ = watcher.write_all(b"\n");
         }

@@ -53,8 +53,8 @@ impl Stamp {
         numbers.next().is_none().then_some(stamp)
     }
 
-    /// A fingerprint of all files below a directory, except git's own: their number, total size and newest time. It never
-    /// follows a symbolic link, and leaves out what cannot be read.
+    /// A fingerprint of all files below a directory, except git's own: their number, total size and newest
+    /// time. It never follows a symbolic link, and leaves out what cannot be read.
     pub(crate) fn of_directory(dir: &Path) -> Stamp {
         let mut stamp = Stamp::default();
         let mut folders = vec![dir.to_owned()];

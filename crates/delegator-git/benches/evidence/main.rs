@@ -1,9 +1,11 @@
-//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files; and to show and apply the
-//! diff of a task that changed 500 of them. Before that, git processes, time and CPU in a small repository.
+//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files; and to
+//! show and apply the diff of a task that changed 500 of them. Before that, git processes, time and CPU in a
+//! small repository.
 //!
-//! Run with `cargo bench -p delegator-git`, or `cargo bench -p delegator-git -- small` for the small repository only. Prints tables; nothing here passes or fails. The references are plain
-//! `git status`, `git diff` and `git apply` in the same tree and the same round. The tree is below `TMPDIR`, warm, its index is fresh and its objects
-//! are packed, as after a clone.
+//! Run with `cargo bench -p delegator-git`, or `cargo bench -p delegator-git -- small` for the small
+//! repository only. Prints tables; nothing here passes or fails. The references are plain `git status`,
+//! `git diff` and `git apply` in the same tree and the same round. The tree is below `TMPDIR`, warm, its
+//! index is fresh and its objects are packed, as after a clone.
 
 #![expect(
     clippy::unwrap_used,
@@ -112,8 +114,8 @@ fn apply(prepared: &mut PreparedDiff) -> Option<RestorePoint> {
     point
 }
 
-/// Shows and applies the diff of a task that changed the last line of 500 files. `git apply` cannot apply it to files whose
-/// first line the user has changed, so then its time is that of a failure.
+/// Shows and applies the diff of a task that changed the last line of 500 files. `git apply` cannot apply it
+/// to files whose first line the user has changed, so then its time is that of a failure.
 fn diff_rounds(label: &str, tree: &Path, temp_dir: &Path, is_edited: bool) {
     let mut times: [Vec<Duration>; 5] = Default::default();
     let line = |n: usize| format!("file {}\n", n * 37);

@@ -1,5 +1,5 @@
-//! git processes, time and CPU per task in a small repository, by phase: before the agent starts, after it ended, and
-//! the storage of the end state of a writing task.
+//! git processes, time and CPU per task in a small repository, by phase: before the agent starts, after it
+//! ended, and the storage of the end state of a writing task.
 //!
 //! Processes are counted in a round of their own, with a script in place of git that logs each call.
 
@@ -91,8 +91,8 @@ impl SmallTree {
         tree
     }
 
-    /// Writes a file that looks as if it was written an hour ago, so that git trusts its index, and at another second than
-    /// before, so that git recognizes the change.
+    /// Writes a file that looks as if it was written an hour ago, so that git trusts its index, and at
+    /// another second than before, so that git recognizes the change.
     fn write(&self, path: &str, text: &str) {
         let path = self.top.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

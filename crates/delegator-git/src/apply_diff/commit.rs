@@ -1,7 +1,7 @@
 //! Commits an applied diff: only what the diff changes, whatever else is uncommitted in the work tree.
 //!
-//! The commit is built before any file is written, by applying the diff to the tree of HEAD and to a copy of the index. If
-//! one of them does not fit, nothing changes. Hooks are not run and nothing is signed.
+//! The commit is built before any file is written, by applying the diff to the tree of HEAD and to a copy of
+//! the index. If one of them does not fit, nothing changes. Hooks are not run and nothing is signed.
 
 use super::prepare::PreparedDiff;
 use super::report::ApplyError;

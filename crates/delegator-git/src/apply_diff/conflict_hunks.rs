@@ -1,7 +1,8 @@
 //! Finds the hunks of a diff that conflict with a file, so that a conflict can name them.
 //!
-//! If the original version is known, each hunk alone is merged three-way with the present version; otherwise each hunk
-//! alone must match the present version. Only reports: whether a file has a conflict is decided before.
+//! If the original version is known, each hunk alone is merged three-way with the present version; otherwise
+//! each hunk alone must match the present version. Only reports: whether a file has a conflict is decided
+//! before.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
 //! Decides what happens to each file of a diff. Pure.
 //!
 //! The base, the version that the task produced and the present version of a file are merged by the rules of
-//! [`decide_file`], which were written for restores: there the state after the task is the base, and the state before
-//! it the version to reach. Where a rename or a link to another change makes this unclear, the base must match.
+//! [`decide_file`], which were written for restores: there the state after the task is the base, and the
+//! state before it the version to reach. Where a rename or a link to another change makes this unclear, the
+//! base must match.
 
 use super::paths::TouchedPaths;
 use super::report::{Conflict, ConflictReason};
@@ -108,13 +109,11 @@ impl<'a> Situation<'a> {
         };
         match (&self.section.kind, self.at_path()) {
             (ChangeKind::Renamed { from }, _) if self.is_linked() => self.linked_rename(from, &version),
-            (ChangeKind::Renamed { from }, present) => match (self.at_source().is_some(), present) {
-                (true, None) => Ok(write(Some(from))),
+            (ChangeKind::Renamed { from }, present) if self.at_source().is_some() => match present {
+                None => Ok(write(Some(from))),
                 // An earlier attempt was interrupted after it wrote the new file.
-                (true, Some(present)) if *present == version => Ok(removal(from)),
-                (true, Some(_)) => Self::conflict(path, ConflictReason::AlreadyExists),
-                (false, Some(present)) if *present == version => Ok(Outcome::Already),
-                (false, _) => Ok(write(None)),
+                Some(present) if *present == version => Ok(removal(from)),
+                Some(_) => Self::conflict(path, ConflictReason::AlreadyExists),
             },
             (_, Some(present)) if *present == version => Ok(Outcome::Already),
             _ => Ok(write(None)),

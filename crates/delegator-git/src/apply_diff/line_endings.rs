@@ -1,7 +1,7 @@
 //! Decides which new files a checkout would write with CRLF.
 //!
-//! The rules are git's: the attributes `text` and `eol`, then `core.autocrlf` and `core.eol`. Attributes are only read,
-//! so no filter runs. Errors mean LF, the content of the diff.
+//! The rules are git's: the attributes `text` and `eol`, then `core.autocrlf` and `core.eol`. Attributes are
+//! only read, so no filter runs. Errors mean LF, the content of the diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 

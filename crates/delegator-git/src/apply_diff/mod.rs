@@ -6,8 +6,8 @@
 //! PreparedDiff: create_point ─▶ apply (`tree_writer`)
 //! ```
 //!
-//! Everything is decided before anything is written. Index and HEAD change only with a commit, and changes of the user are
-//! merged or reported as conflicts, never overwritten.
+//! Everything is decided before anything is written. Index and HEAD change only with a commit, and changes of
+//! the user are merged or reported as conflicts, never overwritten.
 
 mod commit;
 mod conflict_hunks;

@@ -1,8 +1,8 @@
 //! Decides which paths a diff may touch.
 //!
-//! A path is refused if it leads out of the work tree, into a git directory or another repository, or through a symbolic
-//! link, or if something that must stay is in its place. What the diff itself removes is not in the way. Reads
-//! metadata only.
+//! A path is refused if it leads out of the work tree, into a git directory or another repository, or through
+//! a symbolic link, or if something that must stay is in its place. What the diff itself removes is not in
+//! the way. Reads metadata only.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -68,7 +68,8 @@ impl<'a> TouchedPaths<'a> {
         }
         let source = section.source().and_then(|path| self.check_parents(path).map(|reason| (path, reason)));
         let target = section.target().and_then(|path| self.check_target(path).map(|reason| (path, reason)));
-        // What the diff replaces by a link or a file was a directory before, so its old content is missing, not hidden.
+        // What the diff replaces by a link or a file was a directory before, so its old content is missing,
+        // not hidden.
         let source = source.filter(|(path, _)| !ancestors(path).any(|above| self.is_target(above)));
         target.or(source).and_then(|(path, reason)| conflict(path, reason))
     }
@@ -98,15 +99,16 @@ impl<'a> TouchedPaths<'a> {
         if ancestors(path).any(|above| self.is_target(above)) {
             return Some(ConflictReason::FileInTheWay);
         }
+        if let Some(reason) = self.check_parents(path) {
+            return Some(reason);
+        }
         let file = on_disk(self.top_level, path);
-        self.check_parents(path).or_else(|| {
-            let is_directory = fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir());
-            match is_directory && !contains_only(&file, path, &self.consumed) {
-                true if is_repository(&file) => Some(ConflictReason::Submodule),
-                true => Some(ConflictReason::DirectoryInTheWay),
-                false => None,
-            }
-        })
+        let is_directory = fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir());
+        if !is_directory || contains_only(&file, path, &self.consumed) {
+            return None;
+        }
+        let is_repository = is_repository(&file);
+        Some(if is_repository { ConflictReason::Submodule } else { ConflictReason::DirectoryInTheWay })
     }
 }
 

@@ -31,7 +31,8 @@ pub struct ApplyRequest<'a> {
     pub diff: &'a [u8],
     /// The id of the commit that the diff was made against, if the diff does not name the original versions.
     pub base_commit: Option<&'a str>,
-    /// The store of the worktree that the diff comes from: it has original versions that the repository does not have.
+    /// The store of the worktree that the diff comes from: it has original versions that the repository does
+    /// not have.
     pub store: Option<&'a Path>,
 }
 
@@ -313,8 +314,9 @@ impl Merger<'_> {
         Ok(Err(Conflict::new(path, reason)))
     }
 
-    /// Those of the merges whose present version contains the change already: without the change it is another version,
-    /// which with the change is the present one. With repeated lines the merge itself does not always recognise this.
+    /// Those of the merges whose present version contains the change already: without the change it is
+    /// another version, which with the change is the present one. With repeated lines the merge itself does
+    /// not always recognise this.
     fn contained(&self, merges: &BTreeSet<ContentMerge>) -> Result<BTreeSet<ContentMerge>, GitError> {
         let without = merge_contents(self.scratch, &merges.iter().map(ContentMerge::reversed).collect())?;
         let mut repeated = BTreeMap::new();

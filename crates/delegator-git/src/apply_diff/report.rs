@@ -46,7 +46,8 @@ pub struct Conflict {
     pub hunks: Vec<HunkRange>,
 }
 
-/// Where a hunk changes lines: in the version that the diff is based on, and in the one that the task produced.
+/// Where a hunk changes lines: in the version that the diff is based on, and in the one that the task
+/// produced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HunkRange {
     pub old_start: u64,

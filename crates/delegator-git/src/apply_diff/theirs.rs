@@ -1,8 +1,8 @@
 //! Applies the parts of a diff to known versions of their files, in indexes of our own.
 //!
-//! The result is the version that the task produced. git applies the whole diff at once to the most likely original
-//! versions. Only if that fails, each part is tried by itself, so that every file that does not match is found.
-//! Neither the work tree nor the user's index is read.
+//! The result is the version that the task produced. git applies the whole diff at once to the most likely
+//! original versions. Only if that fails, each part is tried by itself, so that every file that does not
+//! match is found. Neither the work tree nor the user's index is read.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The versions of the files that are merged: the present ones, and those that the diff is based on.
 //!
-//! The diff has line endings as stored in the repository. A file that is checked out with CRLF is compared and merged
-//! with LF and written with CRLF again; this is decided by content, so no setting or attribute matters. New content is
-//! written to the temporary object store only.
+//! The diff has line endings as stored in the repository. A file that is checked out with CRLF is compared
+//! and merged with LF and written with CRLF again; this is decided by content, so no setting or attribute
+//! matters. New content is written to the temporary object store only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,8 @@ impl Ours {
     }
 }
 
-/// The versions that each part may be based on: what its header names, the base commit's, and the present one.
+/// The versions that each part may be based on: what its header names, the base commit's, and the present
+/// one.
 pub(crate) fn candidates(
     scratch: &Scratch,
     sections: &[&FileDiff<'_>],
@@ -80,7 +81,8 @@ pub(crate) fn candidates(
     ours: &Ours,
 ) -> Result<Vec<Vec<Candidate>>, GitError> {
     let is_id = |id: &str| id.len() >= MIN_ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    // A copy or rename of unchanged content has no ids, but another part may name the original version of the same file.
+    // A copy or rename of unchanged content has no ids, but another part may name the original version of the
+    // same file.
     let mut named: BTreeMap<&RepoPath, &String> = BTreeMap::new();
     for section in sections {
         if let (Some(source), Some((old, _))) = (section.source(), &section.ids) {

@@ -1,4 +1,5 @@
-//! Applies a prepared diff: first the restore point, then the changes of files, and with a commit also index and branch.
+//! Applies a prepared diff: first the restore point, then the changes of files, and with a commit also index
+//! and branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +11,14 @@ use crate::error::{GitError, Operation, WriteError};
 use crate::file_version::{FileVersion, is_regular};
 use crate::files::file_mode;
 use crate::records::{RepoPath, ancestors, display_path, on_disk};
-use crate::restore_point::{CommittedTree, RestorePoint, record};
+use crate::restore_point::{CommittedTree, RestorePoint, is_name_free, record};
 use crate::stamp::Stamp;
 use crate::tree_writer::{TreeChanges, TreeWriter, WritePlan};
 
 impl PreparedDiff {
-    /// Stores the present state as a restore point named `reference`, or with a number appended if that exists. Until this
-    /// is dropped, no other process applies a diff or restores here. Returns `None` if no file would change.
+    /// Stores the present state as a restore point named `reference`, or with a number appended if that
+    /// exists. Until this is dropped, no other process applies a diff or restores here. Returns `None` if no
+    /// file would change.
     pub fn create_point(&mut self, reference: &str) -> Result<Option<RestorePoint>, ApplyError> {
         if !self.report.conflicts.is_empty() {
             return Err(ApplyError::Conflicts { conflicts: std::mem::take(&mut self.report.conflicts) });
@@ -34,8 +36,8 @@ impl PreparedDiff {
         Ok(Some(record(scratch, &mut self.present, &self.head, committed, &reference)?))
     }
 
-    /// Applies the diff, whose restore point was created before. With a commit, also moves the branch of HEAD and updates
-    /// the index.
+    /// Applies the diff, whose restore point was created before. With a commit, also moves the branch of HEAD
+    /// and updates the index.
     pub fn apply(
         &mut self,
         point: Option<&RestorePoint>,
@@ -79,12 +81,9 @@ impl PreparedDiff {
     }
 
     fn free_name(&self, reference: &str) -> Result<String, GitError> {
-        let scratch = &self.scratch;
         let mut name = reference.to_owned();
         let mut number = 1;
-        while scratch.store().read(&name).is_some()
-            || scratch.repository.resolve_ref(&scratch.git, &name)?.is_some()
-        {
+        while !is_name_free(&self.scratch, &name)? {
             number += 1;
             name = format!("{reference}.{number}");
         }
@@ -124,9 +123,12 @@ impl PreparedDiff {
 
 /// Adds or removes permission to execute, where there is permission to read.
 fn with_executable_bit(mode: u32, (git_mode, _): &FileVersion) -> u32 {
-    match (git_mode == "100755", mode & 0o100 != 0) {
-        (true, false) => mode | ((mode & 0o444) >> 2),
-        (false, true) => mode & !0o111,
-        _ => mode,
+    let is_executable = mode & 0o100 != 0;
+    if is_executable == (git_mode == "100755") {
+        mode
+    } else if is_executable {
+        mode & !0o111
+    } else {
+        mode | ((mode & 0o444) >> 2)
     }
 }

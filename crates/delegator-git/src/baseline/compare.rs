@@ -5,9 +5,9 @@
 //!                    └─▶ no: done
 //! ```
 //!
-//! Work trees are compared, not commits: a file that was dirty before and was left alone is not a change, and a file
-//! that was changed and then committed is one. If trees cannot be compared (the repository is gone, or too many files
-//! changed), only names are reported.
+//! Work trees are compared, not commits: a file that was dirty before and was left alone is not a change, and
+//! a file that was changed and then committed is one. If trees cannot be compared (the repository is gone, or
+//! too many files changed), only names are reported.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -67,9 +67,9 @@ pub struct Commits {
 }
 
 impl Baseline {
-    /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since 1970:
-    /// older commits were only fetched or checked out. May be called once, because changed files are added to the
-    /// baseline's index.
+    /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since
+    /// 1970: older commits were only fetched or checked out. May be called once, because changed files are
+    /// added to the baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
         let is_deleted = !self.scratch.repository.top_level.is_dir();
         let compared = if is_deleted { self.deleted_tree()? } else { self.compare_files(limits)? };

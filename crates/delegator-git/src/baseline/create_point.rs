@@ -20,9 +20,10 @@ pub struct CreatedPoint {
     pub baseline: Result<Baseline, GitError>,
 }
 
-/// Creates a restore point of the work tree that contains `dir`; `None` outside a work tree. `temp_dir` is a directory
-/// of ours for temporary files, which must exist as long as the baseline. An existing restore point of that name is
-/// returned unchanged: an earlier attempt at the same task created it, and it may be the only copy of the state before.
+/// Creates a restore point of the work tree that contains `dir`; `None` outside a work tree. `temp_dir` is a
+/// directory of ours for temporary files, which must exist as long as the baseline. An existing restore point
+/// of that name is returned unchanged: an earlier attempt at the same task created it, and it may be the only
+/// copy of the state before.
 pub fn create_restore_point(
     git: &Git,
     dir: &Path,

@@ -11,8 +11,8 @@ use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, StoredIndex};
 use crate::stamp::Stamp;
 
 impl Baseline {
-    /// Stores the state after the task, so that a restore can revert the task's changes only. Returns false if there is
-    /// no restore point of this baseline, or if the changed files are known by name only.
+    /// Stores the state after the task, so that a restore can revert the task's changes only. Returns false
+    /// if there is no restore point of this baseline, or if the changed files are known by name only.
     pub fn store_end_state(
         &self,
         compared: &Comparison,

@@ -1,9 +1,9 @@
 //! The recorded state of a work tree, for a later comparison.
 //!
-//! A baseline is an index of our own that holds every file git does not ignore: its metadata and a digest of its
-//! content. Comparing against this index finds all later changes, no matter what happens to the repository's own index,
-//! settings or history. Taking a baseline adds nothing to the repository; objects written by a comparison are deleted
-//! with the baseline.
+//! A baseline is an index of our own that holds every file git does not ignore: its metadata and a digest of
+//! its content. Comparing against this index finds all later changes, no matter what happens to the
+//! repository's own index, settings or history. Taking a baseline adds nothing to the repository; objects
+//! written by a comparison are deleted with the baseline.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ pub struct Baseline {
     pub(crate) trees: LazyTrees,
     pub(crate) index: Option<Stamp>,
     pub(crate) head: Head,
-    /// Stamps of the configuration that made the layout of the repository valid; `None` if git found the repository.
+    /// Stamps of the configuration that made the layout of the repository valid; `None` if git found the
+    /// repository.
     pub(crate) configuration: Option<ConfigurationStamps>,
     /// Device and inode of the repository, to detect that another one took its place.
     pub(crate) identity: Option<(u64, u64)>,
@@ -40,8 +41,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Records the state of the work tree that contains `dir`; `None` outside a work tree. Adds nothing to the
-    /// repository. `temp_dir` is a directory of ours that must exist until the comparison.
+    /// Records the state of the work tree that contains `dir`; `None` outside a work tree. Adds nothing to
+    /// the repository. `temp_dir` is a directory of ours that must exist until the comparison.
     pub fn take(
         git: &Git,
         dir: &Path,
@@ -78,7 +79,8 @@ impl Baseline {
         &self.settings
     }
 
-    /// The repositories inside the work tree, submodules included. Their files are not part of this comparison.
+    /// The repositories inside the work tree, submodules included. Their files are not part of this
+    /// comparison.
     pub fn inner_repositories(&self) -> Vec<PathBuf> {
         let top = &self.scratch.repository.top_level;
         let without_slash = |path: &RepoPath| on_disk(top, path.strip_suffix(b"/").unwrap_or(path));

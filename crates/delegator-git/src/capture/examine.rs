@@ -13,8 +13,8 @@ use crate::records::{RepoPath, on_disk, records};
 use crate::run::Call;
 use crate::scratch::Scratch;
 
-/// Lists every entry of our index with two letters, because our git directory has no commit: how it differs from that, and
-/// how the work tree differs from it. `matching` lists an ignored directory as one entry.
+/// Lists every entry of our index with two letters, because our git directory has no commit: how it differs
+/// from that, and how the work tree differs from it. `matching` lists an ignored directory as one entry.
 const STATUS_ARGS: [&str; 6] =
     ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
 
@@ -40,8 +40,8 @@ impl Differences {
     }
 }
 
-/// Compares the work tree with our index, whose flags that hide files are cleared already. Ignored files are listed only if
-/// `lists_ignored`.
+/// Compares the work tree with our index, whose flags that hide files are cleared already. Ignored files are
+/// listed only if `lists_ignored`.
 pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differences, Ignored), GitError> {
     let unreadable = || GitError::UnexpectedOutput { command: "status" };
     let ignored = if lists_ignored { "--ignored=matching" } else { "--ignored=no" };

@@ -1,7 +1,7 @@
 //! Adds files to our copy of the index, in batches and within limits of size and time.
 //!
-//! A file that exceeds a limit is reported as left out, with its stamp, so that a comparison can still detect a change.
-//! Never reads through a symbolic link.
+//! A file that exceeds a limit is reported as left out, with its stamp, so that a comparison can still detect
+//! a change. Never reads through a symbolic link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -67,15 +67,16 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// Without metadata it is a repository, which is examined by itself, if at all, or in a directory without search
-    /// permission.
+    /// Without metadata it is a repository, which is examined by itself, if at all, or in a directory without
+    /// search permission.
     pub(crate) fn leave_out(&mut self, path: &[u8], reason: LeftOutReason, found: Option<&Metadata>) {
         let bytes = found.map_or(0, Metadata::len);
         self.result.left_out.push(LeftOut { path: display_path(path), reason, bytes });
         self.result.unread.insert(path.to_vec(), found.map(Stamp::of).unwrap_or_default());
     }
 
-    /// Whether a parent directory is a symbolic link: then the path leads elsewhere and is no file of the tree.
+    /// Whether a parent directory is a symbolic link: then the path leads elsewhere and is no file of the
+    /// tree.
     fn is_behind_symlink(&self, path: &[u8]) -> bool {
         let top = &self.scratch.repository.top_level;
         ancestors(path)

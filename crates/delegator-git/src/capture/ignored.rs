@@ -1,8 +1,8 @@
 //! Lists ignored files that existed before a task: `.env`, local settings, data.
 //!
 //! An agent can overwrite them like any other file, and git has no copy. Directories that only tools fill
-//! ([`TOOL_DIRECTORIES`]) are skipped: they are large, change with every build and can be rebuilt. All other ignored
-//! files are listed within limits; a directory beyond the limits is reported as not examined.
+//! ([`TOOL_DIRECTORIES`]) are skipped: they are large, change with every build and can be rebuilt. All other
+//! ignored files are listed within limits; a directory beyond the limits is reported as not examined.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Captures the state of a work tree as trees of git, with the directories and permissions that git does not record.
-//! Changes neither the work tree nor the user's index.
+//! Captures the state of a work tree as trees of git, with the directories and permissions that git does not
+//! record. Changes neither the work tree nor the user's index.
 
 mod examine;
 mod gather;

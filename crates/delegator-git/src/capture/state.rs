@@ -1,4 +1,5 @@
-//! The complete state of a work tree: what git captures, and the directories and permissions that git does not record.
+//! The complete state of a work tree: what git captures, and the directories and permissions that git does
+//! not record.
 //!
 //! Also lists the files and directories of a tree. Changes nothing.
 
@@ -22,8 +23,8 @@ pub(crate) struct State {
     pub(crate) captured: Capture,
     pub(crate) index: IndexFile,
     pub(crate) survey: Survey,
-    /// Index entries that are not on disk, because of a sparse checkout or `skip-worktree`; a directory ends in a
-    /// slash.
+    /// Index entries that are not on disk, because of a sparse checkout or `skip-worktree`; a directory ends
+    /// in a slash.
     pub(crate) absent: BTreeSet<RepoPath>,
     /// Files that a restore is about to write. An undo must examine them even if they are ignored.
     pub(crate) about_to_write: Vec<RepoPath>,

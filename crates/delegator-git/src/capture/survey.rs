@@ -1,8 +1,8 @@
 //! Records what git does not: directories, including empty ones, and exact permission bits.
 //!
-//! The walk reads every directory that contains captured files. Other directories (empty, or with ignored files only)
-//! are recorded by name. One that contains any file is *closed*: what is below it is not recorded and never removed.
-//! When a limit is reached, the survey is partial and a restore removes less.
+//! The walk reads every directory that contains captured files. Other directories (empty, or with ignored
+//! files only) are recorded by name. One that contains any file is *closed*: what is below it is not recorded
+//! and never removed. When a limit is reached, the survey is partial and a restore removes less.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

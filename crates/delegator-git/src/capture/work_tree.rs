@@ -1,8 +1,8 @@
 //! Captures the index and the work tree as git trees without changing either.
 //!
-//! The tree of the work tree starts as a copy of the index. Files that differ on disk and untracked files are added
-//! byte for byte. git may convert a file when it is added (line endings, Git LFS); such a file is recognised because
-//! its size differs from the size of its object, and its bytes on disk are added instead.
+//! The tree of the work tree starts as a copy of the index. Files that differ on disk and untracked files are
+//! added byte for byte. git may convert a file when it is added (line endings, Git LFS); such a file is
+//! recognised because its size differs from the size of its object, and its bytes on disk are added instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -25,8 +25,8 @@ pub(crate) enum Purpose {
     Save,
     /// Like `Save`, but ignored files are captured only if they are in `needed`.
     Restore,
-    /// For a later comparison: files that git considers unchanged are not read, and every file is subject to the size
-    /// limits.
+    /// For a later comparison: files that git considers unchanged are not read, and every file is subject to
+    /// the size limits.
     Compare,
 }
 
@@ -61,7 +61,8 @@ pub(crate) struct CapturedFiles {
 /// The copy as it was before files were added.
 const INDEX_BEFORE: &str = "before";
 
-/// Captures index and work tree. Files in `needed` are added whatever their size, ignored or not, if they are on disk.
+/// Captures index and work tree. Files in `needed` are added whatever their size, ignored or not, if they are
+/// on disk.
 pub(crate) fn capture(
     scratch: &Scratch,
     limits: Limits,

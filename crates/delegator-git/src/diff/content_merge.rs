@@ -1,7 +1,7 @@
 //! Merges the contents of files whose three versions all differ, with `git merge-file`.
 //!
-//! The present version gets the change from `after` to `before` and retains its own. A merge with conflicts, of binary or of large
-//! files has no result. New contents are written to the temporary object store only.
+//! The present version gets the change from `after` to `before` and retains its own. A merge with conflicts,
+//! of binary or of large files has no result. New contents are written to the temporary object store only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,7 @@
 //! Parses the output of `git diff-tree`: which files differ, which were renamed, how many lines changed.
 //!
-//! Paths are bytes. Submodules are left out. Output that does not match the format is an error, never a partial list.
+//! Paths are bytes. Submodules are left out. Output that does not match the format is an error, never a
+//! partial list.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +77,8 @@ impl RawChange {
     }
 }
 
-/// Parses raw diff output with `-z`: one record with one or two paths per file, then their line counts, if any.
+/// Parses raw diff output with `-z`: one record with one or two paths per file, then their line counts, if
+/// any.
 ///
 /// ```text
 /// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …

@@ -1,7 +1,8 @@
 //! Decides, per value, what a restore of a task's changes does. Pure.
 //!
-//! Three states are known: before the task, after the task, and now. What only the task changed is reverted. What only
-//! changed later is the user's work and stays. Where both changed, only the content of files can be merged.
+//! Three states are known: before the task, after the task, and now. What only the task changed is reverted.
+//! What only changed later is the user's work and stays. Where both changed, only the content of files can be
+//! merged.
 
 use crate::file_version::{FileVersion, is_regular};
 
@@ -100,8 +101,8 @@ fn combine(before: &FileVersion, after: &FileVersion, now: &FileVersion) -> File
     }
 }
 
-/// The permission bits of a file that is restored or rewritten: those before the task, unless they were changed later or
-/// are unknown. `Err` if both changed them.
+/// The permission bits of a file that is restored or rewritten: those before the task, unless they were
+/// changed later or are unknown. `Err` if both changed them.
 pub(crate) fn resolve_mode(
     before: Option<u32>,
     after: Option<u32>,

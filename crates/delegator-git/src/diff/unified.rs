@@ -1,7 +1,8 @@
 //! Reads unified diffs: the files of a diff, their headers and their hunks. Pure.
 //!
-//! Lines of a hunk are counted, so file content is never mistaken for a header. Any bytes are accepted: what is not part
-//! of a diff is skipped. Whether a diff can be applied and what it makes of a file is decided by git, never here.
+//! Lines of a hunk are counted, so file content is never mistaken for a header. Any bytes are accepted: what
+//! is not part of a diff is skipped. Whether a diff can be applied and what it makes of a file is decided by
+//! git, never here.
 
 use super::raw::ChangeKind;
 use crate::file_version::GITLINK;

@@ -1,7 +1,8 @@
-//! Parses git's index file (versions 2, 3 and 4): all entries with stages and flags, and the trees named by its cache.
+//! Parses git's index file (versions 2, 3 and 4): all entries with stages and flags, and the trees named by
+//! its cache.
 //!
-//! No git command prints all of this. The format is described in `git help format-index`. Damaged bytes are an error,
-//! never a partial index.
+//! No git command prints all of this. The format is described in `git help format-index`. Damaged bytes are
+//! an error, never a partial index.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +70,8 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IndexFile {
     pub(crate) bytes: Option<Vec<u8>>,
-    /// The file's modification time (seconds, nanoseconds), by which git decides which entries to compare again.
+    /// The file's modification time (seconds, nanoseconds), by which git decides which entries to compare
+    /// again.
     pub(crate) modified: Option<(u64, u32)>,
     pub(crate) entries: Vec<Entry>,
     /// Trees named by the cache extension, that of the whole index first if `is_cache_complete`.
@@ -262,8 +264,8 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// `path NUL entries SP subtrees LF [id]`; a negative count marks an invalid entry. Returns the ids, and whether all
-    /// entries are valid.
+    /// `path NUL entries SP subtrees LF [id]`; a negative count marks an invalid entry. Returns the ids, and
+    /// whether all entries are valid.
     fn trees(&mut self) -> Option<(Vec<Vec<u8>>, bool)> {
         let (mut found, mut is_complete) = (Vec::new(), true);
         while self.at < self.bytes.len() {

@@ -1,8 +1,8 @@
 //! The entries of an index: objects, submodules, and flags that hide files from git.
 //!
-//! Two flags make git treat a file as unchanged: `assume-unchanged` and `skip-worktree`. The second also marks files
-//! that a sparse checkout leaves off the disk. In our copy of the index both are cleared for files that are on disk, so
-//! that a comparison examines them. The user's index is never changed.
+//! Two flags make git treat a file as unchanged: `assume-unchanged` and `skip-worktree`. The second also
+//! marks files that a sparse checkout leaves off the disk. In our copy of the index both are cleared for
+//! files that are on disk, so that a comparison examines them. The user's index is never changed.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! How git reaches other repositories: with the user's own configuration and variables, and without any prompt.
+//! How git reaches other repositories: with the user's own configuration and variables, and without any
+//! prompt.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -23,7 +24,8 @@ pub struct RemoteAccess {
 }
 
 impl RemoteAccess {
-    /// git gets those variables of `environment` that do not change which repository it uses. Each operation must end within `limit`.
+    /// git gets those variables of `environment` that do not change which repository it uses. Each operation
+    /// must end within `limit`.
     pub fn new<'a>(
         git: &Git,
         environment: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
@@ -44,7 +46,8 @@ impl RemoteAccess {
         &self,
         git: &Git,
         dir: &Path,
-        (doing, url): (&'static str, &RemoteUrl),
+        doing: &'static str,
+        url: &RemoteUrl,
         call: Call<'_>,
     ) -> Result<Vec<u8>, RemoteError> {
         let mut variables = self.variables.clone();
@@ -74,7 +77,7 @@ impl RemoteAccess {
     pub(crate) fn push(&self, scratch: &Scratch, url: &RemoteUrl, refspec: &str) -> Result<(), RemoteError> {
         let top = &scratch.repository.top_level;
         let call = scratch.call("none", ["push", "--quiet", "--no-recurse-submodules", REMOTE, refspec], top);
-        self.run(&self.git(), top, ("push to", url), call).map(drop)
+        self.run(&self.git(), top, "push to", url, call).map(drop)
     }
 
     /// The user's ssh command.
@@ -92,8 +95,8 @@ impl RemoteAccess {
     }
 }
 
-/// Variables of git that choose credentials and certificates are passed on, those that choose a repository are not. The
-/// program's own variables can contain passwords that git does not need.
+/// Variables of git that choose credentials and certificates are passed on, those that choose a repository
+/// are not. The program's own variables can contain passwords that git does not need.
 fn is_passed(name: &str) -> bool {
     const GIT_VARIABLES: [&str; 4] =
         ["GIT_ASKPASS", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];

@@ -1,8 +1,8 @@
 //! Creates the checkout of a task: a git directory of its own that borrows the objects of the mirror.
 //!
-//! The configuration of the checkout is written here, so git finds no hook, filter or other command in it, whatever the
-//! files of the repository contain. Files are written byte for byte; submodules are not checked out. HEAD is detached
-//! unless the task starts from a branch.
+//! The configuration of the checkout is written here, so git finds no hook, filter or other command in it,
+//! whatever the files of the repository contain. Files are written byte for byte; submodules are not checked
+//! out. HEAD is detached unless the task starts from a branch.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The lock of a mirror: one process at a time changes it. The kernel releases it when its holder ends.
 //!
-//! The modification time of its file is when the mirror was used last. The file itself is never deleted: a process may wait
-//! for its lock.
+//! The modification time of its file is when the mirror was used last. The file itself is never deleted: a
+//! process may wait for its lock.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -56,7 +56,8 @@ fn record_use(file: &File) -> io::Result<()> {
     Ok(futimens(file, &times)?)
 }
 
-/// The lock of a mirror that was used last before this time; `None` if another process has it, or if it was used since.
+/// The lock of a mirror that was used last before this time; `None` if another process has it, or if it was
+/// used since.
 pub(super) fn lock_unused(path: &Path, used_before: SystemTime) -> io::Result<Option<MirrorLock>> {
     let file = File::options().write(true).open(path)?;
     match file.try_lock() {

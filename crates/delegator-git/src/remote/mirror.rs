@@ -1,9 +1,9 @@
 //! A cached bare copy of a repository.
 //!
-//! It is built in a directory of its own and renamed into place, so an interrupted clone never counts as a mirror. A
-//! damaged mirror is rebuilt; any other problem is an error and leaves the mirror alone. No object is deleted from a
-//! mirror, because checkouts borrow them; for the same reason the objects of a damaged mirror stay beside the new one
-//! until that is damaged, too.
+//! It is built in a directory of its own and renamed into place, so an interrupted clone never counts as a
+//! mirror. A damaged mirror is rebuilt; any other problem is an error and leaves the mirror alone. No object
+//! is deleted from a mirror, because checkouts borrow them; for the same reason the objects of a damaged
+//! mirror stay beside the new one until that is damaged, too.
 
 use std::fs;
 use std::io;
@@ -39,8 +39,8 @@ impl Mirror {
         Mirror { access, url, dir }
     }
 
-    /// The latest commit of a branch, the commit of a tag, or a commit by its id; by default that of the default branch. It
-    /// is in the mirror afterwards.
+    /// The latest commit of a branch, the commit of a tag, or a commit by its id; by default that of the
+    /// default branch. It is in the mirror afterwards.
     pub fn resolve(&self, wanted: Option<&str>) -> Result<BaseCommit, RemoteError> {
         let git = self.access.git();
         let refs = self.list_remote(&git, wanted)?;
@@ -63,8 +63,8 @@ impl Mirror {
         }
     }
 
-    /// Creates a checkout in `dir`, which must not exist. Its git directory is its own: commits in it do not change the
-    /// mirror, from which it only reads objects. Nothing that the repository contains is executed.
+    /// Creates a checkout in `dir`, which must not exist. Its git directory is its own: commits in it do not
+    /// change the mirror, from which it only reads objects. Nothing that the repository contains is executed.
     pub fn check_out(&self, base: &BaseCommit, dir: &Path) -> Result<(), RemoteError> {
         let git = self.access.git();
         let create = || create_checkout(&git, &self.dir, &self.url, base, dir);
@@ -79,8 +79,8 @@ impl Mirror {
         }
     }
 
-    /// Creates a git directory for a work tree whose own one is unusable: it has the objects of the mirror, and the files
-    /// of the commit are tracked.
+    /// Creates a git directory for a work tree whose own one is unusable: it has the objects of the mirror,
+    /// and the files of the commit are tracked.
     pub(crate) fn create_git_dir(
         &self,
         git: &Git,
@@ -113,7 +113,7 @@ impl Mirror {
         let mut args =
             vec!["ls-remote".to_owned(), "--symref".to_owned(), REMOTE.to_owned(), "HEAD".to_owned()];
         args.extend(wanted.into_iter().flat_map(patterns));
-        let output = self.access.run(git, Path::new("/"), ("read", &self.url), Call::new(args))?;
+        let output = self.access.run(git, Path::new("/"), "read", &self.url, Call::new(args))?;
         Ok(RemoteRefs::parse(&output)?)
     }
 
@@ -152,7 +152,7 @@ impl Mirror {
             "+refs/heads/*:refs/heads/*",
             "+refs/tags/*:refs/tags/*",
         ];
-        self.access.run(git, dir, ("fetch", &self.url), Call::in_git_dir(dir, args)).map(drop)
+        self.access.run(git, dir, "fetch", &self.url, Call::in_git_dir(dir, args)).map(drop)
     }
 
     /// Replaces the mirror by a new clone. If that fails, the old one stays.
@@ -201,7 +201,8 @@ fn create_bare(dir: &Path, object_format: &str) -> io::Result<()> {
     fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")
 }
 
-/// Deletes the lock files of git processes that were killed. The caller holds the lock of the mirror, so none is in use.
+/// Deletes the lock files of git processes that were killed. The caller holds the lock of the mirror, so none
+/// is in use.
 fn remove_stale_locks(dir: &Path) -> Result<(), GitError> {
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -217,7 +218,8 @@ fn remove_stale_locks(dir: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Whether git says that the mirror is damaged. A full disk, missing rights or an unreachable repository are no damage.
+/// Whether git says that the mirror is damaged. A full disk, missing rights or an unreachable repository are
+/// no damage.
 fn names_damage(message: &str) -> bool {
     const TEXTS: [&str; 18] = [
         "corrupt",

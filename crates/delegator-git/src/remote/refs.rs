@@ -1,4 +1,5 @@
-//! Which refs a name can mean, and what `git ls-remote --symref` prints about them: `ref: TARGET<tab>NAME` and `ID<tab>NAME`.
+//! Which refs a name can mean, and what `git ls-remote --symref` prints about them: `ref: TARGET<tab>NAME`
+//! and `ID<tab>NAME`.
 
 use crate::error::GitError;
 use crate::records::is_object_id;

@@ -12,7 +12,8 @@ const MAX_NAME: usize = 60;
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteUrl {
     text: String,
-    /// User and password in front of the host, with the `@`; empty if the URL has none, or only the user of ssh.
+    /// User and password in front of the host, with the `@`; empty if the URL has none, or only the user of
+    /// ssh.
     credentials: String,
 }
 
@@ -50,8 +51,8 @@ impl RemoteUrl {
             .fold(hidden, |text, part| text.replace(part, "…"))
     }
 
-    /// A file name for the mirror: the name of the repository, and a hash of the URL without its credentials, so that a
-    /// new password needs no new mirror.
+    /// A file name for the mirror: the name of the repository, and a hash of the URL without its credentials,
+    /// so that a new password needs no new mirror.
     pub(super) fn mirror_name(&self) -> String {
         let shown = self.to_string();
         let hash: String = Sha256::digest(&shown).iter().take(10).map(|byte| format!("{byte:02x}")).collect();
@@ -77,8 +78,8 @@ impl fmt::Debug for RemoteUrl {
     }
 }
 
-/// The part of a URL that may be secret. The user of an HTTP URL can be a token; that of an ssh URL without a password
-/// is not secret and is needed.
+/// The part of a URL that may be secret. The user of an HTTP URL can be a token; that of an ssh URL without a
+/// password is not secret and is needed.
 fn credentials(text: &str) -> &str {
     let Some((scheme, rest)) = text.split_once("://") else { return "" };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

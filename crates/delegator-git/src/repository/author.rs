@@ -8,8 +8,8 @@ use crate::error::GitError;
 use crate::records::records;
 use crate::run::{Call, Git};
 
-/// The name and address of author and committer, as git finds them in the configuration of the user and of a repository.
-/// Values are read, nothing is run.
+/// The name and address of author and committer, as git finds them in the configuration of the user and of a
+/// repository. Values are read, nothing is run.
 pub(crate) fn author(
     git: &Git,
     repository: Option<&Repository>,

@@ -1,7 +1,7 @@
 //! The settings of a repository that decide which files git finds and how it compares them.
 //!
-//! git reads them, because they may come from the user's configuration and from included files. None of them names a
-//! command.
+//! git reads them, because they may come from the user's configuration and from included files. None of them
+//! names a command.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -72,8 +72,8 @@ impl Config {
         self.entries.iter().filter(is_taken_over).flat_map(option).collect()
     }
 
-    /// The hash function of object ids, as git names it; `None` if the configuration has something that git treats
-    /// specially, so that git must decide whether there is a work tree.
+    /// The hash function of object ids, as git names it; `None` if the configuration has something that git
+    /// treats specially, so that git must decide whether there is a work tree.
     pub(crate) fn object_format(&self) -> Option<&'static str> {
         let (mut format, mut version, mut has_extension) = ("sha1", None, false);
         for entry in self.entries.iter().filter(|entry| entry.is_of_repository) {

@@ -1,8 +1,9 @@
 //! The files of git directories that decide which programs git runs: configuration, hooks, attributes, links.
 //!
-//! A change of them changes what the user's next git command does. They are small, so their contents are recorded before
-//! a task, compared after it, and written back by a restore: in the repository of a work tree, its linked worktrees and its
-//! submodules. What is large or not text is compared by its metadata and cannot be restored.
+//! A change of them changes what the user's next git command does. They are small, so their contents are
+//! recorded before a task, compared after it, and written back by a restore: in the repository of a work
+//! tree, its linked worktrees and its submodules. What is large or not text is compared by its metadata and
+//! cannot be restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
@@ -167,8 +168,8 @@ fn git_dirs(git_dir: &Path, common_dir: &Path) -> BTreeSet<PathBuf> {
     dirs
 }
 
-/// The existing settings that an enclosed agent which works in `dir` must not change; nothing where git would have to be asked.
-/// Links are left out: the agent could not write through them, and git replaces them.
+/// The existing settings that an enclosed agent which works in `dir` must not change; nothing where git would
+/// have to be asked. Links are left out: the agent could not write through them, and git replaces them.
 pub fn protected_settings(dir: &Path) -> BTreeSet<PathBuf> {
     let Some(layout) = find_layout(dir) else { return BTreeSet::new() };
     let dirs = git_dirs(&layout.git_dir, &layout.common_dir);

@@ -1,9 +1,10 @@
 //! Locates a repository and reads and changes its HEAD and refs, usually with one git process.
 //!
-//! The git directory and HEAD are read here if they have the layout that git itself writes: a `.git` directory or a linked
-//! worktree, and refs in files. git reads the configuration, which decides whether that layout is valid. In every other
-//! case git answers all questions, so that no rule of git is repeated here that depends on more than these files. Nothing
-//! here may run a git command that executes what the repository configures.
+//! The git directory and HEAD are read here if they have the layout that git itself writes: a `.git`
+//! directory or a linked worktree, and refs in files. git reads the configuration, which decides whether that
+//! layout is valid. In every other case git answers all questions, so that no rule of git is repeated here
+//! that depends on more than these files. Nothing here may run a git command that executes what the
+//! repository configures.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -114,8 +115,8 @@ fn open_layout(git: &Git, layout: Repository) -> Option<Opened> {
     Some(Opened { repository, head, index, config, configuration: Some(configuration) })
 }
 
-/// Searches `dir` and the directories above it like git, without reading its configuration. `None` if there is no repository or
-/// git must decide.
+/// Searches `dir` and the directories above it like git, without reading its configuration. `None` if there
+/// is no repository or git must decide.
 pub(crate) fn find_layout(dir: &Path) -> Option<Repository> {
     let dir = dir.canonicalize().ok()?;
     let device = fs::metadata(&dir).ok()?.dev();
@@ -202,7 +203,8 @@ impl Repository {
         Ok(Head { commit, branch: branch.as_deref().map(single_line) })
     }
 
-    /// The present HEAD of a repository that was opened before, without a git process; `None` if git must decide.
+    /// The present HEAD of a repository that was opened before, without a git process; `None` if git must
+    /// decide.
     pub(crate) fn head_again(&self, configuration: &ConfigurationStamps) -> Option<Head> {
         let layout = find_layout(&self.top_level)?;
         let now = Repository { object_format: self.object_format.clone(), ..layout };
@@ -249,7 +251,8 @@ impl Repository {
         Ok(git.run_optional(&self.top_level, call)?.as_deref().map(single_line))
     }
 
-    /// Creates, moves or deletes refs in one transaction; `commands` has the format of `update-ref --stdin -z`.
+    /// Creates, moves or deletes refs in one transaction; `commands` has the format of
+    /// `update-ref --stdin -z`.
     pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], reason: &str) -> Result<(), GitError> {
         let call = self.call(["update-ref", "--no-deref", "-m", reason, "--stdin", "-z"]);
         git.run(&self.top_level, Call { input: commands, ..call }).map(drop)

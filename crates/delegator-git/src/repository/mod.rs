@@ -1,6 +1,7 @@
 //! The user's repository: where it is, its HEAD, refs, configuration and author, and our store inside it.
 //!
-//! Only refs and HEAD are read and changed here, with plumbing commands that run nothing that the repository configures.
+//! Only refs and HEAD are read and changed here, with plumbing commands that run nothing that the repository
+//! configures.
 
 mod author;
 mod config;

@@ -10,9 +10,9 @@
 //!   objects/pack/merged-<hash>.pack      the objects of many restore points, listed in merged/<hash>
 //! ```
 //!
-//! `git push --mirror`, fetch and clone do not read it, so untracked files stay private. A restore point is one ref and
-//! its packs, so deleting it walks no history. The user's repository only holds a ref of the same name to HEAD's
-//! commit, which protects that commit from `git gc`.
+//! `git push --mirror`, fetch and clone do not read it, so untracked files stay private. A restore point is
+//! one ref and its packs, so deleting it walks no history. The user's repository only holds a ref of the same
+//! name to HEAD's commit, which protects that commit from `git gc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,8 +37,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The store of a repository, whether it exists or not. If the directory belongs to another user, a name with our
-    /// user id is used.
+    /// The store of a repository, whether it exists or not. If the directory belongs to another user, a name
+    /// with our user id is used.
     pub(crate) fn of(common_dir: &Path) -> Store {
         let path = common_dir.join(DIR_NAME);
         let uid = rustix::process::geteuid().as_raw();
@@ -143,8 +143,8 @@ impl Store {
         packs.try_for_each(|pack| pack.delete())
     }
 
-    /// Replaces a pack by a hard link to an equal pack of another restore point, if there is one. Packs with the same
-    /// objects are equal, and their names end in the hash of their content.
+    /// Replaces a pack by a hard link to an equal pack of another restore point, if there is one. Packs with
+    /// the same objects are equal, and their names end in the hash of their content.
     pub(crate) fn share_pack(&self, reference: &str, hash: &str) -> Result<(), GitError> {
         let own_name = format!("{}-{hash}.pack", point_name(reference));
         let packs = self.objects().join("pack");

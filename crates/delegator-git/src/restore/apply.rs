@@ -1,7 +1,7 @@
 //! Applies a prepared restore: files first, then the index, then, on request, HEAD and its branch.
 //!
-//! git's own index lock is held throughout, so no other git command changes the index meanwhile. `tree_writer` makes all
-//! changes or none. Nothing may change before the undo point exists.
+//! git's own index lock is held throughout, so no other git command changes the index meanwhile.
+//! `tree_writer` makes all changes or none. Nothing may change before the undo point exists.
 
 use std::path::Path;
 
@@ -30,8 +30,8 @@ impl PreparedRestore {
         }
     }
 
-    /// Restores files and index, and with `and_head` also HEAD and its branch. `undo` is the restore point of the
-    /// present state. Must not be called if the plan has overlaps.
+    /// Restores files and index, and with `and_head` also HEAD and its branch. `undo` is the restore point of
+    /// the present state. Must not be called if the plan has overlaps.
     pub fn apply(self, undo: &RestorePoint, and_head: bool) -> Result<(), RestoreError> {
         let no_undo = GitError::UnexpectedOutput { command: "restore point" };
         let writer = self.writer.as_ref().ok_or(no_undo)?;
@@ -110,8 +110,8 @@ impl PreparedRestore {
         IndexFile::read_copy(scratch, name)
     }
 
-    /// Returns a copy of the present index with the entries of `tree`. Cached file metadata of unchanged entries is
-    /// preserved.
+    /// Returns a copy of the present index with the entries of `tree`. Cached file metadata of unchanged
+    /// entries is preserved.
     fn index_of_tree(&self, tree: &str) -> Result<IndexFile, GitError> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
@@ -124,8 +124,8 @@ impl PreparedRestore {
         IndexFile::read_copy(scratch, name)
     }
 
-    /// The user's git does not read our store, so objects that the index names and only the store has are copied to the
-    /// repository.
+    /// The user's git does not read our store, so objects that the index names and only the store has are
+    /// copied to the repository.
     fn copy_index_objects(&self, index: &IndexFile) -> Result<(), GitError> {
         let scratch = &self.scratch;
         if index.bytes.is_none() {

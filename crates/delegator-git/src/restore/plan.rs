@@ -1,8 +1,9 @@
 //! Plans a restore: determines everything it would change, before anything changes.
 //!
 //! The plan is the difference of two states: the target (`target`) and the present one. Files that differ are
-//! written or removed. Everything on the present side is in the undo point. Never touched: ignored files (by the present
-//! rules and by those of the restore point), files that either side left out, and other repositories.
+//! written or removed. Everything on the present side is in the undo point. Never touched: ignored files (by
+//! the present rules and by those of the restore point), files that either side left out, and other
+//! repositories.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +12,7 @@ use std::path::Path;
 
 use super::target::{HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, Target, Untouchable};
 use super::task_changes::{ThreeStates, task_changes};
-use super::user_edits::{LaterChanges, PossibleEdit, possible_edits};
+use super::user_edits::{PossibleEdit, is_changed_later, possible_edits};
 use crate::capture::{State, Survey, capture_present, is_absent};
 use crate::error::{GitError, RestoreError};
 use crate::file_version::TreeFiles;
@@ -19,7 +20,7 @@ use crate::files::{contains_only, file_mode};
 use crate::index::Entry;
 use crate::records::{RepoPath, ancestors, display_path, on_disk};
 use crate::repository::{Head, Repository};
-use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, record};
+use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, is_name_free, record};
 use crate::run::Git;
 use crate::scratch::{Scratch, existing_objects, tree_files};
 use crate::stamp::{Stamp, Stamps};
@@ -39,8 +40,8 @@ pub struct Plan {
     pub remove_directories: Vec<String>,
     /// Differs but is left unchanged, with the reason.
     pub keep: Vec<(String, KeepReason)>,
-    /// Those of `write` and `remove` that may hold edits of the user, with the reason; `None` if that is not known,
-    /// because the state after the task cannot be read.
+    /// Those of `write` and `remove` that may hold edits of the user, with the reason; `None` if that is not
+    /// known, because the state after the task cannot be read.
     pub possible_edits: Option<Vec<(String, PossibleEdit)>>,
     /// Where changes of the task and later changes overlap. If there are any, the restore cannot be applied.
     pub overlaps: Vec<Overlap>,
@@ -112,7 +113,8 @@ fn find_target(
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let mut needed: BTreeSet<RepoPath> = before.keys().chain(&saved.written).cloned().collect();
     needed.extend(end.iter().flat_map(|end| end.changed.keys()).cloned());
-    // Also files that the task created and that were too large to be read. Those that existed and were left out stay.
+    // Also files that the task created and that were too large to be read. Those that existed and were left
+    // out stay.
     let left_out: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
     let unread = end.iter().flat_map(|end| end.unread.keys());
     needed.extend(unread.filter(|path| !left_out.contains(display_path(path).as_str())).cloned());
@@ -141,9 +143,11 @@ fn find_target(
     if scope == RestoreScope::WholeTree {
         actions.keep_uncaptured(&untouchable);
     }
-    let later = LaterChanges { top_level, before: &target.files, now: &now };
-    let later = (scope == RestoreScope::WholeTree).then_some(later);
-    actions.possible_edits = known_end.map(|end| possible_edits(&actions.changes, &end, later));
+    actions.possible_edits = known_end.map(|end| {
+        possible_edits(&actions.changes, &end, |path| {
+            scope == RestoreScope::WholeTree && is_changed_later(top_level, path, &end, &target.files, &now)
+        })
+    });
     Ok((target, present, actions))
 }
 
@@ -188,13 +192,11 @@ fn plan(target: &Target, actions: &FileActions, repository: &Repository, head: H
 
 impl PreparedRestore {
     pub fn is_name_free(&self, reference: &str) -> Result<bool, GitError> {
-        let scratch = &self.scratch;
-        let is_stored = scratch.store().read(reference).is_some();
-        Ok(!is_stored && scratch.repository.resolve_ref(&scratch.git, reference)?.is_none())
+        is_name_free(&self.scratch, reference)
     }
 
-    /// Stores the present state as a restore point, so that the restore can be undone. Until this is dropped, no other process
-    /// applies a diff or restores here.
+    /// Stores the present state as a restore point, so that the restore can be undone. Until this is dropped,
+    /// no other process applies a diff or restores here.
     pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, RestoreError> {
         let scratch = &self.scratch;
         self.writer = Some(TreeWriter::open(&scratch.git, &scratch.repository, reference)?.0);

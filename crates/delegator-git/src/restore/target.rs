@@ -1,7 +1,8 @@
 //! What a work tree shall be after a restore, and which paths a restore must not touch.
 //!
-//! Restoring the whole tree has the state before the task as its target. Restoring a task's changes has the present state
-//! as its target, with these changes reverted (`task_changes`). Everything after that is the same for both.
+//! Restoring the whole tree has the state before the task as its target. Restoring a task's changes has the
+//! present state as its target, with these changes reverted (`task_changes`). Everything after that is the
+//! same for both.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,8 +1,9 @@
 //! The target of a restore that reverts only what a task changed.
 //!
-//! For every file, directory, permission and index entry the states before and after the task and the present one are
-//! compared (`three_way`). Later changes stay. Where they overlap with changes of the task, contents are merged; what
-//! cannot be merged is listed, and the restore is refused. Changes that nothing attributes to the agent stay, too.
+//! For every file, directory, permission and index entry the states before and after the task and the present
+//! one are compared (`three_way`). Later changes stay. Where they overlap with changes of the task, contents
+//! are merged; what cannot be merged is listed, and the restore is refused. Changes that nothing attributes
+//! to the agent stay, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -118,7 +119,8 @@ impl FileTargets {
         let after = states.end.changed.get(path).map_or(before, Option::as_ref);
         let decision = match states.end.unread.get(path) {
             Some(_) if before.is_none() && now.is_none() => {
-                // It is not known whether the file is as before: it was not captured then, or cannot be captured now.
+                // It is not known whether the file is as before: it was not captured then, or cannot be
+                // captured now.
                 let reason = states.untouchable.reason(path, [None, None]);
                 return self.keep.extend(reason.map(|reason| (display_path(path), reason)));
             }

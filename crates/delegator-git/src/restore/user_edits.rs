@@ -1,8 +1,8 @@
 //! Which of the files that a restore changes may hold edits of the user.
 //!
-//! Known from the state after the task: files that changed since, and files whose changes during the task are not
-//! certainly the agent's. An edit that the user made during the task, in a file that the agent changed afterwards, leaves
-//! no trace and is not found.
+//! Known from the state after the task: files that changed since, and files whose changes during the task are
+//! not certainly the agent's. An edit that the user made during the task, in a file that the agent changed
+//! afterwards, leaves no trace and is not found.
 
 use std::path::Path;
 
@@ -27,34 +27,29 @@ pub enum PossibleEdit {
     Doubtful(Doubt),
 }
 
-/// What is needed to find later changes, if a restore reverts them.
-#[derive(Clone, Copy)]
-pub(crate) struct LaterChanges<'a> {
-    pub(crate) top_level: &'a Path,
-    pub(crate) before: &'a TreeFiles,
-    pub(crate) now: &'a TreeFiles,
-}
-
-impl LaterChanges<'_> {
-    fn contain(&self, path: &RepoPath, end: &EndState) -> bool {
-        match end.unread.get(path) {
-            Some(stamp) => Stamp::at(&on_disk(self.top_level, path)) != *stamp,
-            None => {
-                let after = end.changed.get(path).map_or(self.before.get(path), Option::as_ref);
-                self.now.get(path) != after
-            }
-        }
+/// Whether a file changed after the task.
+pub(crate) fn is_changed_later(
+    top_level: &Path,
+    path: &RepoPath,
+    end: &EndState,
+    before: &TreeFiles,
+    now: &TreeFiles,
+) -> bool {
+    match end.unread.get(path) {
+        Some(stamp) => Stamp::at(&on_disk(top_level, path)) != *stamp,
+        None => now.get(path) != end.changed.get(path).map_or(before.get(path), Option::as_ref),
     }
 }
 
-/// The files that these changes concern and that may hold edits of the user.
+/// The files that these changes concern and that may hold edits of the user. Only a restore of the whole tree
+/// reverts files that changed later.
 pub(crate) fn possible_edits(
     changes: &TreeChanges,
     end: &EndState,
-    later: Option<LaterChanges<'_>>,
+    is_changed_later: impl Fn(&RepoPath) -> bool,
 ) -> Vec<(String, PossibleEdit)> {
     let reason = |path: &RepoPath| {
-        if later.is_some_and(|later| later.contain(path, end)) {
+        if is_changed_later(path) {
             Some(PossibleEdit::Later)
         } else if end.agent.unattributed.contains(path) {
             Some(PossibleEdit::NotByAgent)

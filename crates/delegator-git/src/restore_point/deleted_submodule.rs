@@ -1,7 +1,7 @@
 //! Creates the work tree of a deleted submodule again, empty, so that its restore point can be restored.
 //!
-//! A submodule's git directory, with the restore point, is in the repository above and outlives the work tree. Only the
-//! directory and the link in it are missing.
+//! A submodule's git directory, with the restore point, is in the repository above and outlives the work
+//! tree. Only the directory and the link in it are missing.
 
 use std::fs;
 use std::io;

@@ -1,10 +1,10 @@
 //! The state of a work tree after a task or a restore, stored beside the restore point of the state before.
 //!
-//! With both states a restore can tell the task's changes from later ones, and a diff can show them. Only differences are
-//! stored: the versions of changed files, their contents within limits, directories and permissions, and the index if it
-//! changed. One file in the store holds all of it, after a header line; the contents are in packs of their own. Both are
-//! deleted with the restore point. Errors must not affect the task: without this state a restore can only restore the
-//! whole tree.
+//! With both states a restore can tell the task's changes from later ones, and a diff can show them. Only
+//! differences are stored: the versions of changed files, their contents within limits, directories and
+//! permissions, and the index if it changed. One file in the store holds all of it, after a header line; the
+//! contents are in packs of their own. Both are deleted with the restore point. Errors must not affect the
+//! task: without this state a restore can only restore the whole tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -169,7 +169,8 @@ impl EndRecord<'_> {
     }
 }
 
-/// Packs the contents of changed files. A restore needs those of modified files as the base of a merge, a diff needs all.
+/// Packs the contents of changed files. A restore needs those of modified files as the base of a merge, a
+/// diff needs all.
 fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<(), GitError> {
     let top = &scratch.repository.top_level;
     let size = |path: &RepoPath| {

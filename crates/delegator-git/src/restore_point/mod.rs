@@ -16,4 +16,4 @@ pub(crate) use point::read_points;
 pub use point::{RestorePoint, StoredIndex, StoredPoint, drop_point, stored_points, stored_points_named};
 pub(crate) use saved_state::SavedState;
 pub use unique::holds_unique_content;
-pub(crate) use write::{CommittedTree, record};
+pub(crate) use write::{CommittedTree, is_name_free, record};

@@ -11,7 +11,8 @@
 //!   (in the repository)
 //! ```
 //!
-//! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor work tree.
+//! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor
+//! work tree.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,8 @@ pub struct RestorePoint {
     pub created_at: i64,
     /// How the index is stored.
     pub index: StoredIndex,
-    /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to trust.
+    /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to
+    /// trust.
     pub index_time: Option<(u64, u32)>,
     /// The operations in progress, by the names of git's own files (`MERGE_HEAD`).
     pub under_way: Vec<String>,
@@ -82,7 +84,8 @@ impl RestorePoint {
         Head { commit: self.head.clone(), branch: self.branch.clone() }
     }
 
-    /// Finds its work tree, with the present HEAD, and creates a git directory of ours that reads its objects.
+    /// Finds its work tree, with the present HEAD, and creates a git directory of ours that reads its
+    /// objects.
     pub(crate) fn open(&self, git: &Git, temp_dir: &Path) -> Result<(Scratch, Head), RestoreError> {
         let mismatch =
             |problem| RestoreError::DifferentRepository { top_level: self.top_level.clone(), problem };
@@ -119,7 +122,8 @@ pub struct StoredPoint {
     pub bytes: u64,
 }
 
-/// The restore points in the store of the repository that contains `dir`, by name; `None` outside a work tree.
+/// The restore points in the store of the repository that contains `dir`, by name; `None` outside a work
+/// tree.
 pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
     stored_points_named(git, dir, "")
 }

@@ -1,7 +1,7 @@
 //! Decides whether a restore point is the only copy of some content.
 //!
-//! Cleaning may delete a restore point on its own only if every file in it is reachable from a branch, a tag or a
-//! remote-tracking ref of the user's repository. If that is uncertain, the content counts as unique.
+//! Cleaning may delete a restore point on its own only if every file in it is reachable from a branch, a tag
+//! or a remote-tracking ref of the user's repository. If that is uncertain, the content counts as unique.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::run::{Call, Git};
 /// The user's refs that protect content from `git gc`.
 const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
 
-/// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository reaches.
-/// Content that is only in commits older than the point's HEAD counts as unique.
+/// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository
+/// reaches. Content that is only in commits older than the point's HEAD counts as unique.
 pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     let run = |dir: &Path, args: &[&str]| {
         git.run(dir, Call { extra_output: 1 << 30, ..Call::in_git_dir(dir, args) })

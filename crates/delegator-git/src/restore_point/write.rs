@@ -1,8 +1,8 @@
 //! Writes a restore point: one commit, its packs in the store, then the refs.
 //!
-//! The packs hold every object that the point needs and that HEAD's tree does not have, whether we created it or found
-//! it in the user's repository (staged content). So `git gc` in the repository cannot delete any of them. The ref in
-//! the store is written last: if it exists, the restore point is complete.
+//! The packs hold every object that the point needs and that HEAD's tree does not have, whether we created it
+//! or found it in the user's repository (staged content). So `git gc` in the repository cannot delete any of
+//! them. The ref in the store is written last: if it exists, the restore point is complete.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,6 +23,12 @@ const MAX_LEFT_OUT: usize = 100_000;
 /// Blobs of more bytes are large, as an option of `git rev-list`.
 const LARGE_BLOB: &str = "--filter=blob:limit=64k";
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
+
+/// Whether a restore point of that name can be created.
+pub(crate) fn is_name_free(scratch: &Scratch, reference: &str) -> Result<bool, GitError> {
+    let is_stored = scratch.store().read(reference).is_some();
+    Ok(!is_stored && scratch.repository.resolve_ref(&scratch.git, reference)?.is_none())
+}
 
 /// Stores a state under `reference`, which must not exist. Moves the list of left-out files to the point.
 pub(crate) fn record(
@@ -101,8 +107,8 @@ fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<
     existing_objects(scratch, found)
 }
 
-/// Creates the commit and everything in it that is not there yet, in our own git directory. Returns its id. git leaves an
-/// empty tree out of the commit, and finds it without an object.
+/// Creates the commit and everything in it that is not there yet, in our own git directory. Returns its id.
+/// git leaves an empty tree out of the commit, and finds it without an object.
 fn create_commit(
     scratch: &Scratch,
     state: &State,
@@ -137,9 +143,9 @@ fn create_commit(
     scratch.import(&stream)?.pop().ok_or_else(unexpected)
 }
 
-/// Packs every object of the restore point that HEAD's tree does not have. Large blobs are packed separately: that pack is
-/// identical for restore points with the same large blobs and is then shared, so a large untracked file takes its space once
-/// and not once per task.
+/// Packs every object of the restore point that HEAD's tree does not have. Large blobs are packed separately:
+/// that pack is identical for restore points with the same large blobs and is then shared, so a large
+/// untracked file takes its space once and not once per task.
 fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), GitError> {
     let store = scratch.store();
     let args = ["--filter-print-omitted", LARGE_BLOB, &point.commit, "--not", committed];
@@ -153,8 +159,8 @@ fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), 
     pack(&small).map(drop)
 }
 
-/// Starts to write the ref that protects HEAD's commit, while the objects are packed. An existing ref is replaced: a crash may
-/// have left it without the restore point.
+/// Starts to write the ref that protects HEAD's commit, while the objects are packed. An existing ref is
+/// replaced: a crash may have left it without the restore point.
 fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<RunningGit<'static>>, GitError> {
     let Some(head) = &point.head else { return Ok(None) };
     let repository = &scratch.repository;

@@ -1,8 +1,8 @@
 //! A temporary git directory of our own beside the user's repository.
 //!
-//! It shares only the object store and the work tree. Its configuration is ours, it has no hooks, its index is a copy,
-//! and its attributes, which override all others, turn every conversion off. So git runs no command that the repository
-//! names, and files are stored and written byte for byte.
+//! It shares only the object store and the work tree. Its configuration is ours, it has no hooks, its index
+//! is a copy, and its attributes, which override all others, turn every conversion off. So git runs no
+//! command that the repository names, and files are stored and written byte for byte.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -119,7 +119,8 @@ impl Scratch {
         Ok(single_line(&self.run(index, args, b"")?))
     }
 
-    /// Creates the objects of a `git fast-import` stream in our own git directory and returns the ids that it prints.
+    /// Creates the objects of a `git fast-import` stream in our own git directory and returns the ids that it
+    /// prints.
     pub(crate) fn import(&self, stream: &[u8]) -> Result<Vec<String>, GitError> {
         let args = ["fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0"];
         let output = self.run("none", args, stream)?;
@@ -225,7 +226,8 @@ fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
     Ok(())
 }
 
-/// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES`: quoted paths separated by colons. Missing directories are left out.
+/// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES`: quoted paths separated by colons. Missing directories are
+/// left out.
 fn alternates_value(paths: &[PathBuf]) -> OsString {
     let quoted = |path: &PathBuf| {
         let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");

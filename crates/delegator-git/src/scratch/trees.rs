@@ -38,8 +38,8 @@ pub(crate) fn fill_index<'a>(
     scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
 }
 
-/// Replaces entries of an index; `None` removes the entry. Removals come first, so that a file can take the place of a
-/// directory.
+/// Replaces entries of an index; `None` removes the entry. Removals come first, so that a file can take the
+/// place of a directory.
 pub(crate) fn edit_index<'a>(
     scratch: &Scratch,
     index: &str,

@@ -1,8 +1,8 @@
 //! The files of a checkout before the agent starts, and what differs from them afterwards.
 //!
-//! A listing has mode and object id of every file that git does not ignore. A file that is not read, because it is too large
-//! or unreadable, has a stamp instead: a change of it cannot be part of a diff, but it is noticed and named. What changed
-//! is decided here without I/O, apart from the stamps.
+//! A listing has mode and object id of every file that git does not ignore. A file that is not read, because
+//! it is too large or unreadable, has a stamp instead: a change of it cannot be part of a diff, but it is
+//! noticed and named. What changed is decided here without I/O, apart from the stamps.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,10 @@
 //! Separates what the agent changed in a file from what the setup script had changed in it before.
 //!
-//! The diff of a task must apply to the commit that it started from, where the edits of the script are missing. So they are
-//! reverted by a three-way merge: the commit, the state after the setup, the state after the agent. Where both changed
-//! the same lines that is not possible: then the file has both, and its path is returned. The contents after the setup
-//! are stored before the agent starts, in a directory that it does not own.
+//! The diff of a task must apply to the commit that it started from, where the edits of the script are
+//! missing. So they are reverted by a three-way merge: the commit, the state after the setup, the state after
+//! the agent. Where both changed the same lines that is not possible: then the file has both, and its path is
+//! returned. The contents after the setup are stored before the agent starts, in a directory that it does not
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,8 +33,8 @@ pub(crate) fn store_edited_files(
     pack_into(scratch, &Store::at(store).objects(), "pack", &edited).map(drop)
 }
 
-/// Reverts in the changed files what the setup script changed in them. `scratch` can read the contents after the setup.
-/// Returns the paths for which this is not possible.
+/// Reverts in the changed files what the setup script changed in them. `scratch` can read the contents after
+/// the setup. Returns the paths for which this is not possible.
 pub(crate) fn revert_setup_edits(
     scratch: &Scratch,
     base: &str,

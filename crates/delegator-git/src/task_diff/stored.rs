@@ -1,9 +1,10 @@
-//! What a task changed in the user's work tree, as a diff: from its restore point to the state stored after it, or to the
-//! present state while it runs.
+//! What a task changed in the user's work tree, as a diff: from its restore point to the state stored after
+//! it, or to the present state while it runs.
 //!
-//! Only changed files are compared, in two trees built in a git directory of ours, so nothing that the repository
-//! configures is run, and the time does not grow with the repository's history. Changes that are not attributed to the
-//! agent and files whose content is not stored are left out and named. Adds nothing to the repository.
+//! Only changed files are compared, in two trees built in a git directory of ours, so nothing that the
+//! repository configures is run, and the time does not grow with the repository's history. Changes that are
+//! not attributed to the agent and files whose content is not stored are left out and named. Adds nothing to
+//! the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +25,8 @@ pub struct TreeDiff {
     pub diff: DiffText,
     /// Changed files that are not in it, because their content is unknown.
     pub left_out: Vec<LeftOut>,
-    /// Files that changed during the task and are not in it, because nothing attributes the change to the agent.
+    /// Files that changed during the task and are not in it, because nothing attributes the change to the
+    /// agent.
     pub unattributed: Vec<String>,
 }
 
@@ -33,7 +35,8 @@ pub struct TreeDiff {
 pub enum DiffPaths {
     /// Relative to the top of the work tree.
     Relative,
-    /// Absolute, for the diff of several work trees. Renames are not detected, because git prints them with relative names.
+    /// Absolute, for the diff of several work trees. Renames are not detected, because git prints them with
+    /// relative names.
     Absolute,
 }
 

@@ -28,7 +28,8 @@ impl DiffText {
     }
 }
 
-/// The diff of two trees, with full object ids and binary files. Nothing that attributes or settings name is run.
+/// The diff of two trees, with full object ids and binary files. Nothing that attributes or settings name is
+/// run.
 pub(crate) fn tree_diff(
     scratch: &Scratch,
     before: &str,

@@ -1,10 +1,11 @@
 //! What a task changed in its checkout, as a diff against the commit that it started from.
 //!
-//! The files of the work tree are listed before the agent starts ([`TreeListing`]) and compared afterwards. The diff has
-//! only paths that differ between the two, so files that only a setup script created or changed are not in it; each of these
-//! paths is compared with the commit, so the diff can be applied to it, without the edits of the script if possible
-//! ([`super::setup_edits`]). Commits of the agent make no difference: its files count. The agent owns the git directory
-//! too: if that is no longer usable, one of the mirror takes its place.
+//! The files of the work tree are listed before the agent starts ([`TreeListing`]) and compared afterwards.
+//! The diff has only paths that differ between the two, so files that only a setup script created or changed
+//! are not in it; each of these paths is compared with the commit, so the diff can be applied to it, without
+//! the edits of the script if possible ([`super::setup_edits`]). Commits of the agent make no difference: its
+//! files count. The agent owns the git directory too: if that is no longer usable, one of the mirror takes
+//! its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -145,7 +146,8 @@ fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, G
     list_in(Scratch::create(git, repository, temp_dir)?, &BTreeSet::new())
 }
 
-/// Lists the files of a work tree: like a restore, all tracked files, small untracked ones, and the `needed` ones.
+/// Lists the files of a work tree: like a restore, all tracked files, small untracked ones, and the `needed`
+/// ones.
 pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<Listed, GitError> {
     let captured = capture(&scratch, LIMITS, needed, Purpose::Restore)?;
     let mut unread = captured.files.unread;
@@ -159,7 +161,8 @@ pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<L
 }
 
 impl WorkTreeDiff {
-    /// What changed in the work tree since `before`, relative to the commit that it started from, which the mirror has.
+    /// What changed in the work tree since `before`, relative to the commit that it started from, which the
+    /// mirror has.
     pub fn take(
         git: &Git,
         checkout: &TaskCheckout<'_>,
@@ -182,7 +185,8 @@ impl WorkTreeDiff {
         }
     }
 
-    /// What changed since `before`, relative to the commit or tree `base`. The git directory of ours can read both.
+    /// What changed since `before`, relative to the commit or tree `base`. The git directory of ours can read
+    /// both.
     pub(crate) fn since(after: Listed, base: &str, before: &TreeListing) -> Result<WorkTreeDiff, GitError> {
         let top_level = after.scratch.repository.top_level.clone();
         let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(&top_level, path)));
@@ -232,8 +236,8 @@ impl WorkTreeDiff {
         Ok(id)
     }
 
-    /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do not end in the
-    /// state of the diff.
+    /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do
+    /// not end in the state of the diff.
     fn last_commit(&self, history: &History<'_>, commit: &NewCommit<'_>) -> Result<String, GitError> {
         match self.agent_commit(history) {
             Some((head, tree)) if tree == self.tree => Ok(head.to_owned()),
@@ -252,8 +256,8 @@ impl WorkTreeDiff {
         found.is_ok_and(|found| found == format!("{} {parent}\n{}", self.tree, message.trim()))
     }
 
-    /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
-    /// The agent owns its objects, so whatever prevents this is no error.
+    /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not
+    /// contain `base`. The agent owns its objects, so whatever prevents this is no error.
     fn agent_commit<'a>(&self, history: &History<'a>) -> Option<(&'a str, String)> {
         let head = history.head?;
         let top_level = &self.scratch.repository.top_level;

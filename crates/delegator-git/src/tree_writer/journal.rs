@@ -1,7 +1,7 @@
 //! The record of an operation that has begun, for the process that finishes it.
 //!
-//! It is complete and durable before the first change. Until `is_decided` is set, or a ref has moved, the operation is taken
-//! back; after that it is completed.
+//! It is complete and durable before the first change. Until `is_decided` is set, or a ref has moved, the
+//! operation is taken back; after that it is completed.
 
 use std::fs;
 use std::io;

@@ -4,9 +4,10 @@
 //! open: lock, finish what a killed process left ─▶ stage new files ─▶ journal ─▶ steps ─▶ refs ─▶ decided ─▶ index
 //! ```
 //!
-//! If a step fails, all steps are taken back. If the process is killed, the next one that opens the work tree takes the steps
-//! back, or completes the operation if it was decided. Files that the user edits meanwhile stay as they are and are named.
-//! Everything is in a directory inside the git directory, which exists as long as an operation has not ended.
+//! If a step fails, all steps are taken back. If the process is killed, the next one that opens the work tree
+//! takes the steps back, or completes the operation if it was decided. Files that the user edits meanwhile
+//! stay as they are and are named. Everything is in a directory inside the git directory, which exists as
+//! long as an operation has not ended.
 
 mod journal;
 mod recover;

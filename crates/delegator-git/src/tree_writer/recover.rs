@@ -1,7 +1,7 @@
 //! Finishes the operation of a process that was killed.
 //!
-//! A lock file is removed only if it is ours: the index lock is a link to a file in our directory, and other locks were created
-//! by git after the operation began and no git process is left that could hold them.
+//! A lock file is removed only if it is ours: the index lock is a link to a file in our directory, and other
+//! locks were created by git after the operation began and no git process is left that could hold them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -32,7 +32,8 @@ pub struct Recovery {
     pub edited: Vec<String>,
 }
 
-/// Finishes what a killed process left in the work tree that contains `dir`. `reference` is the ref that it may have created.
+/// Finishes what a killed process left in the work tree that contains `dir`. `reference` is the ref that it
+/// may have created.
 pub fn recover_interrupted(git: &Git, dir: &Path, reference: &str) -> Result<Option<Recovery>, WriteError> {
     let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
     match fs::symlink_metadata(repository.git_dir.join(DIR_NAME)) {
@@ -42,8 +43,8 @@ pub fn recover_interrupted(git: &Git, dir: &Path, reference: &str) -> Result<Opt
 }
 
 impl TreeWriter {
-    /// Waits for nothing: another process that changes the work tree is an error. First finishes what a killed process left.
-    /// `reference` is the ref that the caller is going to create.
+    /// Waits for nothing: another process that changes the work tree is an error. First finishes what a
+    /// killed process left. `reference` is the ref that the caller is going to create.
     pub(crate) fn open(
         git: &Git,
         repository: &Repository,
@@ -51,7 +52,8 @@ impl TreeWriter {
     ) -> Result<(TreeWriter, Option<Recovery>), WriteError> {
         let (git_dir, top) = (&repository.git_dir, &repository.top_level);
         let lock = File::open(git_dir).map_err(GitError::io("open", git_dir))?;
-        // Some network file systems cannot lock a directory; there a concurrent change is still noticed per file.
+        // Some network file systems cannot lock a directory; there a concurrent change is still noticed per
+        // file.
         if let Err(Errno::WOULDBLOCK) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             return Err(WriteError::Busy { top_level: top.clone() });
         }
@@ -131,7 +133,8 @@ impl TreeWriter {
     }
 }
 
-/// The ref and those whose names begin with its name, such as the undo points of a restore point, as far as they are locked.
+/// The ref and those whose names begin with its name, such as the undo points of a restore point, as far as
+/// they are locked.
 fn locked_refs(common_dir: &Path, reference: &str) -> Vec<String> {
     let Some((folder, name)) = reference.rsplit_once('/') else { return Vec::new() };
     let entries = fs::read_dir(common_dir.join(folder)).into_iter().flatten().flatten();

@@ -1,8 +1,9 @@
 //! The steps that change files and directories. Each can be taken back, also by a later process.
 //!
-//! New files are complete in the staging directory before the first step, so a killed process leaves each file either old
-//! or new. What a step moves out of the way stays in the staging directory: what is there shows whether the step was done.
-//! A file that is not as it was read, or not as a step wrote it, is never overwritten.
+//! New files are complete in the staging directory before the first step, so a killed process leaves each
+//! file either old or new. What a step moves out of the way stays in the staging directory: what is there
+//! shows whether the step was done. A file that is not as it was read, or not as a step wrote it, is never
+//! overwritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
@@ -68,8 +69,8 @@ impl Step {
 }
 
 impl TreeChanges {
-    /// Writes before it removes, so that a renamed file exists at every moment. Only what is in the way of a new file is
-    /// removed first. `stamps` are those of the files when they were read.
+    /// Writes before it removes, so that a renamed file exists at every moment. Only what is in the way of a
+    /// new file is removed first. `stamps` are those of the files when they were read.
     pub(crate) fn steps(&self, places: &Places<'_>, stamps: &Stamps) -> io::Result<Vec<Step>> {
         let stamp = |path: &RepoPath| stamps.get(path).copied().flatten();
         let remove = |path: &RepoPath| Step::new(path, Action::Remove { old: stamp(path) });
@@ -109,7 +110,8 @@ impl TreeChanges {
         Ok(steps)
     }
 
-    /// The permissions of the directories in which something changes and which do not permit it, and steps that do.
+    /// The permissions of the directories in which something changes and which do not permit it, and steps
+    /// that do.
     fn unlock(&self, top: &Path) -> (BTreeMap<RepoPath, u32>, Vec<Step>) {
         let changed = self.write.keys().chain(&self.remove).chain(&self.make_directories);
         let changed = changed.chain(&self.remove_directories).filter(|_| self.unlocks_directories);
@@ -279,7 +281,8 @@ impl Places<'_> {
             Some((saved, stamp)) if Some(stamp) == old => {
                 exchange(saved, &self.place(path)?, &spare, Some(new))
             }
-            // It holds an edit: a process was killed while it moved the file back, or a program had the file open.
+            // It holds an edit: a process was killed while it moved the file back, or a program had the file
+            // open.
             Some((saved, _)) => {
                 match now {
                     None => rename_to_free_name(saved, &self.place(path)?)?,
@@ -389,7 +392,8 @@ mod tests {
     }
 
     impl Tree {
-        /// `changed`, `removed` and `d/e/inner` in a work tree; new versions of `changed`, `d` and `x/y/created`.
+        /// `changed`, `removed` and `d/e/inner` in a work tree; new versions of `changed`, `d` and
+        /// `x/y/created`.
         fn new() -> Tree {
             let root = tempfile::tempdir().unwrap();
             let tree = Tree { root, stamps: BTreeMap::new() };

@@ -1,4 +1,5 @@
-//! Writes a plan: stages files and index, writes the journal, does the steps, and takes them back after an error.
+//! Writes a plan: stages files and index, writes the journal, does the steps, and takes them back after an
+//! error.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -56,8 +57,8 @@ impl TreeWriter {
         Places { top: &self.repository.top_level, staging: &self.staging }
     }
 
-    /// Prevents git from changing the index until this is dropped. The lock is a link to a file of ours, so that a later
-    /// process recognises it.
+    /// Prevents git from changing the index until this is dropped. The lock is a link to a file of ours, so
+    /// that a later process recognises it.
     pub(crate) fn lock_index(&self) -> Result<(), WriteError> {
         let (own, lock) = (self.dir.join("lock"), self.repository.git_dir.join("index.lock"));
         let created = File::create(&own).and_then(|_| fs::hard_link(&own, &lock));
@@ -69,8 +70,8 @@ impl TreeWriter {
         }
     }
 
-    /// Makes all changes, or none. `point` is the restore point of the state before: the state after is stored beside it, and
-    /// it is deleted if nothing changes.
+    /// Makes all changes, or none. `point` is the restore point of the state before: the state after is
+    /// stored beside it, and it is deleted if nothing changes.
     pub(crate) fn write<'a>(
         &self,
         scratch: &Scratch,
@@ -260,8 +261,8 @@ fn incomplete(problem: &str, journal: &Journal) -> WriteError {
     WriteError::Incomplete { operation: journal.operation, problem: problem.to_owned(), point }
 }
 
-/// Stores the state after changes of files beside the restore point of the state before. The index and HEAD are those that
-/// will be set; without one, the index is as before.
+/// Stores the state after changes of files beside the restore point of the state before. The index and HEAD
+/// are those that will be set; without one, the index is as before.
 fn store_end_of(
     scratch: &Scratch,
     point: &RestorePoint,

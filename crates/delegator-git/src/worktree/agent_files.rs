@@ -1,7 +1,8 @@
-//! Reads the git directory of a worktree, which its agent can change at will: which files it tracks, its commits, its objects.
+//! Reads the git directory of a worktree, which its agent can change at will: which files it tracks, its
+//! commits, its objects.
 //!
-//! Reads regular files of limited size only, without following a link, and runs no git there: a pipe, a planted link or
-//! garbage is the same as nothing.
+//! Reads regular files of limited size only, without following a link, and runs no git there: a pipe, a
+//! planted link or garbage is the same as nothing.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Creates a worktree: its git directory and branch, the files of the commit, then the user's uncommitted changes.
+//! Creates a worktree: its git directory and branch, the files of the commit, then the user's uncommitted
+//! changes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,8 +31,8 @@ pub struct CreatedWorktree {
 }
 
 impl TaskWorktree {
-    /// Stores the uncommitted and untracked changes of the user's work tree, so that they are in the worktree when it is
-    /// created. Returns what is not carried. `temp_dir` is a directory of ours.
+    /// Stores the uncommitted and untracked changes of the user's work tree, so that they are in the worktree
+    /// when it is created. Returns what is not carried. `temp_dir` is a directory of ours.
     pub fn carry(&self, git: &Git, limits: Limits, temp_dir: &Path) -> Result<Vec<LeftOut>, GitError> {
         let scratch = Scratch::create(git, &self.source.repository, temp_dir)?;
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Restore)?;

@@ -16,8 +16,8 @@ use crate::task_diff::{History, Listed, NewCommit, TreeListing, WorkTreeDiff, li
 use crate::tree_writer::{RefChange, TreeWriter};
 
 impl TaskWorktree {
-    /// What changed in the worktree since it was created, without what the setup changed. The diff applies to the state that
-    /// the worktree started from.
+    /// What changed in the worktree since it was created, without what the setup changed. The diff applies to
+    /// the state that the worktree started from.
     pub fn diff(&self, git: &Git, temp_dir: &Path) -> Result<WorkTreeDiff, GitError> {
         let listed = self.list(git, temp_dir)?;
         let store = self.start_store();
@@ -33,7 +33,8 @@ impl TaskWorktree {
         Ok(diff)
     }
 
-    /// The files of the worktree, whatever happened to its git directory; ignored ones only with their stamps.
+    /// The files of the worktree, whatever happened to its git directory; ignored ones only with their
+    /// stamps.
     pub(super) fn list(&self, git: &Git, temp_dir: &Path) -> Result<Listed, GitError> {
         let mut scratch = self.scratch(git, temp_dir)?;
         if !self.private_file("index").is_some_and(|index| index.is_file()) {
@@ -53,8 +54,8 @@ impl TaskWorktree {
         Ok(listed)
     }
 
-    /// Creates a branch with the commits of the agent, and one more commit if they do not end in the state of the diff.
-    /// Returns its last commit.
+    /// Creates a branch with the commits of the agent, and one more commit if they do not end in the state of
+    /// the diff. Returns its last commit.
     pub fn create_branch(
         &self,
         git: &Git,

@@ -6,11 +6,14 @@
 //!                                     remove
 //! ```
 //!
-//! A worktree is linked to a git directory that only its agent uses. It reads the objects of the user's repository and writes to
-//! its own, so an enclosed agent needs no right to write in the repository. Commits come over when a branch is created. Nothing that the repository configures is executed; files are written byte for byte.
+//! A worktree is linked to a git directory that only its agent uses. It reads the objects of the user's
+//! repository and writes to its own, so an enclosed agent needs no right to write in the repository. Commits
+//! come over when a branch is created. Nothing that the repository configures is executed; files are written
+//! byte for byte.
 //!
-//! The agent owns that git directory, so no git process of ours uses it: comparisons use a git directory and an index of ours.
-//! What the worktree started from beyond its commit is in a store of ours. Older versions created linked worktrees.
+//! The agent owns that git directory, so no git process of ours uses it: comparisons use a git directory and
+//! an index of ours. What the worktree started from beyond its commit is in a store of ours. Older versions
+//! created linked worktrees.
 
 mod agent_files;
 mod create;

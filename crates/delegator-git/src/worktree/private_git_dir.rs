@@ -1,6 +1,8 @@
-//! Writes the git directories of a worktree: branch, configuration and refs of its own, objects of the user's repository.
+//! Writes the git directories of a worktree: branch, configuration and refs of its own, objects of the user's
+//! repository.
 //!
-//! Only settings that name no command are taken over. So hooks of the repository do not run when the agent commits.
+//! Only settings that name no command are taken over. So hooks of the repository do not run when the agent
+//! commits.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! Where a worktree starts: the repository and the commit. Everything that cannot become a worktree is refused here, before
-//! anything is created.
+//! Where a worktree starts: the repository and the commit. Everything that cannot become a worktree is
+//! refused here, before anything is created.
 
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,8 @@ pub enum WorktreeError {
     Write(#[from] WriteError),
 }
 
-/// Finds the repository that contains `dir` and the commit that `base` names, by default HEAD. `branch_folder` is the first
-/// part of the names of the branches to come.
+/// Finds the repository that contains `dir` and the commit that `base` names, by default HEAD.
+/// `branch_folder` is the first part of the names of the branches to come.
 pub fn find_source(
     git: &Git,
     dir: &Path,
@@ -69,8 +69,8 @@ pub fn find_source(
     }
 }
 
-/// How many objects of the commit are not in a partial clone. They are not fetched: that may run a command which the
-/// repository configures.
+/// How many objects of the commit are not in a partial clone. They are not fetched: that may run a command
+/// which the repository configures.
 fn missing_objects(git: &Git, repository: &Repository, commit: &str) -> Result<usize, GitError> {
     let top = &repository.top_level;
     let promisor =

@@ -1,4 +1,5 @@
-//! The states that a worktree started from, beyond its commit: with the user's uncommitted changes, and after the setup.
+//! The states that a worktree started from, beyond its commit: with the user's uncommitted changes, and after
+//! the setup.
 //!
 //! Each is a file that names a tree; its objects that the commit does not have are in packs beside it.
 

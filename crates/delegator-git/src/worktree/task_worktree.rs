@@ -21,7 +21,8 @@ pub struct TaskWorktree {
     pub branch: String,
     /// A directory of ours for what the worktree started from.
     pub store: PathBuf,
-    /// The directory of its git directories and of the index of ours; `None` of a linked worktree, which older versions created.
+    /// The directory of its git directories and of the index of ours; `None` of a linked worktree, which
+    /// older versions created.
     #[serde(default)]
     pub private_dir: Option<PathBuf>,
 }
@@ -39,8 +40,9 @@ impl TaskWorktree {
         self.common_dir().join("worktrees").join(self.path.file_name().unwrap_or_default())
     }
 
-    /// What git writes when it commits in the worktree. The agent may write there, and nowhere else in a git directory. In the
-    /// repository of the user it may write no objects, so it cannot commit in a linked worktree.
+    /// What git writes when it commits in the worktree. The agent may write there, and nowhere else in a git
+    /// directory. In the repository of the user it may write no objects, so it cannot commit in a linked
+    /// worktree.
     pub fn commit_dirs(&self) -> Vec<PathBuf> {
         let Some(private_dir) = &self.private_dir else { return vec![self.git_dir()] };
         let common = private_dir.join("git");
@@ -59,12 +61,14 @@ impl TaskWorktree {
         self.private_dir.clone().unwrap_or_else(|| self.git_dir())
     }
 
-    /// A file of ours: `index` is that of the commit, written with the files; `refs` are those that the git directory started with.
+    /// A file of ours: `index` is that of the commit, written with the files; `refs` are those that the git
+    /// directory started with.
     pub(super) fn private_file(&self, name: &str) -> Option<PathBuf> {
         self.private_dir.as_ref().map(|dir| dir.join(name))
     }
 
-    /// The ref in the user's repository that protects the commit from `git gc`; of a linked worktree, its branch.
+    /// The ref in the user's repository that protects the commit from `git gc`; of a linked worktree, its
+    /// branch.
     pub(super) fn reference(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         match self.private_dir {

@@ -545,7 +545,8 @@ fn an_interrupted_application_is_completed_by_another() {
         fs::rename(world.tree.join("text"), world.tree.join("moved")).unwrap();
         world.write("moved", lines(&[(3, "task")]));
     });
-    // What a killed process may leave: some files written, a renamed file at both names, its staging directory.
+    // What a killed process may leave: some files written, a renamed file at both names, its staging
+    // directory.
     world.write("text", lines(&[(18, "user")]));
     world.write("a", "task\n");
     world.write("moved", lines(&[(3, "task"), (18, "user")]));

@@ -113,7 +113,8 @@ fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_res
             "",
             "the index is as before, and not locked"
         );
-        // The next run takes the first one back, or completes it. Its restore point then has the state before both.
+        // The next run takes the first one back, or completes it. Its restore point then has the state before
+        // both.
         let recovered = recover_interrupted(&world.runner(), &world.tree, REFERENCE).unwrap();
         assert_eq!(recovered.as_ref().map_or(&[][..], |recovery| &recovery.edited), [] as [String; 0]);
         if recovered.is_some_and(|recovery| !recovery.is_completed) {

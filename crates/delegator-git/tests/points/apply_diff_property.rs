@@ -1,4 +1,5 @@
-//! Random edits of a task and of a user: applying the task's diff gives the three-way merge or changes nothing.
+//! Random edits of a task and of a user: applying the task's diff gives the three-way merge or changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
-//! A restore is exact: for any state of the user and any changes by an agent, the state is restored, and undoing the
-//! restore brings the agent's state back. The test compares every file with content and permissions, every link and
-//! directory, and every index entry with stage and flags.
+//! A restore is exact: for any state of the user and any changes by an agent, the state is restored, and
+//! undoing the restore brings the agent's state back. The test compares every file with content and
+//! permissions, every link and directory, and every index entry with stage and flags.
 //!
 //! `PROPTEST_CASES` sets the number of cases, `PROPTEST_RNG_SEED` the seed.
 
@@ -293,7 +293,8 @@ proptest! {
         let point = world.try_create_point(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
         prop_assert_eq!(&snapshot(&world), &before, "creating a restore point changes nothing");
         agent_actions.iter().for_each(|action| apply(&world, action));
-        // Only ignored files of the restore point are examined; a new one stays, so remove it before comparing.
+        // Only ignored files of the restore point are examined; a new one stays, so remove it before
+        // comparing.
         if !before.tree.contains_key(Path::new("note.o")) {
             remove(&world.tree.join("note.o"));
         }

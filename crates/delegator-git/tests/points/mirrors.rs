@@ -1,4 +1,5 @@
-//! Mirrors of repositories, checkouts from them, and the diff of a checkout. A local repository stands in for a remote one.
+//! Mirrors of repositories, checkouts from them, and the diff of a checkout. A local repository stands in for
+//! a remote one.
 
 #![expect(clippy::disallowed_methods, reason = "tests change checkouts with git")]
 

@@ -1,5 +1,5 @@
-//! Random work trees and random changes of them: text with either line ending, binary and empty files, links, modes,
-//! nested directories, renames and deletions.
+//! Random work trees and random changes of them: text with either line ending, binary and empty files, links,
+//! modes, nested directories, renames and deletions.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};

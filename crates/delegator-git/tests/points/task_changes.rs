@@ -1,5 +1,5 @@
-//! A restore of a task's changes reverts what the task changed, and nothing else: later changes stay byte for byte. Where
-//! both changed the same, nothing is restored. Undoing the restore is exact.
+//! A restore of a task's changes reverts what the task changed, and nothing else: later changes stay byte for
+//! byte. Where both changed the same, nothing is restored. Undoing the restore is exact.
 //!
 //! `PROPTEST_CASES` sets the number of cases, `PROPTEST_RNG_SEED` the seed.
 

@@ -1,4 +1,5 @@
-//! The diff of a task has exactly what its agent changed: applied to the state before, it gives the state after.
+//! The diff of a task has exactly what its agent changed: applied to the state before, it gives the state
+//! after.
 //!
 //! `PROPTEST_CASES` sets the number of cases, `PROPTEST_RNG_SEED` the seed.
 
@@ -87,7 +88,8 @@ fn without_the_state_after_the_task_there_is_only_a_diff_to_the_present_state() 
     assert_eq!((found.left_out, found.unattributed), (Vec::new(), Vec::new()));
 }
 
-/// git lists as many files, and as many lines of each, as the parser finds; together the parts are the whole diff.
+/// git lists as many files, and as many lines of each, as the parser finds; together the parts are the whole
+/// diff.
 fn check_parser(world: &World, diff: &[u8]) {
     let files = parse_unified_diff(diff);
     let patch = world.root.path().join("patch");
