@@ -14,6 +14,7 @@
 //! Runners of the same tests (`cargo test` and `cargo nextest run`) are treated as one. Declined commands ran nothing.
 //! Counts are lower bounds where a runner does not count all tests, see [`crate::test_runs`].
 
+use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
 use super::finished_command::FinishedCommand;
@@ -187,9 +188,8 @@ impl Run {
         exit_code: Option<i32>,
         counts: TestCounts,
     ) -> Self {
-        let shown = script.get(..script.floor_char_boundary(MAX_SHOWN_COMMAND_BYTES)).unwrap_or_default();
         let report = TestRunReport {
-            command: shown.to_owned(),
+            command: beginning(script, MAX_SHOWN_COMMAND_BYTES).to_owned(),
             runner,
             exit_code,
             passed: counts.passed,

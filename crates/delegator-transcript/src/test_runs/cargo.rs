@@ -3,8 +3,9 @@
 //! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text printed by a
 //! test under `--nocapture` is not. libtest output that nextest captured precedes nextest's summary and is ignored.
 
-use super::figures::{find_count, leading_number, parse_counts, sum_counts};
-use super::{Output, TestCounts, TestNames, nextest};
+use super::figures::{Figures, leading_number};
+use super::nextest;
+use super::results::{Output, TestCounts, TestNames};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut state = Binaries::default();
@@ -68,18 +69,15 @@ impl Binaries {
     fn parse_summary(&mut self, text: &str) {
         let Some((_, figures)) = text.split_once(". ") else { return };
         let figures = figures.split("; finished in ").next().unwrap_or_default();
-        let Some(figures) = parse_counts(figures, ';') else { return };
-        let get = |word: &str| find_count(&figures, &[word]);
+        let Some(figures) = Figures::counted(figures, ';') else { return };
+        let get = |name: &str| figures.find(&[name]);
         let (Some(passed), Some(failed), Some(ignored)) = (get("passed"), get("failed"), get("ignored"))
         else {
             return;
         };
-        let sum = sum_counts(&figures, &["passed", "failed", "ignored", "measured"]);
-        let is_own_summary = match self.announced.take_if(|announced| *announced == sum) {
-            Some(_) => true,
-            None => !self.was_announced,
-        };
-        if !is_own_summary {
+        let sum = figures.sum(&["passed", "failed", "ignored", "measured"]);
+        let is_as_announced = self.announced.take_if(|announced| *announced == sum).is_some();
+        if !is_as_announced && self.was_announced {
             return;
         }
         self.summaries += 1;

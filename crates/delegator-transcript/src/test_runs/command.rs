@@ -5,7 +5,7 @@
 //! A project's own command (`npm test`, `make test`) has none. A directory that the command changes to is a selector,
 //! unless it is the agent's working directory.
 
-use super::Runner;
+use super::runner::Runner;
 use crate::shell::{self, Pipeline};
 
 /// Programs that print existing text or manage files; their output is never a test run.
@@ -75,10 +75,8 @@ impl ParsedCommand {
     /// Whether no part of the command runs anything.
     pub(crate) fn only_prints_text(&self) -> bool {
         let prints = |pipeline: &Pipeline| {
-            let is_runner =
-                |words: &Vec<String>| Runner::ALL.iter().any(|(runner, _)| runner.is_run_by(words));
             pipeline.0.first().is_some_and(|words| is_text_program(words))
-                && !pipeline.0.iter().any(is_runner)
+                && !pipeline.0.iter().any(|words| called_runner(words).is_some())
         };
         !self.pipelines.is_empty() && self.pipelines.iter().all(prints)
     }
@@ -92,11 +90,7 @@ impl ParsedCommand {
 
     /// The first runner that the command calls by name.
     pub(crate) fn named_runner(&self) -> Option<Runner> {
-        let words = self.pipelines.iter().flat_map(|pipeline| &pipeline.0);
-        words
-            .flat_map(|words| Runner::ALL.iter().find(|(runner, _)| runner.is_run_by(words)))
-            .map(|(r, _)| *r)
-            .next()
+        self.pipelines.iter().flat_map(|pipeline| &pipeline.0).find_map(|words| called_runner(words))
     }
 
     /// The sorted words that select tests, for a runner that ran.
@@ -104,7 +98,7 @@ impl ParsedCommand {
         let simple: Vec<&Vec<String>> =
             self.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).collect();
         let runner_commands: Vec<&Vec<String>> =
-            simple.iter().copied().filter(|words| runner.is_run_by(words)).collect();
+            simple.iter().copied().filter(|words| called_runner(words) == Some(runner)).collect();
         let mut selected: Vec<String> = match runner_commands.as_slice() {
             [] => simple
                 .into_iter()
@@ -113,7 +107,7 @@ impl ParsedCommand {
                 .collect(),
             own => own
                 .iter()
-                .flat_map(|words| selecting_words(words.iter().skip(runner.name_word_count(words))))
+                .flat_map(|words| selecting_words(words.iter().skip(name_word_count(runner, words))))
                 .collect(),
         };
         selected.extend(self.directory.iter().map(|directory| format!("cd {directory}")));
@@ -123,35 +117,37 @@ impl ParsedCommand {
     }
 }
 
-impl Runner {
-    /// Whether these words call the runner by name.
-    fn is_run_by(self, words: &[String]) -> bool {
-        let second = words.get(1).map_or("", String::as_str);
-        match (self, program(words)) {
-            (Runner::Cargo, "cargo") => matches!(second, "test" | "t"),
-            (Runner::Nextest, "cargo") => second == "nextest",
-            (Runner::Nextest, "cargo-nextest") => true,
-            (Runner::Pytest, "pytest" | "py.test") => true,
-            (Runner::Unittest, "unittest") => true,
-            (Runner::Jest, "jest") | (Runner::Vitest, "vitest") | (Runner::Mocha, "mocha" | "_mocha") => true,
-            (Runner::Go, "go") => second == "test",
-            (Runner::Gotestsum, "gotestsum") => true,
-            (Runner::Node, "node") => words.iter().any(|word| word == "--test"),
-            (Runner::Maven, "mvn" | "mvnw" | "mvnd") => words.iter().any(|word| is_test_goal(word)),
-            (Runner::Gradle, "gradle" | "gradlew") => words.iter().any(|word| is_test_goal(word)),
-            (Runner::Rspec, "rspec") | (Runner::Phpunit, "phpunit") | (Runner::Ctest, "ctest") => true,
-            (Runner::Dotnet, "dotnet") => second == "test",
-            _ => false,
-        }
-    }
+/// The runner that these words call by name.
+fn called_runner(words: &[String]) -> Option<Runner> {
+    let second = words.get(1).map_or("", String::as_str);
+    Some(match program(words) {
+        "cargo" if matches!(second, "test" | "t") => Runner::Cargo,
+        "cargo" if second == "nextest" => Runner::Nextest,
+        "cargo-nextest" => Runner::Nextest,
+        "pytest" | "py.test" => Runner::Pytest,
+        "unittest" => Runner::Unittest,
+        "jest" => Runner::Jest,
+        "vitest" => Runner::Vitest,
+        "mocha" | "_mocha" => Runner::Mocha,
+        "go" if second == "test" => Runner::Go,
+        "gotestsum" => Runner::Gotestsum,
+        "node" if words.iter().any(|word| word == "--test") => Runner::Node,
+        "mvn" | "mvnw" | "mvnd" if words.iter().any(|word| is_test_goal(word)) => Runner::Maven,
+        "gradle" | "gradlew" if words.iter().any(|word| is_test_goal(word)) => Runner::Gradle,
+        "rspec" => Runner::Rspec,
+        "phpunit" => Runner::Phpunit,
+        "ctest" => Runner::Ctest,
+        "dotnet" if second == "test" => Runner::Dotnet,
+        _ => return None,
+    })
+}
 
-    /// Number of words that name the runner and its subcommand.
-    fn name_word_count(self, words: &[String]) -> usize {
-        match (self, program(words)) {
-            (Runner::Nextest, "cargo") => 3.min(words.len()),
-            (Runner::Cargo | Runner::Go | Runner::Dotnet, _) => 2,
-            _ => 1,
-        }
+/// Number of words that name the runner and its subcommand.
+fn name_word_count(runner: Runner, words: &[String]) -> usize {
+    match (runner, program(words)) {
+        (Runner::Nextest, "cargo") => 3.min(words.len()),
+        (Runner::Cargo | Runner::Go | Runner::Dotnet, _) => 2,
+        _ => 1,
     }
 }
 

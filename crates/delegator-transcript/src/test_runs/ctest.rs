@@ -4,7 +4,7 @@
 //! ctest counts a skipped test as passed; a disabled one is in neither count.
 
 use super::figures::leading_number;
-use super::{Output, TestCounts};
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -17,10 +17,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             counts.add_total(total, failed, 0);
             has_summary = true;
         } else if line.starts_with("The following tests ") && has_summary {
-            list = match line.ends_with(" FAILED:") {
-                true => List::Failed,
-                false => List::NotRun,
-            };
+            list = if line.ends_with(" FAILED:") { List::Failed } else { List::NotRun };
         } else if let Some((name, reason)) = parse_list_entry(line) {
             match (&list, reason) {
                 (List::Failed, _) => counts.failed_tests.add(name),

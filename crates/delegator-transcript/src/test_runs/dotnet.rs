@@ -4,14 +4,15 @@
 //!
 //! The terminal logger's summary includes the lines of the assemblies; if it is present, only it counts.
 
-use super::figures::{count_of, parse_named_counts};
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let (mut lines, mut summary) = (TestCounts::default(), TestCounts::default());
     let (mut has_lines, mut has_summary) = (false, false);
     let mut names = TestCounts::default();
-    let mut block: Option<Block> = None;
+    // A block with one count per line.
+    let mut block: Option<Figures> = None;
     let mut is_name_next = false;
     for line in output.lines() {
         let text = line.trim();
@@ -20,28 +21,27 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         }
         is_name_next = text.ends_with("error TESTERROR:");
         if let Some(open) = &mut block
-            && !open.add_line(text)
+            && !continues_block(open, text)
         {
-            has_lines |= block.take().is_some_and(|block| block.add_to(&mut lines));
+            has_lines |= block.take().is_some_and(|block| add(&mut lines, &block));
         }
         if let Some(figures) = text.strip_prefix("Test summary: ") {
-            has_summary |= add(&mut summary, &parse_named_counts(figures, ',', ':'), "succeeded");
+            has_summary |= add(&mut summary, &Figures::named(figures, ',', ':'));
         } else if let Some((_, figures)) = text.split_once("!  - ").filter(|(word, _)| is_verdict(word)) {
-            has_lines |= add(&mut lines, &parse_named_counts(figures, ',', ':'), "passed");
+            has_lines |= add(&mut lines, &Figures::named(figures, ',', ':'));
         } else if text.starts_with("Test run summary:") {
-            block = Some(Block::default());
+            block = Some(Figures::default());
         } else if let Some(figures) = text.strip_prefix("Total tests:") {
             if figures.contains("Passed:") {
-                has_lines |=
-                    add(&mut lines, &parse_named_counts(&format!("total:{figures}"), '.', ':'), "passed");
+                has_lines |= add(&mut lines, &Figures::named(&format!("total:{figures}"), '.', ':'));
             } else {
-                block = Some(Block(parse_named_counts(&format!("total:{figures}"), ',', ':')));
+                block = Some(Figures::named(&format!("total:{figures}"), ',', ':'));
             }
         } else if let Some(name) = failed_test(line) {
             names.failed_tests.add(name);
         }
     }
-    has_lines |= block.is_some_and(|block| block.add_to(&mut lines));
+    has_lines |= block.is_some_and(|block| add(&mut lines, &block));
     let mut counts = if has_summary { summary } else { lines };
     counts.failed_tests = names.failed_tests;
     counts.is_partial |= !has_summary && (output.is_truncated || output.may_be_shortened);
@@ -52,37 +52,26 @@ fn is_verdict(word: &str) -> bool {
     matches!(word, "Passed" | "Failed" | "Skipped")
 }
 
-fn add(counts: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> bool {
-    let get = |name: &str| count_of(figures, name);
-    let Some(total) = get("total") else { return false };
-    let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| get(name).unwrap_or(0));
+fn add(counts: &mut TestCounts, figures: &Figures) -> bool {
+    let Some(total) = figures.find(&["total"]) else { return false };
+    let [passed, failed, skipped] = [&["succeeded", "passed"][..], &["failed"], &["skipped"]]
+        .map(|names| figures.find(names).unwrap_or(0));
     counts.add(passed, failed, skipped);
     // Zero counts are omitted, and other counts may be missing.
     counts.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
     true
 }
 
-/// A block with one count per line.
-#[derive(Default)]
-struct Block(Vec<(String, u64)>);
-
-impl Block {
-    /// Returns whether the line belongs to the block.
-    fn add_line(&mut self, line: &str) -> bool {
-        let figures = parse_named_counts(line, ',', ':');
-        let is_known = |name: &str| matches!(name, "total" | "passed" | "succeeded" | "failed" | "skipped");
-        let is_count_line = matches!(figures.as_slice(), [(name, _)] if is_known(name));
-        if is_count_line {
-            self.0.extend(figures);
-        }
-        // The assemblies are listed before the first count.
-        is_count_line || self.0.is_empty()
+/// Adds a line to a block; returns whether it belongs to it.
+fn continues_block(block: &mut Figures, line: &str) -> bool {
+    let figures = Figures::named(line, ',', ':');
+    let is_count_line =
+        figures.len() == 1 && figures.are_among(&["total", "passed", "succeeded", "failed", "skipped"]);
+    if is_count_line {
+        block.append(figures);
     }
-
-    fn add_to(self, counts: &mut TestCounts) -> bool {
-        let passed = if count_of(&self.0, "succeeded").is_some() { "succeeded" } else { "passed" };
-        add(counts, &self.0, passed)
-    }
+    // The assemblies are listed before the first count.
+    is_count_line || block.is_empty()
 }
 
 /// `  Failed Shop.Tests.Wrong [21 ms]`, `failed Wrong (5ms)`; the terminal logger prints the name after

@@ -11,40 +11,60 @@ pub(super) fn numbered(text: &str) -> Option<&str> {
     leading_number(text)?.1.strip_prefix(") ")
 }
 
-/// Parses `N words` parts between separators; `None` if a part has another form.
-pub(super) fn parse_counts<'t>(text: &'t str, separator: char) -> Option<Vec<(u64, &'t str)>> {
-    let piece = |piece: &'t str| {
-        let (count, word) = leading_number(piece.trim())?;
-        word.starts_with(' ').then(|| (count, word.trim()))
-    };
-    text.split(separator).map(piece).collect()
-}
+/// Counts with their names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures(Vec<(String, u64)>);
 
-/// The first count of one of these words.
-pub(super) fn find_count(counts: &[(u64, &str)], words: &[&str]) -> Option<u64> {
-    counts.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count)
-}
+impl Figures {
+    /// Parses `N words` parts between separators; `None` if a part has another form.
+    pub(super) fn counted(text: &str, separator: char) -> Option<Self> {
+        let piece = |piece: &str| {
+            let (count, name) = leading_number(piece.trim())?;
+            name.starts_with(' ').then(|| (name.trim().to_owned(), count))
+        };
+        text.split(separator).map(piece).collect::<Option<_>>().map(Self)
+    }
 
-/// The sum of the counts of these words.
-pub(super) fn sum_counts(counts: &[(u64, &str)], words: &[&str]) -> u64 {
-    let counts = counts.iter().filter(|(_, word)| words.contains(word));
-    counts.fold(0, |sum, (count, _)| sum.saturating_add(*count))
-}
+    /// Parses `name: N` (or `name=N`) parts between separators, names in lower case; other parts are skipped.
+    pub(super) fn named(text: &str, separator: char, mark: char) -> Self {
+        let piece = |piece: &str| {
+            let (name, count) = piece.split_once(mark)?;
+            let (count, rest) = leading_number(count.trim())?;
+            let is_whole = rest.trim_end_matches(['.', ')']).is_empty();
+            is_whole.then(|| (name.trim().to_ascii_lowercase(), count))
+        };
+        Self(text.split(separator).filter_map(piece).collect())
+    }
 
-/// Parses `name: N` (or `name=N`) parts between separators, names in lower case; other parts are skipped.
-pub(super) fn parse_named_counts(text: &str, separator: char, mark: char) -> Vec<(String, u64)> {
-    let piece = |piece: &str| {
-        let (name, count) = piece.split_once(mark)?;
-        let (count, rest) = leading_number(count.trim())?;
-        let is_whole = rest.trim_end_matches(['.', ')']).is_empty();
-        is_whole.then(|| (name.trim().to_ascii_lowercase(), count))
-    };
-    text.split(separator).filter_map(piece).collect()
-}
+    fn of<'f>(&'f self, names: &'f [&str]) -> impl Iterator<Item = u64> + 'f {
+        self.0.iter().filter(|(name, _)| names.contains(&name.as_str())).map(|(_, count)| *count)
+    }
 
-/// The count with this name.
-pub(super) fn count_of(figures: &[(String, u64)], name: &str) -> Option<u64> {
-    figures.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
+    /// The first count with one of these names.
+    pub(super) fn find(&self, names: &[&str]) -> Option<u64> {
+        self.of(names).next()
+    }
+
+    /// The sum of the counts with these names.
+    pub(super) fn sum(&self, names: &[&str]) -> u64 {
+        self.of(names).fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn are_among(&self, names: &[&str]) -> bool {
+        self.0.iter().all(|(name, _)| names.contains(&name.as_str()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
 }
 
 #[cfg(test)]
@@ -53,13 +73,17 @@ mod tests {
 
     #[test]
     fn counts_are_parsed_or_rejected() {
-        assert_eq!(parse_counts("3 passed, 1 failed", ','), Some(vec![(3, "passed"), (1, "failed")]));
-        assert_eq!(parse_counts("3 passed, and more", ','), None);
-        assert_eq!(parse_counts("99999999999999999999999 passed", ','), None);
+        let figures = |list: &[(&str, u64)]| Figures(list.iter().map(|(n, c)| ((*n).into(), *c)).collect());
         assert_eq!(
-            parse_named_counts("Total: 4, Failed:  1, Time: 3 s", ',', ':'),
-            [("total".to_owned(), 4), ("failed".to_owned(), 1)]
+            Figures::counted("3 passed, 1 failed", ','),
+            Some(figures(&[("passed", 3), ("failed", 1)]))
         );
-        assert_eq!(count_of(&parse_named_counts("failures=3, errors=1)", ',', '='), "errors"), Some(1));
+        assert_eq!(Figures::counted("3 passed, and more", ','), None);
+        assert_eq!(Figures::counted("99999999999999999999999 passed", ','), None);
+        assert_eq!(
+            Figures::named("Total: 4, Failed:  1, Time: 3 s", ',', ':'),
+            figures(&[("total", 4), ("failed", 1)])
+        );
+        assert_eq!(Figures::named("failures=3, errors=1)", ',', '=').find(&["errors"]), Some(1));
     }
 }

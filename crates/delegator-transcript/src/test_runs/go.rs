@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{Output, TestCounts};
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut packages = Packages::default();

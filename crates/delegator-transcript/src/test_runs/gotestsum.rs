@@ -1,8 +1,8 @@
 //! Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output format above
 //! it.
 
-use super::figures::parse_counts;
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -21,16 +21,8 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
     let (figures, _) = line.strip_prefix("DONE ")?.rsplit_once(" in ")?;
-    let (mut total, mut failed, mut skipped, mut errors) = (None, 0, 0, 0);
-    for (count, word) in parse_counts(figures, ',')? {
-        match word {
-            "test" | "tests" => total = Some(count),
-            "skipped" => skipped = count,
-            "failure" | "failures" => failed = count,
-            "error" | "errors" => errors = count,
-            "run" | "runs" => {}
-            _ => return None,
-        }
-    }
-    Some((total?, failed, skipped, errors))
+    let names = ["test", "tests", "skipped", "failure", "failures", "error", "errors", "run", "runs"];
+    let figures = Figures::counted(figures, ',').filter(|figures| figures.are_among(&names))?;
+    let (failed, errors) = (figures.sum(&["failure", "failures"]), figures.sum(&["error", "errors"]));
+    Some((figures.find(&["test", "tests"])?, failed, figures.sum(&["skipped"]), errors))
 }

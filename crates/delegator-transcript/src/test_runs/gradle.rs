@@ -1,8 +1,8 @@
 //! Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without failures
 //! prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
 
-use super::figures::{find_count, parse_counts};
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -37,9 +37,9 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
-    let figures = parse_counts(line, ',')?;
-    let get = |words: &[&str]| find_count(&figures, words);
-    Some((get(&["tests completed", "test completed"])?, get(&["failed"])?, get(&["skipped"]).unwrap_or(0)))
+    let figures = Figures::counted(line, ',')?;
+    let total = figures.find(&["tests completed", "test completed"])?;
+    Some((total, figures.find(&["failed"])?, figures.sum(&["skipped"])))
 }
 
 /// `shop.BadTest > wrong FAILED`, but not `> Task :test FAILED`.

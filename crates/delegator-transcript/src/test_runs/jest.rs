@@ -1,7 +1,7 @@
 //! Parses `jest`: the line `Tests: … total` of each run; `● name` below the files that failed.
 
-use super::figures::{find_count, parse_counts, sum_counts};
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -37,8 +37,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 
 /// `Tests:       2 failed, 1 skipped, 1 todo, 3 passed, 7 total`
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
-    let figures = parse_counts(line.strip_prefix("Tests:")?, ',')?;
-    find_count(&figures, &["total"])?;
-    let sum = |words: &[&str]| sum_counts(&figures, words);
-    Some((sum(&["passed"]), sum(&["failed"]), sum(&["skipped", "todo", "pending"])))
+    let figures = Figures::counted(line.strip_prefix("Tests:")?, ',')?;
+    figures.find(&["total"])?;
+    Some((figures.sum(&["passed"]), figures.sum(&["failed"]), figures.sum(&["skipped", "todo", "pending"])))
 }

@@ -1,8 +1,8 @@
 //! Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
 //! (`OK (2 tests)`).
 
-use super::figures::{count_of, leading_number, numbered, parse_named_counts};
-use super::{Output, TestCounts};
+use super::figures::{Figures, leading_number, numbered};
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -47,5 +47,5 @@ fn parse_junit4(line: &str) -> Option<(u64, u64)> {
     }
     let rest = line.strip_prefix("Tests run: ").filter(|rest| !rest.contains("Errors:"))?;
     let (total, rest) = leading_number(rest)?;
-    Some((total, count_of(&parse_named_counts(rest, ',', ':'), "failures")?))
+    Some((total, Figures::named(rest, ',', ':').find(&["failures"])?))
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, packed};
 
-use super::Runner;
+use super::runner::Runner;
 
 const MARKERS: [(&str, &[Runner]); 30] = [
     ("t result: ", &[Runner::Cargo]),
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_runner_has_a_marker_and_the_search_is_built() {
-        for (runner, _) in Runner::ALL {
+        for (runner, _) in crate::test_runs::PARSERS {
             let (text, _) = MARKERS.iter().find(|(_, runners)| runners.contains(&runner)).unwrap();
             assert!(find_runners(&format!("x {text}y")).contains(runner), "{runner:?}");
         }

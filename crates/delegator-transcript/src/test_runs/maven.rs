@@ -2,8 +2,8 @@
 //! Only the module lines are summed. If the output ends before the line of a module, its class lines are used and the
 //! counts are partial.
 
-use super::figures::{count_of, parse_named_counts};
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 /// Headings of the lists before a module's sum, in new and old versions.
 const LISTS: [&str; 4] = ["Failures:", "Errors:", "Failed tests:", "Tests in error:"];
@@ -49,8 +49,8 @@ fn without_level(line: &str) -> &str {
 
 fn figures(line: &str) -> Option<(u64, u64, u64, bool)> {
     let rest = line.strip_prefix("Tests run:")?;
-    let figures = parse_named_counts(line, ',', ':');
-    let get = |name: &str| count_of(&figures, name);
+    let figures = Figures::named(line, ',', ':');
+    let get = |name: &str| figures.find(&[name]);
     let failed = get("failures")?.saturating_add(get("errors")?);
     Some((get("tests run")?, failed, get("skipped").unwrap_or(0), rest.contains("Time elapsed")))
 }

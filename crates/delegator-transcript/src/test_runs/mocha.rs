@@ -2,7 +2,7 @@
 //! each with a title of one or more lines that ends with a colon.
 
 use super::figures::{leading_number, numbered};
-use super::{Output, TestCounts};
+use super::results::{Output, TestCounts};
 
 /// Lines of a title; longer ones are not a title.
 const MAX_TITLE_DEPTH: usize = 16;

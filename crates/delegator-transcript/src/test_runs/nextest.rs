@@ -2,8 +2,8 @@
 //!
 //! Nextest counts ignored tests and tests excluded by a filter alike as skipped.
 
-use super::figures::{leading_number, parse_counts, sum_counts};
-use super::{Output, TestCounts};
+use super::figures::{Figures, leading_number};
+use super::results::{Output, TestCounts};
 
 pub(super) fn is_summary(line: &str) -> bool {
     figures(line).is_some()
@@ -52,9 +52,9 @@ fn add_counts(counts: &mut TestCounts, figures: &str) {
             _ => {}
         }
     }
-    let figures = parse_counts(&plain, ',').unwrap_or_default();
-    let sum = |words: &[&str]| sum_counts(&figures, words);
-    counts.add(sum(&["passed"]), sum(&["failed", "timed out", "exec failed"]), sum(&["skipped"]));
+    let figures = Figures::counted(&plain, ',').unwrap_or_default();
+    let failed = figures.sum(&["failed", "timed out", "exec failed"]);
+    counts.add(figures.sum(&["passed"]), failed, figures.sum(&["skipped"]));
 }
 
 /// `        FAIL [   0.166s] (4/9) alpha tests::deep::fails_too`

@@ -2,7 +2,7 @@
 //!
 //! Suites are not tests: a suite that failed because of its tests is not listed.
 
-use super::{Output, TestCounts};
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();

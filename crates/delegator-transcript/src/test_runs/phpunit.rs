@@ -1,7 +1,7 @@
 //! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of problems.
 
-use super::figures::{count_of, leading_number, numbered, parse_named_counts};
-use super::{Output, TestCounts};
+use super::figures::{Figures, leading_number, numbered};
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -29,9 +29,8 @@ fn parse_ok(line: &str) -> Option<u64> {
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
     line.strip_prefix("Tests: ")?;
-    let figures = parse_named_counts(line, ',', ':');
-    let get = |name: &str| count_of(&figures, name);
-    get("assertions")?;
-    let sum = |names: [&str; 2]| names.iter().filter_map(|name| get(name)).fold(0, u64::saturating_add);
-    Some((get("tests")?, sum(["errors", "failures"]), sum(["skipped", "incomplete"])))
+    let figures = Figures::named(line, ',', ':');
+    figures.find(&["assertions"])?;
+    let (failed, skipped) = (figures.sum(&["errors", "failures"]), figures.sum(&["skipped", "incomplete"]));
+    Some((figures.find(&["tests"])?, failed, skipped))
 }

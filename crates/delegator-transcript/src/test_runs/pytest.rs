@@ -3,8 +3,25 @@
 //!
 //! Expected failures count as skipped and unexpected passes as passed, as in pytest's own JUnit report.
 
-use super::figures::parse_counts;
-use super::{Output, TestCounts, TestNames};
+use super::figures::Figures;
+use super::results::{Output, TestCounts, TestNames};
+
+/// The names of all counts in the last line.
+const COUNT_NAMES: [&str; 13] = [
+    "passed",
+    "xpassed",
+    "failed",
+    "error",
+    "errors",
+    "skipped",
+    "xfailed",
+    "deselected",
+    "warning",
+    "warnings",
+    "rerun",
+    "subtests passed",
+    "subtests failed",
+];
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut sessions = 0;
@@ -31,9 +48,10 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
                 from_summary.add(name.split(" - ").next().unwrap_or(name));
             }
         } else if let Some((name, has_passed)) = parse_verbose(line) {
-            match has_passed {
-                true => passed.add_passed_test(name),
-                false => from_progress.add(name),
+            if has_passed {
+                passed.add_passed_test(name);
+            } else {
+                from_progress.add(name);
             }
         }
     }
@@ -55,20 +73,9 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     if !is_time || !line.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let (mut passed, mut failed, mut skipped) = (0_u64, 0_u64, 0_u64);
-    for (count, word) in parse_counts(figures, ',')? {
-        let sum = match word {
-            "passed" | "xpassed" => &mut passed,
-            "failed" | "error" | "errors" => &mut failed,
-            "skipped" | "xfailed" => &mut skipped,
-            "deselected" | "warning" | "warnings" | "rerun" | "subtests passed" | "subtests failed" => {
-                continue;
-            }
-            _ => return None,
-        };
-        *sum = sum.saturating_add(count);
-    }
-    Some((passed, failed, skipped))
+    let figures = Figures::counted(figures, ',').filter(|figures| figures.are_among(&COUNT_NAMES))?;
+    let (passed, failed) = (figures.sum(&["passed", "xpassed"]), figures.sum(&["failed", "error", "errors"]));
+    Some((passed, failed, figures.sum(&["skipped", "xfailed"])))
 }
 
 /// Whether this can be the id of a test or a test file; captured log lines are not.

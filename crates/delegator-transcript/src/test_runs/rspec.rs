@@ -1,7 +1,7 @@
 //! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with its name.
 
-use super::figures::{find_count, parse_counts, sum_counts};
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -19,9 +19,8 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
-    let figures = parse_counts(line, ',')?;
-    let (total, failed) =
-        (find_count(&figures, &["example", "examples"])?, find_count(&figures, &["failure", "failures"])?);
+    let figures = Figures::counted(line, ',')?;
+    let (total, failed) = (figures.find(&["example", "examples"])?, figures.find(&["failure", "failures"])?);
     let errors = ["error occurred outside of examples", "errors occurred outside of examples"];
-    Some((total, failed, sum_counts(&figures, &["pending"]), sum_counts(&figures, &errors)))
+    Some((total, failed, figures.sum(&["pending"]), figures.sum(&errors)))
 }

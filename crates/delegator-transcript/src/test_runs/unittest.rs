@@ -4,8 +4,8 @@
 //! by the headings of their reports if all are present. An error in a class or module fixture is a failure, but not one
 //! of the tests that ran.
 
-use super::figures::{count_of, leading_number, parse_named_counts};
-use super::{Output, TestCounts, TestNames};
+use super::figures::{Figures, leading_number};
+use super::results::{Output, TestCounts, TestNames};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -46,12 +46,10 @@ fn is_ran(rest: &str) -> bool {
     rest.starts_with(" test in ") || rest.starts_with(" tests in ")
 }
 
-fn verdict(line: &str) -> Option<Vec<(String, u64)>> {
+fn verdict(line: &str) -> Option<Figures> {
     match line.split_once(" (") {
-        None if line == "OK" => Some(Vec::new()),
-        Some(("OK" | "FAILED", figures)) if figures.ends_with(')') => {
-            Some(parse_named_counts(figures, ',', '='))
-        }
+        None if line == "OK" => Some(Figures::default()),
+        Some(("OK" | "FAILED", figures)) if figures.ends_with(')') => Some(Figures::named(figures, ',', '=')),
         _ => None,
     }
 }
@@ -79,17 +77,16 @@ impl Reports {
         self.tests.add(&name);
     }
 
-    fn add_to(self, counts: &mut TestCounts, ran: u64, figures: &[(String, u64)]) {
-        let get = |name: &str| count_of(figures, name).unwrap_or(0);
-        let reported = get("failures").saturating_add(get("errors"));
-        let unexpected = get("unexpected successes");
+    fn add_to(self, counts: &mut TestCounts, ran: u64, figures: &Figures) {
+        let reported = figures.sum(&["failures", "errors"]);
+        let unexpected = figures.sum(&["unexpected successes"]);
         // Older versions report unexpected successes only in the counts.
         let failed = match self.distinct.len() as u64 {
             tests if self.count == reported.saturating_add(unexpected) => tests,
             tests if self.count == reported => tests.saturating_add(unexpected),
             _ => reported.saturating_add(unexpected),
         };
-        let skipped = get("skipped").saturating_add(get("expected failures"));
+        let skipped = figures.sum(&["skipped", "expected failures"]);
         let failed_inside = failed.saturating_sub(self.outside);
         let passed = ran.saturating_sub(failed_inside).saturating_sub(skipped);
         counts.add(passed, failed, skipped);

@@ -1,8 +1,8 @@
 //! Parses `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for each failure, with only the
 //! file if it does not load.
 
-use super::figures::parse_counts;
-use super::{Output, TestCounts};
+use super::figures::Figures;
+use super::results::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
@@ -32,15 +32,8 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     }
     let (figures, total) = figures.rsplit_once(" (")?;
     total.strip_suffix(')')?.parse::<u64>().ok()?;
-    let (mut passed, mut failed, mut skipped) = (0_u64, 0, 0_u64);
-    for (count, word) in parse_counts(figures, '|')? {
-        match word {
-            "passed" => passed = count,
-            "failed" => failed = count,
-            "skipped" | "todo" => skipped = skipped.saturating_add(count),
-            "expected fail" => passed = passed.saturating_add(count),
-            _ => return None,
-        }
-    }
-    Some((passed, failed, skipped))
+    let figures = Figures::counted(figures, '|')?;
+    let is_known = figures.are_among(&["passed", "failed", "skipped", "todo", "expected fail"]);
+    let (passed, skipped) = (figures.sum(&["passed", "expected fail"]), figures.sum(&["skipped", "todo"]));
+    is_known.then(|| (passed, figures.sum(&["failed"]), skipped))
 }
