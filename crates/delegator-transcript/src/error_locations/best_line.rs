@@ -1,15 +1,15 @@
 //! Chooses the most informative line of an output that names no location.
 
-use super::location::{is_error_name, sanitize, split_error_name};
-use super::{MAX_KIND_CHARS, MAX_MESSAGE_CHARS};
+use delegator_domain::text::{beginning, end};
+
+use super::location::{MAX_KIND_CHARS, MAX_MESSAGE_CHARS, is_error_name, sanitize, split_error_name};
 
 /// Errors are printed near the end.
 const SEARCHED_BYTES: usize = 64 << 10;
 
 /// Returns the line and, if it starts with the name of an error, that name.
 pub(super) fn find(output: &str) -> (String, Option<String>) {
-    let end = &output[output.ceil_char_boundary(output.len().saturating_sub(SEARCHED_BYTES))..];
-    let lines = || end.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || end(output, SEARCHED_BYTES).lines().map(str::trim).filter(|line| !line.is_empty());
     let best = lines().rev().max_by_key(|line| score(line)).filter(|line| score(line) > 0);
     let chosen = best.or_else(|| lines().next_back()).unwrap_or_default();
     match split_error_name(chosen).filter(|(name, message)| is_error_name(name) && !message.is_empty()) {
@@ -20,7 +20,7 @@ pub(super) fn find(output: &str) -> (String, Option<String>) {
 
 /// How likely a line is to state the error; of equal scores the first line wins.
 fn score(line: &str) -> u8 {
-    let line = &line[..line.floor_char_boundary(MAX_MESSAGE_CHARS)];
+    let line = beginning(line, MAX_MESSAGE_CHARS);
     let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     if begins(&["error", "Error", "ERROR", "fatal", "FATAL", "panic"]) || has(&["Error: ", "Exception: "]) {

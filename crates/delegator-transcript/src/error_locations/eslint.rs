@@ -1,15 +1,16 @@
 //! Parses ESLint: the file on a line of its own, below it `3:5  error  'x' is never used  no-unused-vars`.
 
-use super::FoundLocations;
-use super::location::{Draft, Line, is_source_file, looks_like_file, parse_number};
+use super::location::{
+    Draft, FoundLocations, Line, LineParser, is_source_file, looks_like_file, parse_number,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Eslint<'t> {
     file: Option<&'t str>,
 }
 
-impl<'t> Eslint<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Eslint<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if line.is_blank() {
             self.file = None;
         } else if !line.is_indented() {
@@ -20,7 +21,9 @@ impl<'t> Eslint<'t> {
         }
         false
     }
+}
 
+impl<'t> Eslint<'t> {
     fn parse_problem(&self, file: &'t str, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
         let Some((line, rest)) = parse_number(text) else { return false };
         let Some((column, rest)) = rest.strip_prefix(':').and_then(parse_number) else { return false };

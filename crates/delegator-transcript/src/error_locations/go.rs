@@ -2,8 +2,7 @@
 //! before `--- FAIL` with `-v` and after it without), and panics. A panic's stack starts at the innermost function;
 //! each function is followed by a line with its file.
 
-use super::FoundLocations;
-use super::location::{Line, Position};
+use super::location::{FoundLocations, Line, LineParser, Position};
 
 /// Log lines of a test that are held until its verdict is printed.
 const MAX_LOG_LINES: usize = 20;
@@ -20,8 +19,8 @@ pub(super) struct Go<'t> {
     has_failed: bool,
 }
 
-impl<'t> Go<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Go<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if let Some(message) = line.text.strip_prefix("panic: ") {
             // The test runner panics again with the value that it recovered.
             let message = message.strip_suffix(" [recovered]").unwrap_or(message);
@@ -58,7 +57,9 @@ impl<'t> Go<'t> {
         found.add(&position.draft(position.message(), None));
         true
     }
+}
 
+impl<'t> Go<'t> {
     fn parse_verdict(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = line.trimmed.strip_prefix("--- ").or_else(|| line.trimmed.strip_prefix("=== "))
         else {
@@ -85,6 +86,7 @@ impl<'t> Go<'t> {
     }
 
     /// A function, or below it `\t/src/x.go:8 +0x1d`.
+
     fn parse_frame(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if line.is_blank() {
             self.end_stack(found);

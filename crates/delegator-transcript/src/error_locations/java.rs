@@ -2,8 +2,9 @@
 //! (`B.java:3: error: …`, with a caret under the column) and Maven (`[ERROR] /p/B.java:[3,5] …`). A stack trace names
 //! files without their directory, so these locations have only the file name.
 
-use super::FoundLocations;
-use super::location::{Draft, Line, is_error_name, is_source_file, parse_number, split_error_name};
+use super::location::{
+    Draft, FoundLocations, Line, LineParser, is_error_name, is_source_file, parse_number, split_error_name,
+};
 
 /// Lines between javac's message and its caret.
 const MAX_LINES_TO_CARET: u8 = 3;
@@ -23,8 +24,8 @@ struct Stack<'t> {
     error: Option<(&'t str, &'t str)>,
 }
 
-impl<'t> Java<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Java<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if self.awaiting_caret.is_some() && self.parse_caret(line, found) {
             return true;
         }
@@ -53,7 +54,17 @@ impl<'t> Java<'t> {
         self.parse_maven(line, found) || self.parse_javac(line)
     }
 
+    fn finish(&mut self, found: &mut FoundLocations<'_>) {
+        self.end_stack(found);
+        if let Some((draft, _)) = self.awaiting_caret.take() {
+            found.add(&draft);
+        }
+    }
+}
+
+impl<'t> Java<'t> {
     /// `a.B.c(B.java:12)`, optionally after the name of a module or class loader.
+
     fn parse_frame(&mut self, text: &'t str) -> bool {
         let Some((method, location)) = text.split_once('(') else { return false };
         let Some((file, rest)) = location.split_once(':') else {
@@ -88,6 +99,7 @@ impl<'t> Java<'t> {
     }
 
     /// `[ERROR] /p/B.java:[3,5] cannot find symbol`
+
     fn parse_maven(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = line.trimmed.strip_prefix("[ERROR] ") else { return false };
         let location = rest.split_once(":[").and_then(|(file, rest)| {
@@ -109,6 +121,7 @@ impl<'t> Java<'t> {
     }
 
     /// `B.java:3: error: cannot find symbol`
+
     fn parse_javac(&mut self, line: &Line<'t>) -> bool {
         let Some(position) = line.position.filter(|position| position.file.ends_with(".java")) else {
             return false;
@@ -123,6 +136,7 @@ impl<'t> Java<'t> {
     }
 
     /// The caret is under the column; source lines are printed unindented, so its offset is the column.
+
     fn parse_caret(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some((mut draft, lines_left)) = self.awaiting_caret.take() else { return false };
         if line.trimmed == "^" {
@@ -133,14 +147,6 @@ impl<'t> Java<'t> {
         }
         found.add(&draft);
         line.trimmed == "^"
-    }
-
-    pub(super) fn finish(&mut self, found: &mut FoundLocations<'_>) {
-        self.end_stack(found);
-        if let Some((draft, _)) = self.awaiting_caret.take() {
-            found.add(&draft);
-        }
-        self.exception = None;
     }
 }
 

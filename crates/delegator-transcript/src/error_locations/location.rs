@@ -1,10 +1,31 @@
-//! What all formats share: a line, a position at its start, and the rules for what can be a file name.
+//! What all formats share: a line, a position at its start, the rules for what can be a file name, and the locations found.
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
+/// Locations stored per command.
+const MAX_LOCATIONS: usize = 20;
+pub(super) const MAX_MESSAGE_CHARS: usize = 300;
+pub(super) const MAX_KIND_CHARS: usize = 120;
 /// Longer paths are not recognised.
 const MAX_PATH_BYTES: usize = 400;
 const MAX_DIGITS: usize = 7;
+
+/// A source location that a failed command reported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorLocation {
+    /// As printed; an absolute path inside the working directory is made relative to it.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u32,
+    /// Counted from 1; absent if the command printed none.
+    pub column: Option<u32>,
+    /// The error message, at most 300 characters.
+    pub message: String,
+    /// The error code or type: `E0308`, `TypeError`, `TS2322`, `java.lang.NullPointerException`.
+    pub kind: Option<String>,
+}
 
 /// One line of output, prepared once for all parsers.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +99,45 @@ pub(super) struct Draft<'t> {
     pub(super) column: Option<u32>,
     pub(super) message: Cow<'t, str>,
     pub(super) kind: Option<&'t str>,
+}
+
+/// The locations found so far.
+#[derive(Debug)]
+pub(super) struct FoundLocations<'w> {
+    pub(super) workdir: Option<&'w str>,
+    pub(super) locations: Vec<ErrorLocation>,
+}
+
+impl FoundLocations<'_> {
+    pub(super) fn add(&mut self, draft: &Draft<'_>) {
+        let file = relative_to_workdir(draft.file, self.workdir);
+        let is_same = |known: &ErrorLocation| {
+            known.file == file && known.line == draft.line && known.column == draft.column
+        };
+        if self.is_full() || self.locations.iter().any(is_same) {
+            return;
+        }
+        self.locations.push(ErrorLocation {
+            file: file.to_owned(),
+            line: draft.line,
+            column: draft.column,
+            message: sanitize(&draft.message, MAX_MESSAGE_CHARS),
+            kind: draft.kind.map(|kind| sanitize(kind, MAX_KIND_CHARS)),
+        });
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.locations.len() >= MAX_LOCATIONS
+    }
+}
+
+/// The parser of one format.
+pub(super) trait LineParser<'t> {
+    /// Returns whether the line belongs to this format; no other parser gets it then.
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool;
+
+    /// Called at the end of the text and at a gap in it.
+    fn finish(&mut self, _found: &mut FoundLocations<'_>) {}
 }
 
 /// Splits off a number above 0.

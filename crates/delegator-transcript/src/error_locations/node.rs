@@ -3,8 +3,9 @@
 //! prints `/src/x.js:3` and the source, which for a syntax error is the only location. Vitest marks its frames with an
 //! arrow.
 
-use super::FoundLocations;
-use super::location::{Line, Position, is_error_name, looks_like_file, split_error_name};
+use super::location::{
+    FoundLocations, Line, LineParser, Position, is_error_name, looks_like_file, split_error_name,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Node<'t> {
@@ -28,8 +29,8 @@ struct Stack<'t> {
     installed: Option<Position<'t>>,
 }
 
-impl<'t> Node<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Node<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let frame = line.trimmed.strip_prefix("at ").or_else(|| line.trimmed.strip_prefix("\u{276f} "));
         if let Some(frame) = frame.filter(|_| line.is_indented()) {
             let stack = self.stack.get_or_insert_default();
@@ -61,6 +62,12 @@ impl<'t> Node<'t> {
         false
     }
 
+    fn finish(&mut self, found: &mut FoundLocations<'_>) {
+        self.end_stack(found);
+    }
+}
+
+impl<'t> Node<'t> {
     fn end_stack(&mut self, found: &mut FoundLocations<'_>) {
         let Some(stack) = self.stack.take() else { return };
         let error = self.error.take().or_else(|| error_above_stack(self.previous_line));
@@ -69,11 +76,6 @@ impl<'t> Node<'t> {
         if let Some(position) = stack.own.or(header).or(stack.installed) {
             found.add(&position.draft(message, kind));
         }
-    }
-
-    pub(super) fn finish(&mut self, found: &mut FoundLocations<'_>) {
-        self.end_stack(found);
-        *self = Node::default();
     }
 }
 

@@ -1,16 +1,17 @@
 //! Parses any other tool: `path:line:column`, optionally followed by a message. A line without a column counts only if
 //! its text mentions an error. Only names of source files count, because times, URLs and ports look similar.
 
-use super::FoundLocations;
-use super::location::{Line, is_source_file};
+use delegator_domain::text::beginning;
+
+use super::location::{FoundLocations, Line, LineParser, is_source_file};
 
 #[derive(Debug, Default)]
 pub(super) struct Plain<'t> {
     previous_line: &'t str,
 }
 
-impl<'t> Plain<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Plain<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if line.is_blank() {
             return false;
         }
@@ -37,7 +38,7 @@ impl<'t> Plain<'t> {
 }
 
 fn mentions_error(text: &str) -> bool {
-    let beginning = &text[..text.floor_char_boundary(80)];
+    let beginning = beginning(text, 80);
     beginning.starts_with("***")
         || ["error", "Error", "ERROR", "fatal", "Exception"].iter().any(|word| beginning.contains(word))
 }

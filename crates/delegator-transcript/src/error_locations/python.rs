@@ -3,8 +3,9 @@
 //! counts. Exception groups have bars at the left. Also parses pytest, which ends its traces with
 //! `test_x.py:5: ValueError` and marks the error with `E`.
 
-use super::FoundLocations;
-use super::location::{Draft, Line, is_error_name, parse_number, split_error_name};
+use super::location::{
+    Draft, FoundLocations, Line, LineParser, is_error_name, parse_number, split_error_name,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Python<'t> {
@@ -32,8 +33,8 @@ const CHAIN_SENTENCES: [&str; 2] = [
     "The above exception was the direct cause of the following exception:",
 ];
 
-impl<'t> Python<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Python<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let (body, is_marked) = match line.text.strip_prefix("E  ") {
             Some(marked) => (marked.trim_start(), true),
             None => (line.trimmed.strip_prefix("| ").unwrap_or(line.text), false),
@@ -68,7 +69,14 @@ impl<'t> Python<'t> {
         self.parse_pytest(line, found)
     }
 
+    fn finish(&mut self, found: &mut FoundLocations<'_>) {
+        self.flush_pending(found);
+    }
+}
+
+impl<'t> Python<'t> {
     /// `/tmp/x.py", line 3, in <module>`
+
     fn parse_frame(&mut self, text: &'t str) -> bool {
         let Some((file, rest)) = text.split_once("\", line ") else { return false };
         let Some((number, _)) = parse_number(rest) else { return false };
@@ -83,6 +91,7 @@ impl<'t> Python<'t> {
     }
 
     /// Parses the last line of a traceback.
+
     fn parse_exception(&mut self, text: &'t str) -> bool {
         let Some(frames) = self.frames.take() else { return false };
         let Some((kind, message)) = split_error_name(text) else { return false };
@@ -95,6 +104,7 @@ impl<'t> Python<'t> {
     }
 
     /// `test_x.py:5: AssertionError`; the outer frames have no error name.
+
     fn parse_pytest(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(position) = line.position.filter(|position| {
             position.file.ends_with(".py") && position.column.is_none() && !line.is_indented()
@@ -115,6 +125,7 @@ impl<'t> Python<'t> {
     }
 
     /// A message may have several lines before a chain sentence.
+
     fn wait_for_chain(&mut self, is_traceback: bool, found: &mut FoundLocations<'_>) {
         match &mut self.pending {
             Some((_, lines_left)) if *lines_left > 0 && !is_traceback => *lines_left -= 1,
@@ -126,11 +137,6 @@ impl<'t> Python<'t> {
         if let Some((draft, _)) = self.pending.take() {
             found.add(&draft);
         }
-    }
-
-    pub(super) fn finish(&mut self, found: &mut FoundLocations<'_>) {
-        self.flush_pending(found);
-        (self.frames, self.first_marked_line) = (None, None);
     }
 }
 

@@ -4,8 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::FoundLocations;
-use super::location::{Draft, Line, Position};
+use super::location::{Draft, FoundLocations, Line, LineParser, Position};
 
 /// Lines between an error and its arrow.
 const MAX_LINES_TO_ARROW: u8 = 4;
@@ -35,8 +34,8 @@ enum Panic<'t> {
     WithMessage(Draft<'t>),
 }
 
-impl<'t> Rust<'t> {
-    pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+impl<'t> LineParser<'t> for Rust<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if self.panic.is_some() && self.parse_panic_message(line, found) {
             return true;
         }
@@ -68,7 +67,22 @@ impl<'t> Rust<'t> {
         self.parse_source(line, found)
     }
 
+    fn finish(&mut self, found: &mut FoundLocations<'_>) {
+        self.header = None;
+        if let Some(draft) = self.current.take() {
+            found.add(&draft);
+        }
+        match self.panic.take() {
+            Some(Panic::WithMessage(draft)) => add_panic(&draft, found),
+            Some(Panic::AwaitingMessage(position)) => add_panic(&position.draft("", Some("panic")), found),
+            None => {}
+        }
+    }
+}
+
+impl<'t> Rust<'t> {
     /// `error[E0308]: mismatched types` or `error: expected expression`.
+
     fn parse_header(&mut self, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = text.strip_prefix("error") else { return false };
         let (kind, message) = match rest.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
@@ -92,6 +106,7 @@ impl<'t> Rust<'t> {
     }
 
     /// Consumes the source lines below an arrow and appends the first label to the message.
+
     fn parse_source(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if let Some(header) = &mut self.header {
             header.lines_left -= 1;
@@ -116,6 +131,7 @@ impl<'t> Rust<'t> {
     }
 
     /// `thread 'main' panicked at src/main.rs:3:5:`, before Rust 1.73 `… panicked at 'message', src/main.rs:3:5`.
+
     fn parse_panic(&mut self, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
         let Some((_, location)) = text.split_once(" panicked at ") else { return false };
         if let Some(position) = Position::at_start(location) {
@@ -144,18 +160,6 @@ impl<'t> Rust<'t> {
                 false
             }
             None => false,
-        }
-    }
-
-    pub(super) fn finish(&mut self, found: &mut FoundLocations<'_>) {
-        self.header = None;
-        if let Some(draft) = self.current.take() {
-            found.add(&draft);
-        }
-        match self.panic.take() {
-            Some(Panic::WithMessage(draft)) => add_panic(&draft, found),
-            Some(Panic::AwaitingMessage(position)) => add_panic(&position.draft("", Some("panic")), found),
-            None => {}
         }
     }
 }

@@ -1,23 +1,28 @@
 //! Parses tsc: `a.ts(3,5): error TS2322: …`, and with `--pretty` `a.ts:3:5 - error TS2322: …`.
 
-use super::FoundLocations;
-use super::location::{Draft, Line, looks_like_file, parse_number};
+use super::location::{Draft, FoundLocations, Line, LineParser, looks_like_file, parse_number};
 
-pub(super) fn parse_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> bool {
-    let draft = match &line.position {
-        Some(position) => position.rest.strip_prefix(" - error ").and_then(|text| {
-            let (kind, message) = split_code(text)?;
-            Some(position.draft(message, Some(kind)))
-        }),
-        None => parse_parenthesised(line.trimmed),
-    };
-    match draft {
-        Some(draft) => {
-            found.add(&draft);
-            true
+pub(super) struct TypeScript;
+
+impl<'t> LineParser<'t> for TypeScript {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        let draft = match &line.position {
+            Some(position) => position.rest.strip_prefix(" - error ").and_then(|text| {
+                let (kind, message) = split_code(text)?;
+                Some(position.draft(message, Some(kind)))
+            }),
+            None => parse_parenthesised(line.trimmed),
+        };
+        match draft {
+            Some(draft) => {
+                found.add(&draft);
+                true
+            }
+            // Indented locations of related declarations are consumed and ignored.
+            None => {
+                line.is_indented() && line.position.is_some_and(|position| position.rest.starts_with(" - "))
+            }
         }
-        // Indented locations of related declarations are consumed and ignored.
-        None => line.is_indented() && line.position.is_some_and(|position| position.rest.starts_with(" - ")),
     }
 }
 
