@@ -1,89 +1,10 @@
-//! The event model into which every dialect is decoded.
-//!
-//! [`ThreadEvent`] covers Codex exec events, as documented and as Codex emits them today. The fold consumes them and
-//! `normalize` writes them. The other dialects have their own events ([`IdleEvent`], [`ProtocolEvent`],
-//! [`RolloutLine`]) until the translator converts them. All events borrow from the line; raw JSON is passed on
-//! unparsed.
+//! Codex exec events, as documented and as Codex emits them today. Every dialect is translated into them; the fold
+//! consumes them and `normalize` writes them. Events borrow from the line; raw JSON is passed on unparsed.
 
+use delegator_domain::named_enum;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
-use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
-use crate::wire::acp::{AgentMessage, ClientMessage};
-use crate::wire::app_server::{SentRequest, ServerMessage};
-use crate::wire::claude::ClaudeLine;
-
-/// One decoded line.
-#[derive(Clone, Debug)]
-pub enum Event<'a> {
-    /// A Codex exec event.
-    Thread(ThreadEvent<'a>),
-    /// An event of the idle dialect.
-    Idle(IdleEvent<'a>),
-    /// A message of the Codex protocol, as `--json` printed it before 0.44.
-    Protocol(ProtocolEvent<'a>),
-    /// A line printed ahead of a Codex protocol stream.
-    Preamble,
-    /// A line of a session file.
-    Rollout(RolloutLine<'a>),
-    /// A message of Codex's app server.
-    AppServer(AppServerEvent<'a>),
-    /// A line of Claude Code.
-    Claude(ClaudeLine<'a>),
-    /// A message of the Agent Client Protocol.
-    Acp(AcpEvent<'a>),
-    /// A line of text of an agent that prints no events.
-    Plain {
-        text: Text<'a>,
-        /// Of an over-long line, of which `text` is only the beginning: its length.
-        full_bytes: Option<u64>,
-    },
-    /// A line that we sent to the agent.
-    Sent,
-    /// JSON of an unknown kind.
-    Unknown {
-        /// Its `type`, if it has one.
-        kind: Option<Text<'a>>,
-    },
-    /// Not JSON.
-    NotJson,
-    /// Nothing but white space.
-    Blank,
-}
-
-impl Event<'_> {
-    /// Whether the line is an event of a known dialect.
-    pub fn is_understood(&self) -> bool {
-        !matches!(
-            self,
-            Self::Unknown { .. }
-                | Self::NotJson
-                | Self::Blank
-                | Self::Protocol(ProtocolEvent::Unknown { .. })
-                | Self::Rollout(RolloutLine {
-                    payload: RolloutPayload::Event(ProtocolEvent::Unknown { .. }),
-                    ..
-                })
-        )
-    }
-}
-
-/// A message between us and Codex's app server.
-#[derive(Clone, Debug)]
-pub enum AppServerEvent<'a> {
-    /// We sent a request.
-    Sent(SentRequest),
-    Received(ServerMessage<'a>),
-}
-
-/// A message of the Agent Client Protocol, of one of its two directions.
-#[derive(Clone, Debug)]
-pub enum AcpEvent<'a> {
-    /// We sent it.
-    Sent(ClientMessage<'a>),
-    /// The agent sent it.
-    Received(AgentMessage<'a>),
-}
 
 /// An error that ends a turn.
 #[derive(Clone, Debug, Default)]
@@ -97,6 +18,14 @@ impl AgentError<'_> {
     pub(crate) fn into_owned(self) -> AgentError<'static> {
         AgentError { message: self.message.into_owned(), code: self.code }
     }
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug)]
+pub enum TurnOutcome<'a> {
+    Completed,
+    Interrupted,
+    Failed(AgentError<'a>),
 }
 
 /// The agent's own code for an error: `codex_error_info` of Codex. Codes that do not decide what failed are absent.
@@ -259,30 +188,19 @@ pub struct FileChange<'a> {
     pub kind: ChangeKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    Add,
-    Delete,
-    /// Also stands for unknown kinds.
-    Update,
+named_enum! {
+    pub enum ChangeKind {
+        Add = "add",
+        Delete = "delete",
+        /// Also stands for unknown kinds.
+        Update = "update",
+    }
 }
 
 impl ChangeKind {
-    /// The name in Codex exec events.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Delete => "delete",
-            Self::Update => "update",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Self {
-        match name {
-            "add" | "Add" => Self::Add,
-            "delete" | "Delete" => Self::Delete,
-            _ => Self::Update,
-        }
+    /// Reads a name of Codex, which some formats begin with a capital letter.
+    pub(crate) fn read(name: &str) -> Self {
+        Self::from_name(&name.to_ascii_lowercase()).unwrap_or(Self::Update)
     }
 }
 
@@ -320,16 +238,18 @@ pub struct CollabToolCall<'a> {
     pub agents_states: Option<Text<'a>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemStatus {
-    InProgress,
-    Completed,
-    Failed,
-    /// Not allowed to run.
-    Declined,
-    /// An unknown status.
-    Other,
+named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ItemStatus {
+        InProgress = "in_progress",
+        Completed = "completed",
+        Failed = "failed",
+        /// Not allowed to run.
+        Declined = "declined",
+        /// An unknown status.
+        Other = "other",
+    }
 }
 
 impl ItemStatus {
@@ -337,25 +257,8 @@ impl ItemStatus {
         if success { Self::Completed } else { Self::Failed }
     }
 
-    /// The name in Codex exec events.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Declined => "declined",
-            Self::Other => "other",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Self {
-        match name {
-            "in_progress" => Self::InProgress,
-            "completed" => Self::Completed,
-            "failed" => Self::Failed,
-            "declined" => Self::Declined,
-            _ => Self::Other,
-        }
+    pub(crate) fn read(name: &str) -> Self {
+        Self::from_name(name).unwrap_or(Self::Other)
     }
 }
 
@@ -374,51 +277,32 @@ pub struct Usage {
     pub reasoning_output_tokens: Option<i64>,
 }
 
-/// An event of the idle dialect.
-#[derive(Clone, Debug)]
-pub enum IdleEvent<'a> {
-    AgentMessage {
-        content: Text<'a>,
-    },
-    /// A message to the agent, echoed (`agent_message` with the role `user`).
-    UserMessage,
-    ToolCall {
-        name: Text<'a>,
-        /// Joins call and result; empty if the agent gave none, in which case the result is not joined.
-        call_id: Text<'a>,
-        /// Raw JSON.
-        arguments: Option<&'a str>,
-    },
-    ToolResult {
-        /// Joins call and result; absent if the line is an echoed message to the agent.
-        call_id: Option<Text<'a>>,
-        output: Text<'a>,
-        /// Present if the call failed.
-        error: Option<Text<'a>>,
-    },
-    FileChange {
-        path: Text<'a>,
-        /// `write`, `edit` or `delete`.
-        action: Text<'a>,
-    },
-    /// The turn is over; the agent accepts messages.
-    Idle,
-    /// The session is over.
-    Done,
-}
-
 impl Usage {
     pub(crate) fn plus(self, more: Self) -> Self {
-        let sum = |a: Option<i64>, b: Option<i64>| match (a, b) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
-        };
+        self.combine(more, i64::saturating_add, |a, b| {
+            a.or(b).map(|_| a.unwrap_or(0).saturating_add(b.unwrap_or(0)))
+        })
+    }
+
+    /// Never below zero: a review reports zeros regardless of the thread's usage.
+    pub(crate) fn minus(self, earlier: Self) -> Self {
+        let difference = |total: i64, earlier: i64| total.saturating_sub(earlier).max(0);
+        self.combine(earlier, difference, |total, earlier| Some(difference(total?, earlier.unwrap_or(0))))
+    }
+
+    /// Combines the counts of two usages: those that are always reported, and those that may be missing.
+    fn combine(
+        self,
+        other: Self,
+        count: impl Fn(i64, i64) -> i64,
+        optional: impl Fn(Option<i64>, Option<i64>) -> Option<i64>,
+    ) -> Self {
         Self {
-            input_tokens: self.input_tokens.saturating_add(more.input_tokens),
-            cached_input_tokens: self.cached_input_tokens.saturating_add(more.cached_input_tokens),
-            cache_write_input_tokens: sum(self.cache_write_input_tokens, more.cache_write_input_tokens),
-            output_tokens: self.output_tokens.saturating_add(more.output_tokens),
-            reasoning_output_tokens: sum(self.reasoning_output_tokens, more.reasoning_output_tokens),
+            input_tokens: count(self.input_tokens, other.input_tokens),
+            cached_input_tokens: count(self.cached_input_tokens, other.cached_input_tokens),
+            cache_write_input_tokens: optional(self.cache_write_input_tokens, other.cache_write_input_tokens),
+            output_tokens: count(self.output_tokens, other.output_tokens),
+            reasoning_output_tokens: optional(self.reasoning_output_tokens, other.reasoning_output_tokens),
         }
     }
 }

@@ -17,18 +17,12 @@ pub struct Headlines {
 impl Headlines {
     /// One line without control characters.
     pub fn line(&mut self, event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
-        match self.repeats_error(event) {
-            true => FAILED_TURN.to_owned(),
-            false => headline(event, workdir),
-        }
+        if self.repeats_error(event) { FAILED_TURN.to_owned() } else { headline(event, workdir) }
     }
 
     /// For the log of a task: messages are complete, and events that tell a person nothing are left out.
     pub fn log_text(&mut self, event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
-        match self.repeats_error(event) {
-            true => Some(FAILED_TURN.to_owned()),
-            false => log_text(event, workdir, live),
-        }
+        if self.repeats_error(event) { Some(FAILED_TURN.to_owned()) } else { log_text(event, workdir, live) }
     }
 
     fn repeats_error(&mut self, event: &ThreadEvent<'_>) -> bool {
@@ -116,8 +110,8 @@ fn item_headline(phase: ItemPhase, item: &Item<'_>, workdir: Option<&str>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::Event;
     use crate::decode::decode_text;
-    use crate::event::Event;
 
     #[test]
     fn a_log_has_whole_messages_and_ended_items() {

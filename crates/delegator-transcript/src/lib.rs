@@ -27,14 +27,15 @@ mod protocol;
 mod rollout;
 pub mod shell;
 mod test_runs;
+mod values;
 pub mod wire;
 
-pub use decode::{decode, decode_text};
+pub use decode::{AcpEvent, AppServerEvent, Event, IdleEvent, decode, decode_text};
 pub use error_body::{ErrorBody, ResetTime};
 pub use error_locations::ErrorLocation;
 pub use event::{
-    AcpEvent, AgentError, ChangeKind, CollabToolCall, CommandExecution, ErrorCode, Event, FileChange,
-    IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
+    AgentError, ChangeKind, CollabToolCall, CommandExecution, ErrorCode, FileChange, Item, ItemDetails,
+    ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, TurnOutcome, Usage,
 };
 pub use fold::{
     AgentTexts, CommandFailure, CommandReport, Commands, CostReport, Counts, FileOperations, FinalMessage,
@@ -49,7 +50,7 @@ pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
 pub use map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
 pub use normalize::{MARK, NormalizeOptions, NormalizeSummary, Normalizer};
-pub use protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload};
-pub use rollout::{RolloutHead, RolloutReader};
+pub use protocol::{ProtocolEvent, ResponseItem, RolloutHead, RolloutLine, RolloutPayload};
+pub use rollout::RolloutReader;
 pub use test_runs::Runner;
 pub use test_runs::command::looks_like_test_run;

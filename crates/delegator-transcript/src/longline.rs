@@ -5,6 +5,8 @@
 //! those of the one object below it (`item`, `msg`, `payload`). It tracks strings and brackets exactly, so text inside
 //! the huge string is never taken for a field. It does not check whether the line is valid JSON.
 
+use crate::json::Text;
+
 /// The deciding fields of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectFacts {
@@ -33,13 +35,36 @@ pub struct LongLineFacts {
     pub longest_string: Option<(u64, u64)>,
 }
 
+/// What is known of an over-long line besides its head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineRemains<'a> {
+    pub(crate) tail: &'a str,
+    pub(crate) facts: &'a LongLineFacts,
+}
+
+impl<'a> LineRemains<'a> {
+    /// The end of the longest string, as far as it is available.
+    pub(crate) fn end_of_longest_string(&self) -> Option<Text<'a>> {
+        let (_, to) = self.facts.longest_string?;
+        let behind = usize::try_from(self.facts.length.saturating_sub(to)).ok()?;
+        let end = self.tail.len().checked_sub(behind)?;
+        Some(Text::cut_json_tail(self.tail.get(..end)?, 0))
+    }
+}
+
+/// Stands for the middle of a text that was not stored.
+pub(crate) fn omission_mark(bytes: u64) -> String {
+    format!("... {bytes} bytes omitted ...")
+}
+
 /// Bounds on the names and values that are stored.
 const MAX_KEY_BYTES: usize = 16;
 const MAX_VALUE_BYTES: usize = 256;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ScanState {
     /// Between tokens.
+    #[default]
     Outside,
     InString,
     /// After a backslash.
@@ -47,7 +72,7 @@ enum ScanState {
 }
 
 /// Scans an over-long line in pieces.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LongLineScanner {
     facts: LongLineFacts,
     state: ScanState,
@@ -66,21 +91,6 @@ struct Level {
     is_object: bool,
     expects_key: bool,
     key: Vec<u8>,
-}
-
-impl Default for LongLineScanner {
-    fn default() -> Self {
-        Self {
-            facts: LongLineFacts::default(),
-            state: ScanState::Outside,
-            depth: 0,
-            levels: [Level::default(), Level::default()],
-            token: Vec::with_capacity(MAX_VALUE_BYTES),
-            token_overflowed: false,
-            string_start: 0,
-            offset: 0,
-        }
-    }
 }
 
 impl LongLineScanner {

@@ -14,17 +14,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::event::{Event, ThreadEvent};
+use crate::decode::Event;
+use crate::event::ThreadEvent;
 use crate::framer::{Framer, Line, LineLimits, LineText};
 use crate::json::Object;
 use crate::json::unique::without_repeated_keys;
 use crate::json::write::plain_string;
 use crate::map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
-pub(crate) use long_lines::omission_mark;
 use strict::Deviation;
-
-/// The field of an event that is not documented for Codex exec events; its value is the reason.
-pub const MARK: &str = "mcp_delegator_nonstandard";
+pub use strict::MARK;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NormalizeOptions {

@@ -4,9 +4,10 @@
 //! `event_msg` lines of session files (rollouts). Known types without a counterpart among Codex exec events are
 //! [`ProtocolEvent::Ignored`]; all others are [`ProtocolEvent::Unknown`].
 
+use serde::Serialize;
+
 use crate::event::{AgentError, FileChange, Item, McpToolCall, Todo, Usage};
 use crate::json::Text;
-use crate::rollout::RolloutHead;
 
 /// One `EventMsg`. A variant has the name of its `type`; `call_id` joins start and end.
 #[derive(Clone, Debug)]
@@ -78,6 +79,28 @@ pub enum RolloutPayload<'a> {
     Response(ResponseItem<'a>),
     /// `compacted`, `world_state`, `token_usage_record` and other bookkeeping.
     Other,
+}
+
+/// Metadata of a session. The git fields describe its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RolloutHead {
+    pub thread_id: String,
+    pub cwd: Option<String>,
+    /// When the session started, according to the file.
+    pub started_at: Option<String>,
+    /// When the last line read was written, according to the file.
+    pub last_at: Option<String>,
+    /// The model of the first turn.
+    pub model: Option<String>,
+    pub model_provider: Option<String>,
+    /// The first prompt of the user.
+    pub prompt: Option<String>,
+    pub cli_version: Option<String>,
+    /// The thread that this one continues under a new id.
+    pub forked_from: Option<String>,
+    pub git_commit: Option<String>,
+    pub git_branch: Option<String>,
+    pub git_repository: Option<String>,
 }
 
 /// Input or output of the model. Only what no protocol message repeats is decoded.

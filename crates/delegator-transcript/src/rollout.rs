@@ -3,38 +3,13 @@
 //! The first line has the thread id and working directory; the prompt and model follow a few lines later, so the
 //! beginning of a file is enough for everything but the time of the last line.
 
-use serde::Serialize;
-
-use crate::decode::decode;
-use crate::event::Event;
+use crate::decode::{Event, decode};
 use crate::framer::{Framer, Line};
 use crate::json::Text;
-use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload};
+use crate::protocol::{ProtocolEvent, ResponseItem, RolloutHead, RolloutLine, RolloutPayload};
 
 /// Longest prompt that is stored; a task has at most 100,000 characters.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
-
-/// Metadata of a session. The git fields describe its start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RolloutHead {
-    pub thread_id: String,
-    pub cwd: Option<String>,
-    /// When the session started, according to the file.
-    pub started_at: Option<String>,
-    /// When the last line read was written, according to the file.
-    pub last_at: Option<String>,
-    /// The model of the first turn.
-    pub model: Option<String>,
-    pub model_provider: Option<String>,
-    /// The first prompt of the user.
-    pub prompt: Option<String>,
-    pub cli_version: Option<String>,
-    /// The thread that this one continues under a new id.
-    pub forked_from: Option<String>,
-    pub git_commit: Option<String>,
-    pub git_branch: Option<String>,
-    pub git_repository: Option<String>,
-}
 
 #[derive(Debug, Default)]
 pub struct RolloutReader {

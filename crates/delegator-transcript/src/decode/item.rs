@@ -1,16 +1,15 @@
 //! Decodes the items of Codex exec events.
 
-use super::{Remains, error};
 use crate::event::{
     ChangeKind, CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, ItemStatus, McpToolCall,
-    Todo,
 };
 use crate::json::unique::is_item_id;
-use crate::json::{Object, Text, Value};
-use crate::longline::ObjectFacts;
+use crate::json::{Ending, Object, Text, Value};
+use crate::longline::{LineRemains, ObjectFacts};
+use crate::values::{self, read_todos};
 
 /// Decodes an item. Of an over-long line, fields behind the head are taken from the facts.
-pub(super) fn decode_item<'a>(fields: &Object<'a>, remains: Option<Remains<'a>>) -> Item<'a> {
+pub(super) fn decode_item<'a>(fields: &Object<'a>, remains: Option<LineRemains<'a>>) -> Item<'a> {
     let facts = remains.map(|remains| &remains.facts.inner);
     let text = |key: &str, fact: fn(&ObjectFacts) -> Option<&str>| {
         fields.text(key).or_else(|| facts.and_then(fact).map(Text::plain))
@@ -22,13 +21,17 @@ pub(super) fn decode_item<'a>(fields: &Object<'a>, remains: Option<Remains<'a>>)
     let longest = remains.and_then(|remains| remains.facts.longest_string);
     Item {
         id: item_id.or_else(|| text("id", |facts| facts.id.as_deref())).unwrap_or_default(),
-        status: status.map(|status| ItemStatus::from_name(status.simple().unwrap_or_default())),
+        status: status.map(|status| ItemStatus::read(status.simple().unwrap_or_default())),
         details: decode_details(kind, fields, remains),
         full_bytes: longest.map(|(from, to)| to - from),
     }
 }
 
-fn decode_details<'a>(kind: Text<'a>, fields: &Object<'a>, remains: Option<Remains<'a>>) -> ItemDetails<'a> {
+fn decode_details<'a>(
+    kind: Text<'a>,
+    fields: &Object<'a>,
+    remains: Option<LineRemains<'a>>,
+) -> ItemDetails<'a> {
     // No item type has two of these.
     let text = || fields.first(&["text", "message", "command", "query"], Value::text).unwrap_or_default();
     match kind.simple().unwrap_or_default() {
@@ -38,11 +41,11 @@ fn decode_details<'a>(kind: Text<'a>, fields: &Object<'a>, remains: Option<Remai
         "file_change" => ItemDetails::FileChange { changes: fields.list(&["changes"], decode_change) },
         "mcp_tool_call" => ItemDetails::McpToolCall(McpToolCall {
             result: fields.raw("result").map(Text::plain),
-            error: fields.first(&["error"], error::message),
+            error: fields.first(&["error"], values::error_message),
             ..decode_mcp_call(fields)
         }),
         "web_search" => ItemDetails::WebSearch { query: text(), action: fields.raw("action") },
-        "todo_list" => ItemDetails::TodoList { items: decode_todos(fields, "items", "text") },
+        "todo_list" => ItemDetails::TodoList { items: read_todos(fields, "items", "text") },
         "error" => ItemDetails::Error { message: text() },
         "collab_tool_call" => {
             let agents_states = fields.raw("agents_states").map(Text::plain);
@@ -55,20 +58,21 @@ fn decode_details<'a>(kind: Text<'a>, fields: &Object<'a>, remains: Option<Remai
 fn decode_command<'a>(
     command: Text<'a>,
     fields: &Object<'a>,
-    remains: Option<Remains<'a>>,
+    remains: Option<LineRemains<'a>>,
 ) -> CommandExecution<'a> {
     let output = fields.text("aggregated_output").unwrap_or_default();
-    let (output_bytes, output_tail) = match remains {
-        Some(remains) => remains.end_of_longest_string(&output),
-        None => (output.len() as u64, None),
-    };
+    // An over-long line was truncated inside its longest string, which is the output if there is any.
+    let cut = remains.filter(|_| !output.is_empty());
+    let longest = cut.and_then(|remains| remains.facts.longest_string);
+    let output_bytes = longest.map_or(output.len() as u64, |(from, to)| to - from);
+    let output_tail = cut.and_then(|remains| remains.end_of_longest_string());
     let late_exit_code = || i32::try_from(remains?.facts.inner.exit_code?).ok();
     let exit_code = decode_exit_code(fields).or_else(late_exit_code);
     CommandExecution { command, output, output_tail, output_bytes, exit_code }
 }
 
 pub(super) fn decode_exit_code(fields: &Object<'_>) -> Option<i32> {
-    fields.first(&["exit_code"], |code| i32::try_from(code.integer()?).ok())
+    fields.first(&["exit_code"], Value::small_integer)
 }
 
 /// Everything but result and error, which the dialects write differently.
@@ -92,39 +96,33 @@ pub(super) fn decode_collab_call<'a>(fields: &Object<'a>) -> CollabToolCall<'a> 
     }
 }
 
-impl<'a> Remains<'a> {
-    /// Returns the full byte length of the string at which the head was truncated, and its end, if `begun` is that
-    /// string.
-    fn end_of_longest_string(&self, begun: &Text<'a>) -> (u64, Option<Text<'a>>) {
-        let Some((from, to)) = self.facts.longest_string.filter(|_| !begun.is_empty()) else {
-            return (begun.len() as u64, None);
-        };
-        let behind = self.facts.length.saturating_sub(to);
-        let tail = usize::try_from(behind).ok().and_then(|behind| {
-            let end = self.tail.len().checked_sub(behind)?;
-            Some(Text::cut_json_tail(self.tail.get(..end)?, 0))
-        });
-        (to - from, tail)
-    }
-}
-
 /// `{"path":…,"kind":…}`
 fn decode_change(change: Value<'_>) -> Option<FileChange<'_>> {
     let change = change.object()?;
     let kind = change.text("kind");
-    let kind = ChangeKind::from_name(kind.as_ref().and_then(Text::simple).unwrap_or_default());
+    let kind = ChangeKind::read(kind.as_ref().and_then(Text::simple).unwrap_or_default());
     Some(FileChange { path: change.text("path")?, kind })
 }
 
-/// `[{"text":…,"completed":…}]`; in the Codex protocol `[{"step":…,"status":…}]`.
-pub(crate) fn decode_todos<'a>(fields: &Object<'a>, key: &str, text_key: &str) -> Vec<Todo<'a>> {
-    fields.list(&[key], |todo| {
-        let todo = todo.object()?;
-        let completed = todo.members().find_map(|(key, value)| match key {
-            "completed" => value.boolean(),
-            "status" => value.text().map(|status| status == *"completed"),
-            _ => None,
-        });
-        Some(Todo { text: todo.text(text_key)?, completed: completed.unwrap_or(false) })
-    })
+/// `changes`: `{"path":{"add":…}}`; in newer versions `{"path":{"type":"add",…}}`.
+pub(super) fn decode_change_map<'a>(fields: &Object<'a>) -> Vec<FileChange<'a>> {
+    let decode_kind = |change: Value<'a>| {
+        let change = change.object().filter(|change| change.ending == Ending::Complete)?;
+        let tagged = change.text("type");
+        let tagged = tagged.map(|name| ChangeKind::read(name.simple().unwrap_or_default()));
+        let named = || {
+            let kinds = ["add", "delete", "update", "Add", "Delete", "Update"];
+            change.members().find(|(key, _)| kinds.contains(key)).map(|(key, _)| ChangeKind::read(key))
+        };
+        Some(tagged.or_else(named).unwrap_or(ChangeKind::Update))
+    };
+    let changes = fields.first(&["changes"], |changes| {
+        let changes = changes.object()?;
+        let change = |(path, change)| Some(FileChange { path: Text::json(path), kind: decode_kind(change)? });
+        Some(changes.members().filter_map(change).collect::<Vec<_>>()).filter(|list| !list.is_empty())
+    });
+    let mut changes = changes.unwrap_or_default();
+    // A map has no order; Codex shows changes sorted by path.
+    changes.sort_by(|a, b| a.path.resolve().cmp(&b.path.resolve()));
+    changes
 }

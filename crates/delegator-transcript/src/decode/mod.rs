@@ -7,28 +7,25 @@
 //! Of an over-long line the head is decoded in the same way; what comes after it is taken from the facts that the
 //! framer collected.
 
-mod error;
+mod event;
 mod item;
 mod protocol;
 mod rollout;
 mod turn_item;
-mod usage;
 
-use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemPhase, ThreadEvent};
+use crate::event::{ItemPhase, ThreadEvent};
 use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
-use crate::longline::LongLineFacts;
+use crate::longline::{LineRemains, LongLineFacts};
 use crate::protocol::ProtocolEvent;
+use crate::values;
 use crate::wire::SENT;
 use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::app_server::{SentRequest, ServerMessage};
 use crate::wire::claude::ClaudeLine;
 use crate::wire::json_rpc::Message;
-pub(crate) use error::{code as codex_error_code, error_object};
+pub use event::{AcpEvent, AppServerEvent, Event, IdleEvent};
 use item::decode_item;
-pub(crate) use item::decode_todos;
-pub(crate) use turn_item::{agents_states, codex_exec_result};
-use usage::decode_usage;
 
 /// Decodes a line from the framer.
 pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
@@ -60,20 +57,17 @@ fn decode_truncated<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) 
     let line = Object::read_line(head, &mut item);
     match line.ending {
         Ending::Truncated if head.trim_start().starts_with('{') => {
-            decode_line(&line, item.as_ref(), Some(Remains { tail, facts }))
+            decode_line(&line, item.as_ref(), Some(LineRemains { tail, facts }))
         }
         Ending::Truncated | Ending::Complete | Ending::Invalid => Event::NotJson,
     }
 }
 
-/// What is known of an over-long line besides its head.
-#[derive(Clone, Copy, Debug)]
-struct Remains<'a> {
-    tail: &'a str,
-    facts: &'a LongLineFacts,
-}
-
-fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option<Remains<'a>>) -> Event<'a> {
+fn decode_line<'a>(
+    line: &Object<'a>,
+    item: Option<&Object<'a>>,
+    remains: Option<LineRemains<'a>>,
+) -> Event<'a> {
     let late_kind = || remains.and_then(|remains| remains.facts.outer.kind.as_deref()).map(Text::plain);
     let Some(kind) = line.text("type").or_else(late_kind) else {
         return decode_message(line).unwrap_or_else(|| decode_enveloped(line, None, remains));
@@ -83,12 +77,14 @@ fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option
             ThreadEvent::ThreadStarted { thread_id: line.text("thread_id").unwrap_or_default() }
         }
         "turn.started" => ThreadEvent::TurnStarted,
-        "turn.completed" => ThreadEvent::TurnCompleted { usage: line.first(&["usage"], decode_usage) },
+        "turn.completed" => {
+            ThreadEvent::TurnCompleted { usage: line.first(&["usage"], values::usage_object) }
+        }
         "turn.failed" => {
-            ThreadEvent::TurnFailed { error: error_value(line).map(error::agent_error).unwrap_or_default() }
+            ThreadEvent::TurnFailed { error: error_value(line).map(values::agent_error).unwrap_or_default() }
         }
         "error" => {
-            let message = line.text("message").or_else(|| error_value(line).and_then(error::message));
+            let message = line.text("message").or_else(|| error_value(line).and_then(values::error_message));
             ThreadEvent::Error { message: message.unwrap_or_default() }
         }
         name @ ("item.started" | "item.updated" | "item.completed") => {
@@ -123,7 +119,7 @@ fn error_value<'a>(line: &Object<'a>) -> Option<Value<'a>> {
 fn decode_idle_event<'a>(
     kind: &str,
     line: &Object<'a>,
-    remains: Option<Remains<'a>>,
+    remains: Option<LineRemains<'a>>,
 ) -> Option<IdleEvent<'a>> {
     let any = |key: &str| line.first(&[key], Value::text_or_json);
     let call_id = || {
@@ -176,9 +172,10 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
         });
     }
     let message = Message::from_members(line)?;
-    Some(match is_acp(line) {
-        true => Event::Acp(AcpEvent::Received(AgentMessage::from_message(message))),
-        false => Event::AppServer(AppServerEvent::Received(ServerMessage::from_message(message))),
+    Some(if is_acp(line) {
+        Event::Acp(AcpEvent::Received(AgentMessage::from_message(message)))
+    } else {
+        Event::AppServer(AppServerEvent::Received(ServerMessage::from_message(message)))
     })
 }
 
@@ -188,7 +185,7 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
 fn decode_enveloped<'a>(
     line: &Object<'a>,
     kind: Option<Text<'a>>,
-    remains: Option<Remains<'a>>,
+    remains: Option<LineRemains<'a>>,
 ) -> Event<'a> {
     let is_wrapped =
         |(key, value): &(&str, Value<'_>)| matches!(*key, "msg" | "payload") && value.is_object();

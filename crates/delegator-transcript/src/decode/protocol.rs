@@ -1,16 +1,22 @@
 //! Decodes `EventMsg` messages of the Codex protocol.
 
-use super::item::{decode_mcp_call, decode_todos};
-use super::turn_item::{TurnItem, codex_exec_result, decode_turn_item};
-use super::usage::{decode_usage, usage_in};
-use super::{Remains, error};
-use crate::event::{AgentError, ChangeKind, FileChange, McpToolCall};
+use super::item::{decode_change_map, decode_mcp_call};
+use super::turn_item::{TurnItem, decode_turn_item};
+use crate::event::{AgentError, McpToolCall};
 use crate::json::{Ending, Object, Text, Value};
+use crate::longline::LineRemains;
 use crate::protocol::ProtocolEvent;
 use crate::shell;
+use crate::values::{
+    codex_error_code, codex_exec_result, error_message_or_json, error_object, read_todos, read_usage,
+    usage_object,
+};
 
 /// Decodes a message. Of an over-long line, fields behind the head are taken from the facts.
-pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'a>>) -> ProtocolEvent<'a> {
+pub(super) fn decode_protocol<'a>(
+    fields: &Object<'a>,
+    remains: Option<LineRemains<'a>>,
+) -> ProtocolEvent<'a> {
     let facts = remains.map(|remains| &remains.facts.inner).filter(|_| fields.ending != Ending::Complete);
     let late_kind = facts.and_then(|facts| facts.kind.as_deref()).map(Text::plain);
     let Some(kind) = fields.text("type").or(late_kind) else { return ProtocolEvent::Unknown { kind: None } };
@@ -23,19 +29,21 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
         },
         "task_started" | "turn_started" => ProtocolEvent::TaskStarted,
         "task_complete" | "turn_complete" => {
-            ProtocolEvent::TaskComplete { error: fields.first(&["error"], error::error_object) }
+            ProtocolEvent::TaskComplete { error: fields.first(&["error"], error_object) }
         }
         "turn_aborted" => ProtocolEvent::TurnAborted,
         "user_message" => ProtocolEvent::UserMessage { message: text() },
         "agent_message" => ProtocolEvent::AgentMessage { message: text() },
         "agent_reasoning" => ProtocolEvent::AgentReasoning { text: text() },
         "web_search_end" => ProtocolEvent::WebSearchEnd { query: text(), action: fields.raw("action") },
-        "plan_update" => ProtocolEvent::PlanUpdate { items: decode_todos(fields, "plan", "step") },
+        "plan_update" => ProtocolEvent::PlanUpdate { items: read_todos(fields, "plan", "step") },
         "token_count" => ProtocolEvent::TokenCount {
-            usage: fields.first(&["info"], |info| info.object()?.first(&["total_token_usage"], decode_usage)),
-            request: usage_in(fields),
+            usage: fields.first(&["info"], |info| info.object()?.first(&["total_token_usage"], usage_object)),
+            request: read_usage(fields),
         },
-        "error" => ProtocolEvent::Error { error: AgentError { message: text(), code: error::code(fields) } },
+        "error" => {
+            ProtocolEvent::Error { error: AgentError { message: text(), code: codex_error_code(fields) } }
+        }
         "stream_error" => ProtocolEvent::StreamError { message: text() },
         "warning" => ProtocolEvent::Warning { message: text() },
         "deprecation_notice" => {
@@ -49,7 +57,7 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
             Some(TurnItem::Other) | None => ProtocolEvent::Ignored,
         },
         "exec_command_end" => {
-            let exit_code = fields.first(&["exit_code"], Value::integer);
+            let exit_code = fields.integer("exit_code");
             let exit_code = exit_code.or_else(|| facts?.exit_code);
             ProtocolEvent::ExecCommandEnd {
                 call_id,
@@ -156,7 +164,7 @@ fn decode_result<'a>(result: Value<'a>, call: &mut McpToolCall<'a>) -> bool {
     let fields = result.object().unwrap_or_default();
     let is_err = fields.members().any(|(key, _)| matches!(key, "Err" | "err"));
     if is_err {
-        call.error = fields.first(&["Err", "err"], error::message_or_whole);
+        call.error = fields.first(&["Err", "err"], error_message_or_json);
     }
     // A truncated result is not known to be a success, and is not valid JSON to pass on.
     let Value::Whole(bare, _) = result else { return false };
@@ -165,27 +173,4 @@ fn decode_result<'a>(result: Value<'a>, call: &mut McpToolCall<'a>) -> bool {
     call.result = result.map(|raw| Text::owned(codex_exec_result(raw)));
     let is_error = |raw| Object::read(raw).first(&["isError", "is_error"], Value::boolean) == Some(true);
     result.is_some_and(|raw| !is_error(raw)) && !is_err
-}
-
-/// `changes`: `{"path":{"add":…}}`; in newer versions `{"path":{"type":"add",…}}`.
-pub(super) fn decode_change_map<'a>(fields: &Object<'a>) -> Vec<FileChange<'a>> {
-    let decode_kind = |change: Value<'a>| {
-        let change = change.object().filter(|change| change.ending == Ending::Complete)?;
-        let tagged = change.text("type");
-        let tagged = tagged.map(|name| ChangeKind::from_name(name.simple().unwrap_or_default()));
-        let named = || {
-            let kinds = ["add", "delete", "update", "Add", "Delete", "Update"];
-            change.members().find(|(key, _)| kinds.contains(key)).map(|(key, _)| ChangeKind::from_name(key))
-        };
-        Some(tagged.or_else(named).unwrap_or(ChangeKind::Update))
-    };
-    let changes = fields.first(&["changes"], |changes| {
-        let changes = changes.object()?;
-        let change = |(path, change)| Some(FileChange { path: Text::json(path), kind: decode_kind(change)? });
-        Some(changes.members().filter_map(change).collect::<Vec<_>>()).filter(|list| !list.is_empty())
-    });
-    let mut changes = changes.unwrap_or_default();
-    // A map has no order; Codex shows changes sorted by path.
-    changes.sort_by(|a, b| a.path.resolve().cmp(&b.path.resolve()));
-    changes
 }

@@ -1,11 +1,10 @@
 //! Decodes the lines of session files (rollouts), which Codex writes under its home directory.
 
-use super::Remains;
 use super::protocol::decode_protocol;
 use super::turn_item::decode_text_part;
 use crate::json::{Object, Text, Value};
-use crate::protocol::{ResponseItem, RolloutLine, RolloutPayload};
-use crate::rollout::RolloutHead;
+use crate::longline::LineRemains;
+use crate::protocol::{ResponseItem, RolloutHead, RolloutLine, RolloutPayload};
 
 /// Whether `kind` is a known line type of session files. It identifies such a line when it has no timestamp.
 pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
@@ -17,7 +16,7 @@ pub(super) fn decode_rollout<'a>(
     timestamp: Option<Text<'a>>,
     kind: &Text<'a>,
     payload: &Object<'a>,
-    remains: Option<Remains<'a>>,
+    remains: Option<LineRemains<'a>>,
 ) -> RolloutLine<'a> {
     let payload = match kind.simple().unwrap_or_default() {
         "session_meta" => RolloutPayload::SessionMeta(Box::new(decode_head(payload))),
@@ -61,7 +60,7 @@ fn decode_response<'a>(payload: &Object<'a>) -> ResponseItem<'a> {
     });
     let input = input.unwrap_or_default();
     match kind.as_ref().and_then(Text::simple).unwrap_or_default() {
-        "message" if payload.text("role").is_some_and(|role| role == *"user") => {
+        "message" if payload.has_text("role", "user") => {
             ResponseItem::UserText(Text::joined(payload.list(&["content"], decode_text_part), "\n"))
         }
         "function_call" | "custom_tool_call" => {

@@ -3,11 +3,11 @@
 //! Newer session files use them in place of begin and end events. Names are in camel case, changes are a map, and some
 //! results are spelled differently; the content is the same.
 
-use super::item::{decode_collab_call, decode_exit_code, decode_mcp_call, decode_todos};
-use super::protocol::decode_change_map;
+use super::item::{decode_change_map, decode_collab_call, decode_exit_code, decode_mcp_call};
 use crate::event::{CollabToolCall, CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};
-use crate::json::{Ending, Object, Text, Value, write};
+use crate::json::{Ending, Object, Text, Value};
 use crate::shell;
+use crate::values::{agents_states, codex_exec_result, read_todos};
 
 /// The result of decoding an item of the protocol.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) fn decode_turn_item<'a>(fields: &Object<'a>) -> TurnItem<'a> {
     let status = fields.text("status");
     TurnItem::Item(Item {
         id: fields.text("id").unwrap_or_default(),
-        status: status.map(|status| ItemStatus::from_name(status.simple().unwrap_or_default())),
+        status: status.map(|status| ItemStatus::read(status.simple().unwrap_or_default())),
         details,
         full_bytes: None,
     })
@@ -57,7 +57,7 @@ fn decode_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetails<'a>
             query: fields.text("query").unwrap_or_default(),
             action: fields.raw("action"),
         },
-        "TodoList" => ItemDetails::TodoList { items: decode_todos(fields, "items", "text") },
+        "TodoList" => ItemDetails::TodoList { items: read_todos(fields, "items", "text") },
         "CollabAgentToolCall" => {
             let agents_states = fields.first(&["agents_states"], decode_agents_states);
             ItemDetails::CollabToolCall(CollabToolCall { agents_states, ..decode_collab_call(fields) })
@@ -76,32 +76,6 @@ pub(super) fn decode_text_part(part: Value<'_>) -> Option<Text<'_>> {
     part.text().or_else(|| part.object()?.text("text"))
 }
 
-/// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the status has it).
-/// A value without any field of an MCP result is returned unchanged.
-pub(crate) fn codex_exec_result(raw: &str) -> String {
-    let result = Object::read(raw);
-    let content = result.raw("content");
-    let structured = result.first(&["structuredContent", "structured_content"], Value::raw);
-    let is_mcp = |key: &str| {
-        matches!(
-            key,
-            "content" | "_meta" | "structuredContent" | "structured_content" | "isError" | "is_error"
-        )
-    };
-    let is_foreign =
-        content.is_none() && structured.is_none() && !result.members().all(|(key, _)| is_mcp(key));
-    if !raw.starts_with('{') || result.ending != Ending::Complete || is_foreign {
-        return raw.to_owned();
-    }
-    write::object_text(|object| {
-        object.raw("content", content.unwrap_or("[]"));
-        if let Some(meta) = result.raw("_meta") {
-            object.raw("_meta", meta);
-        }
-        object.raw("structured_content", structured.unwrap_or("null"));
-    })
-}
-
 /// `{"id":"pending_init"}` and `{"id":{"completed":"text"}}` as `{"id":{"status":…,"message":…}}`.
 fn decode_agents_states(states: Value<'_>) -> Option<Text<'_>> {
     let states = states.object().filter(|states| states.ending == Ending::Complete)?;
@@ -109,24 +83,5 @@ fn decode_agents_states(states: Value<'_>) -> Option<Text<'_>> {
         Some(Some((status, message))) => (Text::json(status), message.text()),
         Some(None) => (Text::default(), None),
         None => (state.text().unwrap_or_default(), None),
-    }))
-}
-
-/// The states of sub-agents as Codex exec events have them. `read` returns the status and the message of one.
-pub(crate) fn agents_states<'a>(
-    states: &Object<'a>,
-    read: impl Fn(Value<'a>) -> (Text<'a>, Option<Text<'a>>),
-) -> Text<'static> {
-    Text::owned(write::object_text(|object| {
-        for (thread, state) in states.members() {
-            let (status, message) = read(state);
-            object.object(&Text::json(thread).resolve(), |state| {
-                state.text("status", &status);
-                match message {
-                    Some(message) => state.text("message", &message),
-                    None => state.raw("message", "null"),
-                }
-            });
-        }
     }))
 }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
 use super::bounded_text::BoundedText;
@@ -61,7 +62,7 @@ pub(super) struct OpenItems {
 impl OpenItems {
     pub(super) fn start(&mut self, item: &Item<'_>) {
         let id = item.id.resolve();
-        let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
+        let id = beginning(&id, MAX_ID_BYTES);
         let known = self.open.iter().rposition(|open| open.id == id);
         let mut open =
             known.and_then(|at| self.open.remove(at)).or_else(|| self.spare.pop()).unwrap_or_default();
@@ -77,7 +78,7 @@ impl OpenItems {
     /// Returns whether the item was open.
     pub(super) fn complete(&mut self, id: &Text<'_>) -> bool {
         let id = id.resolve();
-        let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
+        let id = beginning(&id, MAX_ID_BYTES);
         let Some(at) = self.open.iter().rposition(|open| open.id == id) else { return false };
         if let Some(open) = self.open.remove(at).filter(|_| self.spare.len() < 16) {
             self.spare.push(open);
@@ -184,7 +185,7 @@ impl OpenEntry {
 }
 
 fn opens_page(action: &str) -> bool {
-    Object::read(action).text("type").is_some_and(|kind| kind == *"open_page")
+    Object::read(action).has_text("type", "open_page")
 }
 
 /// Describes a retry that the agent announced, in plain words.

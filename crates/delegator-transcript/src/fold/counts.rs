@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AcpEvent, AppServerEvent, Event, IdleEvent, ItemDetails};
+use crate::decode::{AcpEvent, AppServerEvent, Event, IdleEvent};
+use crate::event::ItemDetails;
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
@@ -67,7 +69,7 @@ impl NamedCounters {
 
     fn count_other(&mut self, name: &Text<'_>) {
         let name = name.resolve();
-        let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
+        let name = beginning(&name, MAX_NAME_BYTES);
         if let Some(count) = self.others.get_mut(name) {
             *count += 1;
         } else if self.others.len() < MAX_NAMES {

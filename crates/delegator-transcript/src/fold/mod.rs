@@ -10,7 +10,6 @@
 pub(crate) mod activity;
 mod agent_texts;
 mod bounded_text;
-mod calls;
 mod commands;
 mod counts;
 mod failures;
@@ -39,16 +38,13 @@ pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
 pub use usage::{CostReport, UsageReport};
 
-use crate::event::{
-    AgentError, ErrorCode, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo,
-    Usage,
-};
+use crate::decode::{Event, IdleEvent};
+use crate::event::{AgentError, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo, Usage};
 use crate::framer::Line;
 use crate::json::Text;
-use crate::map::{AssumedThread, Dialect, Effect, MapWarning, Translator};
+use crate::map::{AssumedThread, Dialect, Effect, Translator};
 use activity::OpenItems;
 use bounded_text::BoundedText;
-use calls::CallLog;
 use commands::CommandLog;
 use counts::Tally;
 use failures::Failures;
@@ -84,32 +80,22 @@ pub struct FoldOptions {
 #[derive(Debug, Default)]
 struct Fold {
     options: FoldOptions,
-    thread_id: Option<String>,
-    turn: TurnState,
-    turns: u64,
-    failure: BoundedText,
-    failure_code: Option<ErrorCode>,
-    /// The last error event, unless something followed it.
-    unresolved_error: Option<BoundedText>,
+    /// What is reported as it is stored; [`Fold::report`] adds the rest.
+    stored: Report,
+    /// How the last turn failed.
+    failure: StreamOutcome,
     final_message: Option<BoundedText>,
     files: Files,
     commands: CommandLog,
     failures: Failures,
-    calls: CallLog,
-    plan: Vec<(BoundedText, bool)>,
-    plan_steps_not_listed: u64,
     usage: Option<Usage>,
     cost: Option<f64>,
-    limit_resets_at: Option<i64>,
     warnings: Notices,
     transient_errors: Notices,
-    oddities: Vec<MapWarning>,
     open_items: OpenItems,
     progress: ProgressTracker,
     repeats: Repeats,
     between_items: BetweenItems,
-    idle: bool,
-    done: bool,
     stream_ended: bool,
     recent: RecentLines,
     tally: Tally,
@@ -131,7 +117,7 @@ impl Fold {
         self.recent.push(line);
         // Any output, whether understood or not, means that the agent is no longer idle.
         if !matches!(event, Event::Blank | Event::Idle(IdleEvent::Idle | IdleEvent::Done)) {
-            self.idle = false;
+            self.stored.idle = false;
         }
     }
 
@@ -140,47 +126,45 @@ impl Fold {
             Effect::Emit(event) => self.on_event(event),
             Effect::Usage(usage) => self.usage = Some(*usage),
             Effect::UsageBefore(usage) => self.options.usage_before = Some(*usage),
-            Effect::LimitReset(reset) => self.limit_resets_at = *reset,
+            Effect::LimitReset(reset) => self.stored.limit_resets_at = *reset,
             Effect::Cost(cost) => self.cost = Some(*cost),
-            Effect::Interrupted => self.turn = TurnState::Interrupted,
-            Effect::Idle => self.idle = true,
-            Effect::Done => self.done = true,
-            Effect::Warn(warning) if self.oddities.len() < MAX_ODDITIES => {
-                self.oddities.push(warning.clone())
+            Effect::Interrupted => self.stored.turn = TurnState::Interrupted,
+            Effect::Idle => self.stored.idle = true,
+            Effect::Done => self.stored.done = true,
+            Effect::Warn(warning) if self.stored.oddities.len() < MAX_ODDITIES => {
+                self.stored.oddities.push(warning.clone())
             }
             Effect::Warn(_) | Effect::Unmapped(_) => {}
         }
     }
 
     fn on_event(&mut self, event: &ThreadEvent<'_>) {
-        self.unresolved_error = None;
+        self.stored.unresolved_error = None;
         match event {
             ThreadEvent::ThreadStarted { thread_id } => {
                 let id = BoundedText::new(thread_id, MAX_ID_BYTES).resolve();
-                self.thread_id = Some(id).filter(|id| !id.is_empty()).or(self.thread_id.take());
+                self.stored.thread_id = Some(id).filter(|id| !id.is_empty()).or(self.stored.thread_id.take());
             }
             ThreadEvent::TurnStarted => {
-                self.turns += 1;
-                self.turn = TurnState::Running;
-                self.failure.clear();
+                self.stored.turns += 1;
+                self.stored.turn = TurnState::Running;
                 self.between_items = BetweenItems::Waiting;
                 self.progress.turn_started();
                 self.repeats.turn_started();
             }
             ThreadEvent::TurnCompleted { usage } => {
-                self.turn = TurnState::Completed;
+                self.stored.turn = TurnState::Completed;
                 self.usage = usage.or(self.usage);
                 self.progress.turn_completed();
             }
             ThreadEvent::TurnFailed { error } => {
-                self.turn = TurnState::Failed;
-                self.failure.set(&error.message, MAX_ERROR_BYTES);
-                self.failure_code = error.code;
+                self.stored.turn = TurnState::Failed;
+                self.failure = failed(error);
                 // Codex announces a failure as an `error` first; that one was not transient.
                 self.transient_errors.retract(&error.message);
             }
             ThreadEvent::Error { message } => {
-                self.unresolved_error = Some(BoundedText::new(message, MAX_ERROR_BYTES));
+                self.stored.unresolved_error = Some(BoundedText::new(message, MAX_ERROR_BYTES).resolve());
                 self.transient_errors.add(message);
                 self.repeats.stream_interrupted();
                 self.between_items = BetweenItems::Retrying(activity::describe_retry(&message.resolve()));
@@ -204,7 +188,7 @@ impl Fold {
                 self.open_items.start(item);
                 match &item.details {
                     ItemDetails::FileChange { changes } => self.files.attempt(changes),
-                    ItemDetails::Other { .. } => self.calls.unknown += 1,
+                    ItemDetails::Other { .. } => self.stored.unknown_items += 1,
                     _ => {}
                 }
             }
@@ -219,7 +203,7 @@ impl Fold {
                     return;
                 }
                 // An unknown item was counted when it started.
-                self.calls.unknown +=
+                self.stored.unknown_items +=
                     u64::from(!was_open && matches!(item.details, ItemDetails::Other { .. }));
                 self.on_item_completed(item);
             }
@@ -242,9 +226,12 @@ impl Fold {
                 self.files.attempt(changes);
                 self.files.failed_patches += 1;
             }
-            ItemDetails::McpToolCall(call) => self.calls.mcp_call(call, status),
-            ItemDetails::WebSearch { .. } => self.calls.web_searches += 1,
-            ItemDetails::CollabToolCall(call) => self.calls.collab_call(call, status),
+            ItemDetails::McpToolCall(call) => self.stored.mcp_calls.count(call, status),
+            ItemDetails::WebSearch { .. } => self.stored.web_searches += 1,
+            ItemDetails::CollabToolCall(call) => {
+                let is_spawned = call.tool == *"spawn_agent" && status == ItemStatus::Completed;
+                self.stored.sub_agents += u64::from(is_spawned);
+            }
             ItemDetails::Error { message } => self.warnings.add(message),
             ItemDetails::AgentMessage { .. }
             | ItemDetails::Reasoning { .. }
@@ -267,10 +254,12 @@ impl Fold {
 
     fn store_plan(&mut self, items: &[Todo<'_>]) {
         let listed = items.len().min(MAX_PLAN_STEPS);
-        self.plan_steps_not_listed = (items.len() - listed) as u64;
-        self.plan.clear();
-        let step = |todo: &Todo<'_>| (BoundedText::new(&todo.text, MAX_PLAN_STEP_BYTES), todo.completed);
-        self.plan.extend(items[..listed].iter().map(step));
+        self.stored.plan_steps_not_listed = (items.len() - listed) as u64;
+        let step = |todo: &Todo<'_>| PlanStep {
+            text: BoundedText::new(&todo.text, MAX_PLAN_STEP_BYTES).resolve(),
+            completed: todo.completed,
+        };
+        self.stored.plan = items[..listed].iter().map(step).collect();
         let completed = items.iter().filter(|todo| todo.completed).count();
         self.progress.plan(completed as u64, items.len() as u64);
     }
@@ -278,63 +267,54 @@ impl Fold {
     /// Ends the stream: a turn that is still running was interrupted.
     fn finish(&mut self, translator: &Translator) {
         self.stream_ended = true;
-        if self.turn == TurnState::Running && translator.announces_turn_ends() {
-            self.turn = TurnState::Interrupted;
+        if self.stored.turn == TurnState::Running && translator.announces_turn_ends() {
+            self.stored.turn = TurnState::Interrupted;
         }
     }
 
     fn outcome(&self, translator: &Translator) -> StreamOutcome {
-        match self.turn {
+        match self.stored.turn {
             // An idle-dialect stream ends with `done` or while idle; the end of a turn does not end it.
-            _ if translator.dialect() == Some(Dialect::Idle) && (self.done || self.idle) => {
+            _ if translator.dialect() == Some(Dialect::Idle) && (self.stored.done || self.stored.idle) => {
                 StreamOutcome::Completed
             }
-            TurnState::Failed => {
-                StreamOutcome::Failed { message: self.failure.resolve(), code: self.failure_code }
-            }
+            TurnState::Failed => self.failure.clone(),
             _ if translator.dialect() == Some(Dialect::Idle) => StreamOutcome::Interrupted,
             TurnState::Completed => StreamOutcome::Completed,
             TurnState::Interrupted => StreamOutcome::Interrupted,
             TurnState::None | TurnState::Running if translator.announces_turn_ends() => {
                 StreamOutcome::Interrupted
             }
-            TurnState::None | TurnState::Running => match translator.critical_error() {
-                Some(AgentError { message, code }) => {
-                    let message = BoundedText::new(message, MAX_ERROR_BYTES).resolve();
-                    StreamOutcome::Failed { message, code: *code }
-                }
-                None => StreamOutcome::NotAnnounced,
-            },
+            TurnState::None | TurnState::Running => {
+                translator.critical_error().map_or(StreamOutcome::NotAnnounced, failed)
+            }
         }
     }
 
     fn activity(&self, dialect: Option<Dialect>) -> Option<String> {
         let workdir = self.options.workdir.as_deref();
-        match (self.turn, &self.between_items) {
+        match (self.stored.turn, &self.between_items) {
             _ if self.stream_ended => None,
             _ if dialect == Some(Dialect::Plain) => {
                 self.recent.last_line().map(|line| activity::one_line(&line))
             }
-            _ if dialect == Some(Dialect::Idle) && self.done => None,
-            _ if dialect == Some(Dialect::Idle) && self.idle => Some("Waiting for a message".to_owned()),
-            (TurnState::None, _) => self.thread_id.is_some().then(|| "Starting".to_owned()),
+            _ if dialect == Some(Dialect::Idle) && self.stored.done => None,
+            _ if dialect == Some(Dialect::Idle) && self.stored.idle => {
+                Some("Waiting for a message".to_owned())
+            }
+            (TurnState::None, _) => self.stored.thread_id.is_some().then(|| "Starting".to_owned()),
             (TurnState::Running, BetweenItems::Retrying(activity)) => Some(activity.clone()),
             (TurnState::Running, between_items) => {
-                Some(self.open_items.latest_activity(workdir).unwrap_or_else(|| {
-                    let activity = if matches!(between_items, BetweenItems::Thinking) {
-                        "Thinking"
-                    } else {
-                        "Waiting for the model"
-                    };
-                    activity.to_owned()
-                }))
+                let is_thinking = matches!(between_items, BetweenItems::Thinking);
+                let waiting = || if is_thinking { "Thinking" } else { "Waiting for the model" }.to_owned();
+                Some(self.open_items.latest_activity(workdir).unwrap_or_else(waiting))
             }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,
         }
     }
 
     fn current_progress(&self) -> Option<Progress> {
-        (self.turns > 0).then(|| self.progress.report())
+        (self.stored.turns > 0).then(|| self.progress.report())
     }
 
     fn usage_report(&self, dialect: Option<Dialect>) -> Option<UsageReport> {
@@ -355,15 +335,8 @@ impl Fold {
             bytes: message.bytes,
             truncated: message.truncated,
         });
-        let step = |(text, completed): &(BoundedText, bool)| PlanStep {
-            text: text.resolve(),
-            completed: *completed,
-        };
-        Report {
+        let mut report = Report {
             dialect: translator.dialect(),
-            thread_id: self.thread_id.clone(),
-            turn: self.turn,
-            turns: self.turns,
             outcome: self.outcome(translator),
             progress: self.current_progress(),
             current_activity: self.activity(translator.dialect()),
@@ -372,26 +345,23 @@ impl Fold {
             commands: self.commands.report(),
             tests: self.commands.tests(),
             failures: self.failures.report(self.options.workdir.as_deref()),
-            mcp_calls: McpCalls { unfinished: self.open_items.mcp_calls(), ..self.calls.mcp.clone() },
-            web_searches: self.calls.web_searches,
-            sub_agents: self.calls.sub_agents,
-            unknown_items: self.calls.unknown,
-            plan: self.plan.iter().map(step).collect(),
-            plan_steps_not_listed: self.plan_steps_not_listed,
             usage: self.usage_report(translator.dialect()),
             cost: self.cost_report(translator.dialect()),
-            limit_resets_at: self.limit_resets_at,
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,
-            unresolved_error: self.unresolved_error.as_ref().map(BoundedText::resolve),
-            oddities: self.oddities.clone(),
             open_items: self.open_items.report(self.options.workdir.as_deref()),
             repeated_items: self.repeats.count,
-            idle: self.idle,
-            done: self.done,
             recent_lines: self.recent.report(),
             counts: self.tally.report(translator.mixed_lines()),
-        }
+            ..self.stored.clone()
+        };
+        report.mcp_calls.unfinished = self.open_items.mcp_calls();
+        report
     }
+}
+
+fn failed(error: &AgentError<'_>) -> StreamOutcome {
+    let message = BoundedText::new(&error.message, MAX_ERROR_BYTES).resolve();
+    StreamOutcome::Failed { message, code: error.code }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
@@ -25,8 +26,7 @@ pub(super) struct Notices {
 }
 
 fn truncate(message: &Text<'_>) -> String {
-    let message = message.resolve();
-    message.get(..message.floor_char_boundary(MAX_NOTICE_BYTES)).unwrap_or_default().to_owned()
+    beginning(&message.resolve(), MAX_NOTICE_BYTES).to_owned()
 }
 
 impl Notices {

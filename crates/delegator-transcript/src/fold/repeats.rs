@@ -5,31 +5,27 @@
 //! identical content finished earlier in the turn. An id that already finished in this turn is a repeat in any case,
 //! because ids are unique.
 
+use std::collections::VecDeque;
+
 use crate::event::{Item, ItemDetails, ItemStatus};
 use crate::json::Text;
 
 /// Number of recent items that are compared.
 const MAX_REMEMBERED: usize = 64;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Repeats {
     was_interrupted: bool,
-    contents: [u64; MAX_REMEMBERED],
-    ids: [u64; MAX_REMEMBERED],
-    next: usize,
+    /// The latest items that finished in this turn.
+    finished: VecDeque<FinishedItem>,
     pub(super) count: u64,
 }
 
-impl Default for Repeats {
-    fn default() -> Self {
-        Self {
-            was_interrupted: false,
-            contents: [0; MAX_REMEMBERED],
-            ids: [0; MAX_REMEMBERED],
-            next: 0,
-            count: 0,
-        }
-    }
+/// The fingerprints of an item; 0 if there is none.
+#[derive(Clone, Copy, Debug)]
+struct FinishedItem {
+    id: u64,
+    content: u64,
 }
 
 impl Repeats {
@@ -43,22 +39,29 @@ impl Repeats {
 
     /// Whether an item with this id has finished in this turn.
     pub(super) fn has_finished(&self, id: &Text<'_>) -> bool {
-        !id.is_empty() && self.ids.contains(&id_fingerprint(id))
+        !id.is_empty() && self.has_id(id_fingerprint(id))
     }
 
     /// Records a finished item; returns whether it is a repeat.
     pub(super) fn record_finished(&mut self, item: &Item<'_>, was_open: bool) -> bool {
         let id = if item.id.is_empty() { 0 } else { id_fingerprint(&item.id) };
         let content = content_fingerprint(item);
-        let is_known = id != 0 && self.ids.contains(&id);
-        let is_same = self.was_interrupted && !was_open && content != 0 && self.contents.contains(&content);
+        let is_known = id != 0 && self.has_id(id);
+        let is_compared = self.was_interrupted && !was_open && content != 0;
+        let is_same = is_compared && self.finished.iter().any(|item| item.content == content);
         if is_known || is_same {
             self.count += 1;
             return true;
         }
-        (self.ids[self.next], self.contents[self.next]) = (id, content);
-        self.next = (self.next + 1) % MAX_REMEMBERED;
+        if self.finished.len() >= MAX_REMEMBERED {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(FinishedItem { id, content });
         false
+    }
+
+    fn has_id(&self, id: u64) -> bool {
+        self.finished.iter().any(|item| item.id == id)
     }
 }
 

@@ -12,8 +12,12 @@ use super::progress::Progress;
 use super::recent::RecentLine;
 use super::test_log::TestReport;
 use super::usage::{CostReport, UsageReport};
-use crate::event::ErrorCode;
+use crate::event::{ErrorCode, ItemStatus, McpToolCall};
 use crate::map::{Dialect, MapWarning};
+
+/// Bounds on the calls that are counted by tool.
+const MAX_TOOLS: usize = 100;
+const MAX_TOOL_NAME_BYTES: usize = 256;
 
 /// What the stream says about a run. The default is the report of an empty stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -161,8 +165,25 @@ pub struct McpCalls {
     pub failed: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unfinished: u64,
-    /// Per tool, for the first 100 tools.
+    /// By tool, for the first 100 tools.
     pub by_tool: Vec<ToolCalls>,
+}
+
+impl McpCalls {
+    pub(super) fn count(&mut self, call: &McpToolCall<'_>, status: ItemStatus) {
+        let failed = u64::from(status != ItemStatus::Completed);
+        self.finished += 1;
+        self.failed += failed;
+        let (server, tool) = (call.server.resolve(), call.tool.resolve());
+        let known = self.by_tool.iter_mut().find(|known| known.tool == tool && known.server == server);
+        if let Some(known) = known {
+            known.finished += 1;
+            known.failed += failed;
+        } else if self.by_tool.len() < MAX_TOOLS && server.len().max(tool.len()) <= MAX_TOOL_NAME_BYTES {
+            let (server, tool) = (server.into_owned(), tool.into_owned());
+            self.by_tool.push(ToolCalls { server, tool, finished: 1, failed });
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

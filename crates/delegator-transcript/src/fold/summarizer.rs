@@ -1,7 +1,8 @@
 //! The whole pipeline in one object: lines or bytes in, report out.
 
 use super::{Fold, FoldOptions, Progress, Report};
-use crate::event::{Event, IdleEvent, ThreadEvent};
+use crate::decode::{Event, IdleEvent};
+use crate::event::ThreadEvent;
 use crate::framer::{Framer, Line, LineLimits};
 use crate::map::{Dialect, Effect, Translator};
 
@@ -74,7 +75,7 @@ impl LineSummarizer {
 
     /// The thread id, once known.
     pub fn thread_id(&self) -> Option<&str> {
-        self.fold.thread_id.as_deref()
+        self.fold.stored.thread_id.as_deref()
     }
 
     /// The progress of the last turn; absent before the first.

@@ -30,7 +30,7 @@ pub struct CostReport {
 impl UsageReport {
     /// From the total of the thread.
     pub(super) fn of_thread(total: Usage, before: Option<Usage>) -> Self {
-        let own = before.map_or(total, |before| subtract(total, before));
+        let own = before.map_or(total, |before| total.minus(before));
         Self { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
     }
 
@@ -40,7 +40,7 @@ impl UsageReport {
         Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
     }
 
-    /// Of this run and a later one on the same thread.
+    /// Adds a later run on the same thread.
     pub(super) fn plus(self, later: Self) -> Self {
         let own = self.own.plus(later.own);
         Self { thread_total: later.thread_total, own, cache_hit_rate: cache_hit_rate(own) }
@@ -48,7 +48,7 @@ impl UsageReport {
 }
 
 impl CostReport {
-    /// Of this run and a later one on the same thread.
+    /// Adds a later run on the same thread.
     pub(super) fn plus(self, later: Self) -> Self {
         Self { thread_total: later.thread_total, own: self.own.saturating_add(later.own) }
     }
@@ -69,26 +69,6 @@ impl CostReport {
 fn millionths(dollars: f64) -> u64 {
     // `as` saturates, which is what is wanted of absurd costs.
     (dollars * 1e6).round() as u64
-}
-
-/// Never below zero: a review reports zeros regardless of the thread's usage.
-fn subtract(total: Usage, before: Usage) -> Usage {
-    let difference = |total: i64, before: i64| total.saturating_sub(before).max(0);
-    let difference_if_known =
-        |total: Option<i64>, before: Option<i64>| Some(difference(total?, before.unwrap_or(0)));
-    Usage {
-        input_tokens: difference(total.input_tokens, before.input_tokens),
-        cached_input_tokens: difference(total.cached_input_tokens, before.cached_input_tokens),
-        cache_write_input_tokens: difference_if_known(
-            total.cache_write_input_tokens,
-            before.cache_write_input_tokens,
-        ),
-        output_tokens: difference(total.output_tokens, before.output_tokens),
-        reasoning_output_tokens: difference_if_known(
-            total.reasoning_output_tokens,
-            before.reasoning_output_tokens,
-        ),
-    }
 }
 
 fn cache_hit_rate(usage: Usage) -> Option<f64> {

@@ -16,18 +16,8 @@ use smallvec::SmallVec;
 
 use scanner::Scanner;
 pub(crate) use scanner::is_json;
+pub(crate) use text::Ending;
 pub use text::Text;
-
-/// How the text of an object ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Ending {
-    #[default]
-    Complete,
-    /// JSON so far, but the text ended inside a value.
-    Truncated,
-    /// Not JSON.
-    Invalid,
-}
 
 /// Keys, still escaped, and values in their order. The keys of elements of an array are empty. Most objects have few
 /// members, which take no allocation.
@@ -122,6 +112,19 @@ impl<'a> Object<'a> {
         self.first(&[key], |value| value.raw())
     }
 
+    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
+        self.first(&[key], Value::integer)
+    }
+
+    pub(crate) fn is_true(&self, key: &str) -> bool {
+        self.first(&[key], Value::boolean) == Some(true)
+    }
+
+    /// Whether the first text of the key is this one.
+    pub(crate) fn has_text(&self, key: &str, text: &str) -> bool {
+        self.text(key).is_some_and(|found| found == *text)
+    }
+
     /// The first value of the key that is an object.
     pub(crate) fn object(&self, key: &str) -> Option<Self> {
         self.first(&[key], |value| value.object())
@@ -176,6 +179,11 @@ impl<'a> Value<'a> {
         let json = self.raw().filter(|json| json.starts_with(|c: char| c == '-' || c.is_ascii_digit()))?;
         // `as` saturates, which is what is wanted of 1e999.
         json.parse().ok().or_else(|| json.parse::<f64>().ok().map(|number| number as i64))
+    }
+
+    /// A whole number of 32 bits, such as an exit code.
+    pub(crate) fn small_integer(self) -> Option<i32> {
+        i32::try_from(self.integer()?).ok()
     }
 
     pub(crate) fn boolean(self) -> Option<bool> {

@@ -6,8 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::Ending;
-use super::text::escape;
+use super::text::{Ending, escape};
 
 type Scan<T> = Result<T, Ending>;
 /// For each open bracket, innermost last, whether it is that of an object.

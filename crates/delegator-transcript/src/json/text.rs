@@ -5,7 +5,16 @@
 
 use std::borrow::Cow;
 
-use super::Ending;
+/// How the text of an object ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    #[default]
+    Complete,
+    /// JSON so far, but the text ended inside a value.
+    Truncated,
+    /// Not JSON.
+    Invalid,
+}
 
 /// A string of an event: borrowed from the line and still escaped, or our own.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Writing JSON piece by piece: what was read as text or raw goes out as it came in.
 
-use super::Text;
+use super::text::Text;
 
 /// Appends `text` as a JSON string literal.
 pub(crate) fn string(out: &mut Vec<u8>, text: &Text<'_>) {

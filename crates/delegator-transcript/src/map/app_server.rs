@@ -6,13 +6,15 @@
 
 use std::collections::HashSet;
 
+use super::effect::{Effect, Effects, UnmappedReason, completed_item, item, unmapped};
+use super::item_ids::ItemIds;
 use super::pending::Pending;
 use super::plan::Plan;
-use super::{Effect, Effects, ItemIds, UnmappedReason, completed_item, item, phase_and_id, unmapped};
-use crate::event::{AgentError, AppServerEvent, ItemDetails, ThreadEvent, Usage};
+use crate::decode::AppServerEvent;
+use crate::event::{AgentError, ItemDetails, ThreadEvent, TurnOutcome, Usage};
 use crate::json::Text;
 use crate::wire::app_server::{
-    Notification, Response, SentRequest, ServerItem, ServerMessage, TurnEvent, TurnItem, TurnOutcome,
+    Notification, Response, SentRequest, ServerItem, ServerMessage, TurnEvent, TurnItem,
 };
 use crate::wire::json_rpc::RequestId;
 
@@ -129,13 +131,13 @@ impl AppServerMapper {
         };
         // Messages and reasoning have no start event among Codex exec events.
         if let ItemDetails::AgentMessage { text } | ItemDetails::Reasoning { text } = &details {
-            return match is_completed && !text.resolve().trim().is_empty() {
-                true => vec![completed_item(ids, details)],
-                false => unmapped(UnmappedReason::Held),
-            };
+            if !is_completed || text.resolve().trim().is_empty() {
+                return unmapped(UnmappedReason::Held);
+            }
+            return vec![completed_item(ids, details)];
         }
         let server_id = server_item.id.resolve();
-        let (phase, id) = phase_and_id(&mut self.open_items, &server_id, is_completed, ids);
+        let (phase, id) = self.open_items.phase_and_id(&server_id, is_completed, ids);
         vec![item(phase, id, status, details)]
     }
 

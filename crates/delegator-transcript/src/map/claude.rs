@@ -5,17 +5,18 @@
 //! tokens and cost; the effects contain the totals of the stream. Lines of sub-agents are left out: their work is part
 //! of the call that started them.
 
+use super::effect::{Effect, Effects, MapWarning, UnmappedReason, completed_item, item, tool_result};
+use super::item_ids::ItemIds;
 use super::pending::Pending;
 use super::plan::Plan;
-use super::{Effect, Effects, ItemIds, MapWarning, UnmappedReason, completed_item, item, tool_result};
 use crate::event::{
     AgentError, ChangeKind, CommandExecution, ErrorCode, FileChange, ItemDetails, ItemPhase, ItemStatus,
-    McpToolCall, ThreadEvent, Todo, Usage,
+    McpToolCall, ThreadEvent, Todo, TurnOutcome, Usage,
 };
 use crate::json::Text;
 use crate::wire::claude::{
     Block, ClaudeLine, ControlRequest, PermissionRequest, TaskChange, ToolCall, ToolKind, ToolResult,
-    TurnOutcome, TurnResult,
+    TurnResult,
 };
 
 const MAX_PLAN_STEPS: usize = 1024;
@@ -26,7 +27,7 @@ pub(super) struct ClaudeMapper {
     thread_is_named: bool,
     open_calls: Pending<OpenCall>,
     /// The calls of open permission requests.
-    asked_calls: Pending<String>,
+    calls_awaiting_permission: Pending<String>,
     /// Calls whose permission request an interrupt withdrew: they never ran.
     withdrawn_calls: Pending<()>,
     plan: Plan,
@@ -88,12 +89,12 @@ impl ClaudeMapper {
                 if let ControlRequest::Permission(PermissionRequest { call_id: Some(call_id), .. }) = request
                 {
                     let (call_id, bytes) = (call_id.resolve().into_owned(), call_id.len());
-                    self.asked_calls.insert(&request_id.resolve(), call_id, bytes);
+                    self.calls_awaiting_permission.insert(&request_id.resolve(), call_id, bytes);
                 }
                 effects.push(Effect::Unmapped(UnmappedReason::Context));
             }
             ClaudeLine::ControlCancel { request_id } => {
-                if let Some(call_id) = self.asked_calls.remove(&request_id.resolve()) {
+                if let Some(call_id) = self.calls_awaiting_permission.remove(&request_id.resolve()) {
                     self.withdrawn_calls.insert(&call_id, (), 0);
                 }
                 effects.push(Effect::Unmapped(UnmappedReason::Context));
@@ -113,9 +114,10 @@ impl ClaudeMapper {
             effects.push(Effect::Emit(ThreadEvent::ThreadStarted { thread_id: session_id }));
         }
         self.error_code = None;
-        effects.push(match turn_is_open {
-            false => Effect::Emit(ThreadEvent::TurnStarted),
-            true => Effect::Unmapped(UnmappedReason::Redundant),
+        effects.push(if turn_is_open {
+            Effect::Unmapped(UnmappedReason::Redundant)
+        } else {
+            Effect::Emit(ThreadEvent::TurnStarted)
         });
     }
 
@@ -241,7 +243,7 @@ impl ClaudeMapper {
                 Effect::Emit(ThreadEvent::TurnCompleted { usage: Some(self.usage) })
             }
             TurnOutcome::Interrupted => Effect::Interrupted,
-            TurnOutcome::Failed { message, code } => {
+            TurnOutcome::Failed(AgentError { message, code }) => {
                 let code = self.limit_code(reported_code.or(code));
                 Effect::Emit(ThreadEvent::TurnFailed { error: AgentError { message, code } })
             }
@@ -288,16 +290,13 @@ fn finished_item<'a>(id: Text<'static>, details: ItemDetails<'static>, result: T
 /// A failed command's result begins with `Exit code N`. Without it, a failed command has no exit code: it was stopped, or
 /// never ran.
 fn finished_command<'a>(command: CommandExecution<'static>, result: ToolResult<'a>) -> CommandExecution<'a> {
-    let (exit_code, output) = match result.is_error {
-        false => ((!result.is_running).then_some(0), result.text),
-        true => {
-            let text = result.text.resolve();
-            match split_exit_code(&text) {
-                Some((code, output)) => (Some(code), Text::owned(output)),
-                None => (None, result.text),
-            }
-        }
-    };
+    if !result.is_error {
+        let exit_code = (!result.is_running).then_some(0);
+        return CommandExecution::ended(command.command, result.text, exit_code);
+    }
+    let split =
+        split_exit_code(&result.text.resolve()).map(|(code, output)| (Some(code), Text::owned(output)));
+    let (exit_code, output) = split.unwrap_or((None, result.text));
     CommandExecution::ended(command.command, output, exit_code)
 }
 

@@ -6,11 +6,12 @@
 
 use std::collections::HashSet;
 
+use super::effect::{Effect, Effects, UnmappedReason, completed_item, item, tool_result};
+use super::item_ids::ItemIds;
+use super::open_calls::OpenCalls;
 use super::pending::Pending;
-use super::{Effect, Effects, ItemIds, MapWarning, UnmappedReason, completed_item, item, tool_result};
-use crate::event::{
-    ChangeKind, FileChange, IdleEvent, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
-};
+use crate::decode::IdleEvent;
+use crate::event::{ChangeKind, FileChange, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent};
 use crate::json::Text;
 
 /// Bounds on the number of files and on the length of a path.
@@ -19,17 +20,10 @@ const MAX_PATH_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct IdleMapper {
-    open_calls: Pending<OpenCall>,
+    open_calls: OpenCalls,
     /// Calls that ended: agents may repeat the result that they were sent.
     ended_calls: Pending<()>,
     known_files: HashSet<String>,
-}
-
-#[derive(Debug)]
-struct OpenCall {
-    item_id: Text<'static>,
-    tool: Text<'static>,
-    arguments: Option<Text<'static>>,
 }
 
 impl IdleMapper {
@@ -56,7 +50,10 @@ impl IdleMapper {
                 effects.push(completed_item(ids, ItemDetails::AgentMessage { text: content }));
             }
             IdleEvent::ToolCall { name, call_id, arguments } => {
-                effects.push(self.begin_call(name, &call_id, arguments, ids));
+                let arguments = arguments.map(Text::plain);
+                let call = McpToolCall { tool: name, arguments, ..agent_tool() };
+                let call_id = Some(&call_id).filter(|id| !id.is_empty());
+                effects.push(self.open_calls.begin(call_id, call, ids));
             }
             IdleEvent::ToolResult { call_id: Some(call_id), output, error } => {
                 self.end_call(&call_id, &output, error, ids, &mut effects);
@@ -76,30 +73,6 @@ impl IdleMapper {
         effects
     }
 
-    fn begin_call<'a>(
-        &mut self,
-        name: Text<'a>,
-        call_id: &Text<'a>,
-        arguments: Option<&'a str>,
-        ids: &mut ItemIds,
-    ) -> Effect<'a> {
-        let item_id = ids.next();
-        let arguments = arguments.map(Text::plain);
-        let open_call = OpenCall {
-            item_id: item_id.clone(),
-            tool: name.clone().into_owned(),
-            arguments: arguments.clone().map(Text::into_owned),
-        };
-        let bytes = name.len() + arguments.as_ref().map_or(0, Text::len);
-        // Calls without an id cannot be joined with a result.
-        if !call_id.is_empty() {
-            self.open_calls.insert(&call_id.resolve(), open_call, bytes);
-        }
-        let call =
-            McpToolCall { server: Text::plain("agent"), tool: name, arguments, ..McpToolCall::default() };
-        item(ItemPhase::Started, item_id, Some(ItemStatus::InProgress), ItemDetails::McpToolCall(call))
-    }
-
     fn end_call<'a>(
         &mut self,
         call_id: &Text<'a>,
@@ -108,25 +81,16 @@ impl IdleMapper {
         ids: &mut ItemIds,
         effects: &mut Effects<'a>,
     ) {
-        let call_id = call_id.resolve();
-        if self.ended_calls.contains(&call_id) && !self.open_calls.contains(&call_id) {
+        let key = call_id.resolve();
+        let is_open = self.open_calls.contains(&key);
+        if self.ended_calls.contains(&key) && !is_open {
             return effects.push(Effect::Unmapped(UnmappedReason::Redundant));
         }
-        self.ended_calls.insert(&call_id, (), 0);
-        let open_call = self.open_calls.remove(&call_id).unwrap_or_else(|| {
-            effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
-            OpenCall { item_id: ids.next(), tool: Text::plain("unknown"), arguments: None }
-        });
+        self.ended_calls.insert(&key, (), 0);
         let status = ItemStatus::of_result(error.is_none());
-        let call = McpToolCall {
-            server: Text::plain("agent"),
-            tool: open_call.tool,
-            arguments: open_call.arguments,
-            result: Some(tool_result(output, None)),
-            error,
-        };
-        let details = ItemDetails::McpToolCall(call);
-        effects.push(item(ItemPhase::Completed, open_call.item_id, Some(status), details));
+        let tool = if is_open { Text::default() } else { Text::plain("unknown") };
+        let call = McpToolCall { tool, result: Some(tool_result(output, None)), error, ..agent_tool() };
+        effects.extend(self.open_calls.end(call_id, call, status, ids));
     }
 
     fn change_kind(&mut self, path: &Text<'_>, action: &Text<'_>) -> ChangeKind {
@@ -149,4 +113,9 @@ fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Ef
         Some(false) | None => Effect::Unmapped(UnmappedReason::Redundant),
     });
     effects.push(effect);
+}
+
+/// A call of a tool of the agent itself.
+fn agent_tool<'a>() -> McpToolCall<'a> {
+    McpToolCall { server: Text::plain("agent"), ..McpToolCall::default() }
 }

@@ -11,8 +11,10 @@
 mod acp;
 mod app_server;
 mod claude;
+mod effect;
 mod idle;
 mod item_ids;
+mod open_calls;
 mod pending;
 mod plan;
 mod protocol;
@@ -21,22 +23,20 @@ mod thread_start;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decode::decode;
-use crate::event::{
-    AgentError, AppServerEvent, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent,
-    Usage,
-};
+use crate::decode::{AppServerEvent, Event, IdleEvent, decode};
+use crate::event::{AgentError, Item, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::{Line, LineText};
-use crate::json::{Text, write};
+use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::app_server::ServerMessage;
 use crate::wire::claude::ClaudeLine;
 use acp::AcpMapper;
 use app_server::AppServerMapper;
 use claude::ClaudeMapper;
+pub use effect::{Effect, MapWarning, UnmappedReason};
+use effect::{Effects, unmapped};
 use idle::IdleMapper;
 use item_ids::ItemIds;
-use pending::Pending;
 use protocol::ProtocolMapper;
 pub use thread_start::AssumedThread;
 use thread_start::ThreadStart;
@@ -73,79 +73,6 @@ impl Dialect {
     /// Whether costs are reported as totals of the stream, not of the thread.
     pub(crate) fn counts_cost_of_stream(self) -> bool {
         self == Self::ClaudeStream
-    }
-}
-
-/// A consequence of an event.
-#[derive(Clone, Debug)]
-pub enum Effect<'a> {
-    /// A Codex exec event.
-    Emit(ThreadEvent<'a>),
-    /// The current running total of the thread or of the stream. Codex exec events report it only at the end of a turn.
-    Usage(Usage),
-    /// The running total in US dollars.
-    Cost(f64),
-    /// What the thread had used before the stream.
-    UsageBefore(Usage),
-    /// When the usage limit that is exceeded is reset, in seconds since 1970; `None` if none is exceeded.
-    LimitReset(Option<i64>),
-    /// The turn was aborted; Codex exec events have no event for it.
-    Interrupted,
-    Idle,
-    /// The agent has ended its session.
-    Done,
-    /// The stream is irregular.
-    Warn(MapWarning),
-    /// The line has no counterpart among Codex exec events.
-    Unmapped(UnmappedReason),
-}
-
-/// An irregularity of a stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MapWarning {
-    /// A command ended without a start event; nothing was emitted.
-    CommandEndWithoutBegin { call_id: String },
-    /// A patch ended without a start event; it was emitted if its end event named changes.
-    PatchEndWithoutBegin { call_id: String },
-    /// A call ended without a start event; it was emitted nevertheless.
-    CallEndWithoutBegin { call_id: String },
-}
-
-/// Why a line has no counterpart among Codex exec events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UnmappedReason {
-    Blank,
-    NotJson,
-    /// JSON of an unknown kind.
-    Unknown,
-    /// A known type that Codex exec events leave out.
-    Ignored,
-    /// Stored, and part of a later event.
-    Held,
-    /// Repeats another line, or ends something that never started.
-    Redundant,
-    /// Settings and bookkeeping of a session.
-    Context,
-    /// A line that we sent to the agent.
-    Sent,
-    /// An item of a type that is not documented; left out by `strict`, as are the following.
-    UnknownItem,
-    /// A patch that is not finished.
-    PatchInProgress,
-    /// A documented field is missing or has another type or value.
-    InvalidField,
-}
-
-impl UnmappedReason {
-    /// Whether the content of the line appears in no emitted event.
-    pub fn is_lost(self) -> bool {
-        match self {
-            Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
-            Self::UnknownItem | Self::PatchInProgress | Self::InvalidField => true,
-            Self::Blank | Self::Held | Self::Redundant | Self::Sent => false,
-        }
     }
 }
 
@@ -207,7 +134,9 @@ impl Translator {
     pub fn announces_turn_ends(&self) -> bool {
         match self.dialect {
             Some(Dialect::Plain) => false,
-            Some(Dialect::Protocol | Dialect::Rollout) => self.protocol.announces_turn_ends(self.dialect),
+            Some(Dialect::Protocol | Dialect::Rollout) => {
+                self.protocol.announces_turn_ends(self.dialect == Some(Dialect::Rollout))
+            }
             _ => true,
         }
     }
@@ -342,41 +271,6 @@ impl Translator {
     }
 }
 
-fn item<'a>(
-    phase: ItemPhase,
-    id: Text<'a>,
-    status: Option<ItemStatus>,
-    details: ItemDetails<'a>,
-) -> Effect<'a> {
-    Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
-}
-
-type Effects<'a> = Vec<Effect<'a>>;
-
-fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
-    vec![Effect::Unmapped(reason)]
-}
-
-/// An item without a status, which is emitted once it is complete.
-fn completed_item<'a>(ids: &mut ItemIds, details: ItemDetails<'a>) -> Effect<'a> {
-    item(ItemPhase::Completed, ids.next(), None, details)
-}
-
-/// The phase and the id of an item that the agent starts and completes under the same key.
-fn phase_and_id(
-    open_items: &mut Pending<Text<'static>>,
-    key: &str,
-    is_completed: bool,
-    ids: &mut ItemIds,
-) -> (ItemPhase, Text<'static>) {
-    if is_completed {
-        return (ItemPhase::Completed, open_items.remove(key).unwrap_or_else(|| ids.next()));
-    }
-    let id = ids.next();
-    open_items.insert(key, id.clone(), 0);
-    (ItemPhase::Started, id)
-}
-
 /// Whether the event explicitly starts or ends a turn.
 fn is_turn_boundary(event: &Event<'_>) -> bool {
     match event {
@@ -394,14 +288,4 @@ fn is_turn_boundary(event: &Event<'_>) -> bool {
         Event::Claude(line) => matches!(line, ClaudeLine::Init { .. } | ClaudeLine::Result(_)),
         _ => false,
     }
-}
-
-/// A tool's result as an MCP server writes it.
-fn tool_result(text: &Text<'_>, structured: Option<&str>) -> Text<'static> {
-    let mut json = br#"{"content":[{"type":"text","text":"#.to_vec();
-    write::string(&mut json, text);
-    json.extend_from_slice(br#"}],"structured_content":"#);
-    json.extend_from_slice(structured.unwrap_or("null").as_bytes());
-    json.push(b'}');
-    Text::owned(String::from_utf8(json).unwrap_or_default())
 }

@@ -5,6 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::item_ids::ItemIds;
+use crate::event::ItemPhase;
+use crate::json::Text;
+
 /// More than any agent runs in parallel.
 const MAX_ENTRIES: usize = 1024;
 /// Of keys and values together.
@@ -65,6 +69,23 @@ impl<T> Pending<T> {
         let entry = self.entries.remove(&self.by_key.remove(key)?)?;
         self.bytes -= entry.bytes;
         Some(entry.value)
+    }
+}
+
+impl Pending<Text<'static>> {
+    /// The phase and the id of an item that the agent starts and completes under the same key.
+    pub(super) fn phase_and_id(
+        &mut self,
+        key: &str,
+        is_completed: bool,
+        ids: &mut ItemIds,
+    ) -> (ItemPhase, Text<'static>) {
+        if is_completed {
+            return (ItemPhase::Completed, self.remove(key).unwrap_or_else(|| ids.next()));
+        }
+        let id = ids.next();
+        self.insert(key, id.clone(), 0);
+        (ItemPhase::Started, id)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plan of a turn as one item: started, updated, and completed at the end of the turn.
 
-use super::{Effect, ItemIds, item};
+use super::effect::{Effect, item};
+use super::item_ids::ItemIds;
 use crate::event::{ItemDetails, ItemPhase, Todo};
 use crate::json::Text;
 

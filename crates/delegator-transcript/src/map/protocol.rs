@@ -9,16 +9,16 @@
 //! Newer session files report the same with `item_started` and `item_completed`, and some versions report both ways.
 //! For each kind of item, the source that came first is used.
 
+use std::collections::HashMap;
+
+use super::effect::{Effect, Effects, MapWarning, UnmappedReason, completed_item, item, unmapped};
+use super::item_ids::ItemIds;
+use super::open_calls::OpenCalls;
 use super::pending::Pending;
 use super::plan::Plan;
 use super::response::OpenResponses;
-use super::{
-    Dialect, Effect, Effects, ItemIds, MapWarning, UnmappedReason, completed_item, item, phase_and_id,
-    unmapped,
-};
 use crate::event::{
-    AgentError, CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
-    ThreadEvent, Usage,
+    AgentError, CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
 };
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, ResponseItem};
@@ -29,15 +29,19 @@ pub(super) struct ProtocolMapper {
     saw_task_start: bool,
     saw_task_end: bool,
     commands: Pending<(Text<'static>, Text<'static>)>,
-    calls: Pending<(Text<'static>, McpToolCall<'static>)>,
+    calls: OpenCalls,
     patches: Pending<Vec<FileChange<'static>>>,
     items: Pending<Text<'static>>,
     plan: Plan,
     usage: Option<Usage>,
     critical_error: Option<AgentError<'static>>,
-    accepted_source: [Option<ItemSource>; ItemKind::COUNT],
+    /// By the type of the item.
+    accepted_sources: HashMap<&'static str, ItemSource>,
     pub(super) responses: OpenResponses,
 }
+
+/// The type of the item of a plan.
+const PLAN: &str = "todo_list";
 
 /// How a stream reports an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,26 +50,10 @@ enum ItemSource {
     TurnItem,
 }
 
-/// Kinds of items that may be reported in both ways.
-#[derive(Clone, Copy, Debug)]
-enum ItemKind {
-    Message,
-    Reasoning,
-    Command,
-    Patch,
-    Call,
-    Search,
-    Plan,
-}
-
-impl ItemKind {
-    const COUNT: usize = 7;
-}
-
 impl ProtocolMapper {
     /// Whether this kind of stream announces the end of a turn.
-    pub(super) fn announces_turn_ends(&self, dialect: Option<Dialect>) -> bool {
-        self.saw_task_end || (dialect == Some(Dialect::Rollout) && self.saw_task_start)
+    pub(super) fn announces_turn_ends(&self, is_session_file: bool) -> bool {
+        self.saw_task_end || (is_session_file && self.saw_task_start)
     }
 
     pub(super) fn critical_error(&self) -> Option<&AgentError<'static>> {
@@ -95,7 +83,7 @@ impl ProtocolMapper {
     /// Applies a model input or output that no event reports.
     pub(super) fn on_response<'a>(&mut self, response: ResponseItem<'a>, ids: &mut ItemIds) -> Effects<'a> {
         if let Some(todos) = self.responses.plan(&response) {
-            return if self.accepts(ItemKind::Plan, ItemSource::TurnItem) {
+            return if self.accepts(PLAN, ItemSource::TurnItem) {
                 vec![self.plan.update(todos, ids)]
             } else {
                 unmapped(UnmappedReason::Redundant)
@@ -108,7 +96,7 @@ impl ProtocolMapper {
     }
 
     pub(super) fn apply<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
-        if kind_of(&event).is_some_and(|kind| !self.accepts(kind, ItemSource::BeginAndEnd)) {
+        if item_type(&event).is_some_and(|kind| !self.accepts(kind, ItemSource::BeginAndEnd)) {
             return unmapped(UnmappedReason::Redundant);
         }
         match event {
@@ -135,9 +123,11 @@ impl ProtocolMapper {
             ProtocolEvent::ExecCommandEnd { call_id, output, exit_code } => {
                 self.end_command(&call_id, output, exit_code)
             }
-            ProtocolEvent::McpToolCallBegin { call_id, call } => self.begin_call(&call_id, call, ids),
+            ProtocolEvent::McpToolCallBegin { call_id, call } => {
+                vec![self.calls.begin(Some(&call_id), call, ids)]
+            }
             ProtocolEvent::McpToolCallEnd { call_id, call, success } => {
-                self.end_call(&call_id, call, success, ids)
+                self.calls.end(&call_id, call, ItemStatus::of_result(success), ids)
             }
             ProtocolEvent::PatchApplyBegin { call_id, changes } => self.begin_patch(&call_id, changes),
             ProtocolEvent::PatchApplyEnd { call_id, success, changes } => {
@@ -165,8 +155,8 @@ impl ProtocolMapper {
         }
     }
 
-    fn accepts(&mut self, kind: ItemKind, source: ItemSource) -> bool {
-        *self.accepted_source[kind as usize].get_or_insert(source) == source
+    fn accepts(&mut self, item_type: &'static str, source: ItemSource) -> bool {
+        *self.accepted_sources.entry(item_type).or_insert(source) == source
     }
 
     /// If the previous turn had no end event, its plan is completed when the next turn starts.
@@ -207,45 +197,6 @@ impl ProtocolMapper {
         vec![item(ItemPhase::Completed, id, Some(status), ItemDetails::CommandExecution(execution))]
     }
 
-    fn begin_call<'a>(
-        &mut self,
-        call_id: &Text<'a>,
-        call: McpToolCall<'a>,
-        ids: &mut ItemIds,
-    ) -> Effects<'a> {
-        let id = ids.next();
-        let bytes = call.arguments.as_ref().map_or(0, Text::len);
-        self.calls.insert(&call_id.resolve(), (id.clone(), call.clone().into_owned()), bytes);
-        vec![item(ItemPhase::Started, id, Some(ItemStatus::InProgress), ItemDetails::McpToolCall(call))]
-    }
-
-    fn end_call<'a>(
-        &mut self,
-        call_id: &Text<'a>,
-        mut call: McpToolCall<'a>,
-        success: bool,
-        ids: &mut ItemIds,
-    ) -> Effects<'a> {
-        let mut effects = Vec::new();
-        let call_id = call_id.resolve();
-        let id = match self.calls.remove(&call_id) {
-            Some((id, open_call)) => {
-                if call.tool.is_empty() {
-                    (call.server, call.tool) = (open_call.server, open_call.tool);
-                }
-                call.arguments = call.arguments.or(open_call.arguments);
-                id
-            }
-            None => {
-                effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
-                ids.next()
-            }
-        };
-        let status = ItemStatus::of_result(success);
-        effects.push(item(ItemPhase::Completed, id, Some(status), ItemDetails::McpToolCall(call)));
-        effects
-    }
-
     fn begin_patch<'a>(&mut self, call_id: &Text<'a>, changes: Vec<FileChange<'a>>) -> Effects<'a> {
         let call_id = call_id.resolve();
         self.responses.discard(&call_id);
@@ -284,40 +235,31 @@ impl ProtocolMapper {
 
     /// Applies an item of the protocol. Its id is the call id, which joins start and end.
     fn turn_item<'a>(&mut self, completed: bool, mut turn_item: Item<'a>, ids: &mut ItemIds) -> Effects<'a> {
-        let kind = match &turn_item.details {
-            ItemDetails::AgentMessage { .. } => Some(ItemKind::Message),
-            ItemDetails::Reasoning { .. } => Some(ItemKind::Reasoning),
-            ItemDetails::CommandExecution(_) => Some(ItemKind::Command),
-            ItemDetails::FileChange { .. } => Some(ItemKind::Patch),
-            ItemDetails::McpToolCall(_) => Some(ItemKind::Call),
-            ItemDetails::WebSearch { .. } => Some(ItemKind::Search),
-            ItemDetails::TodoList { .. } => Some(ItemKind::Plan),
-            _ => None,
-        };
-        if kind.is_some_and(|kind| !self.accepts(kind, ItemSource::TurnItem)) {
+        if !self.accepts(turn_item.details.type_name(), ItemSource::TurnItem) {
             return unmapped(UnmappedReason::Redundant);
         }
         // Messages and reasoning have no start event among Codex exec events.
-        let is_text = matches!(kind, Some(ItemKind::Message | ItemKind::Reasoning));
+        let is_text =
+            matches!(turn_item.details, ItemDetails::AgentMessage { .. } | ItemDetails::Reasoning { .. });
         if is_text && !completed {
             return unmapped(UnmappedReason::Held);
         }
-        let (phase, id) = phase_and_id(&mut self.items, &turn_item.id.resolve(), completed, ids);
+        let (phase, id) = self.items.phase_and_id(&turn_item.id.resolve(), completed, ids);
         turn_item.id = id;
         vec![Effect::Emit(ThreadEvent::Item { phase, item: turn_item })]
     }
 }
 
-/// The kind of the item that an event reports. A patch counts when it ends.
-fn kind_of(event: &ProtocolEvent<'_>) -> Option<ItemKind> {
+/// The type of the item that an event reports. A patch counts when it ends.
+fn item_type(event: &ProtocolEvent<'_>) -> Option<&'static str> {
     Some(match event {
-        ProtocolEvent::AgentMessage { .. } => ItemKind::Message,
-        ProtocolEvent::AgentReasoning { .. } => ItemKind::Reasoning,
-        ProtocolEvent::ExecCommandBegin { .. } | ProtocolEvent::ExecCommandEnd { .. } => ItemKind::Command,
-        ProtocolEvent::McpToolCallBegin { .. } | ProtocolEvent::McpToolCallEnd { .. } => ItemKind::Call,
-        ProtocolEvent::PatchApplyEnd { .. } => ItemKind::Patch,
-        ProtocolEvent::WebSearchEnd { .. } => ItemKind::Search,
-        ProtocolEvent::PlanUpdate { .. } => ItemKind::Plan,
+        ProtocolEvent::AgentMessage { .. } => "agent_message",
+        ProtocolEvent::AgentReasoning { .. } => "reasoning",
+        ProtocolEvent::ExecCommandBegin { .. } | ProtocolEvent::ExecCommandEnd { .. } => "command_execution",
+        ProtocolEvent::McpToolCallBegin { .. } | ProtocolEvent::McpToolCallEnd { .. } => "mcp_tool_call",
+        ProtocolEvent::PatchApplyEnd { .. } => "file_change",
+        ProtocolEvent::WebSearchEnd { .. } => "web_search",
+        ProtocolEvent::PlanUpdate { .. } => PLAN,
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@
 //! and, as in Codex's own stream, leaves no item. If an event reports the same call, the event is used and the pair is
 //! dropped.
 
-use super::UnmappedReason;
+use super::effect::UnmappedReason;
 use super::pending::Pending;
 use crate::event::{CommandExecution, FileChange, ItemDetails, ItemStatus, Todo};
 use crate::json::Text;

@@ -2,20 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::MARK;
-use crate::decode::decode_text;
-use crate::event::Event;
+use super::strict::MARK;
+use crate::decode::{Event, decode_text};
 use crate::framer::{Line, LineBody, LineText};
 use crate::json::Text;
 use crate::json::write::object_text;
+use crate::longline::{LineRemains, omission_mark};
 use crate::map::UnmappedReason;
 
 /// Longest escape or character that can be split at the end of a head.
 const MAX_SPLIT_BYTES: usize = 12;
-
-pub(crate) fn omission_mark(bytes: u64) -> String {
-    format!("... {bytes} bytes omitted ...")
-}
 
 /// A line without a counterpart. An over-long line is reduced to its two ends; if it was JSON, to an object with both
 /// ends, so that readers of JSON lines can continue.
@@ -68,11 +64,7 @@ pub(super) fn with_omission_mark(text: &Text<'_>, line: &LineText<'_>) -> Option
     let reaches = head_text.len() + MAX_SPLIT_BYTES;
     let ends_there = |from: u64| from.abs_diff(head.len() as u64) <= reaches as u64;
     let (from, to) = facts.longest_string.filter(|(from, _)| ends_there(*from))?;
-    let bytes_after = facts.length.saturating_sub(to);
-    let end = usize::try_from(bytes_after)
-        .ok()
-        .and_then(|bytes_after| tail.get(..tail.len().checked_sub(bytes_after)?));
-    let end = Text::cut_json_tail(end.unwrap_or_default(), 0);
+    let end = LineRemains { tail, facts }.end_of_longest_string().unwrap_or_default();
     let omitted_bytes = (to - from).saturating_sub((head_text.len() + end.stored().0.len()) as u64);
     Some(format!("{}\n{}\n{}", text.resolve(), omission_mark(omitted_bytes), end.resolve()))
 }

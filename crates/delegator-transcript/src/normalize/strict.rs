@@ -5,33 +5,27 @@
 //! happens to it. Only two values are replaced: `declined`, for which the documented types have `failed`, and
 //! the id of an item that is not `item_N`.
 
+use delegator_domain::named_enum;
+
 use crate::json::write::{self, plain_string};
 use crate::json::{Object, Text, Value};
 
-/// Why an event is not a documented one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deviation {
-    /// An item of a type that is not documented.
-    UnknownItem,
-    /// A patch that is not finished: only finished ones are documented.
-    PatchInProgress,
-    /// A command or call that was not allowed to run; written as `failed`.
-    Declined,
-    /// The id of an item is not `item_N`, or was given to another item before; written as a free one.
-    ItemId,
-    /// A documented field is missing or has another type or value.
-    InvalidField,
-}
+/// The field of an event that is not documented for Codex exec events; its value is the reason.
+pub const MARK: &str = "mcp_delegator_nonstandard";
 
-impl Deviation {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::UnknownItem => "unknown_item",
-            Self::PatchInProgress => "patch_in_progress",
-            Self::Declined => "declined",
-            Self::ItemId => "item_id",
-            Self::InvalidField => "invalid_field",
-        }
+named_enum! {
+    /// Why an event is not a documented one.
+    pub(super) enum Deviation {
+        /// An item of a type that is not documented.
+        UnknownItem = "unknown_item",
+        /// A patch that is not finished: only finished ones are documented.
+        PatchInProgress = "patch_in_progress",
+        /// A command or call that was not allowed to run; written as `failed`.
+        Declined = "declined",
+        /// The id of an item is not `item_N`, or was given to another item before; written as a free one.
+        ItemId = "item_id",
+        /// A documented field is missing or has another type or value.
+        InvalidField = "invalid_field",
     }
 }
 
@@ -208,9 +202,10 @@ impl Writer<'_> {
     /// Half a surrogate pair, which readers reject, is written as a replacement character.
     fn text(&mut self, value: Value<'_>, json: &str) -> Result<(), Deviation> {
         let text = value.text().ok_or(Deviation::InvalidField)?;
-        match json.contains("\\u") && serde_json::from_str::<String>(json).is_err() {
-            true => plain_string(self.out, &text.resolve()),
-            false => self.out.extend_from_slice(json.as_bytes()),
+        if json.contains("\\u") && serde_json::from_str::<String>(json).is_err() {
+            plain_string(self.out, &text.resolve());
+        } else {
+            self.out.extend_from_slice(json.as_bytes());
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ pub(super) fn request_id(id: Value<'_>) -> Option<RequestId> {
 fn rpc_error(error: Value<'_>) -> Option<RpcError<'_>> {
     let error = error.object()?;
     Some(RpcError {
-        code: error.first(&["code"], Value::integer)?,
+        code: error.integer("code")?,
         message: error.text("message").unwrap_or_default(),
         data: error.first(&["data"], |data| Some(data.available())).unwrap_or_default(),
     })

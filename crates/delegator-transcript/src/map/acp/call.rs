@@ -4,12 +4,13 @@
 //! (Gemini CLI), an update before the call (Cline), a new title after its end (goose). So each message sets what it
 //! contains, and the item starts once there is something to show.
 
-use super::super::{Effect, ItemIds, item};
 use super::text::{Output, bounded};
 use crate::event::{
     ChangeKind, CommandExecution, FileChange, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
 };
 use crate::json::Text;
+use crate::map::effect::{Effect, item};
+use crate::map::item_ids::ItemIds;
 use crate::wire::acp::{CallStatus, ToolCall, ToolKind};
 
 /// Bounds on what is stored of a call.
@@ -245,7 +246,7 @@ impl Call {
         };
         named.or_else(titled).unwrap_or_else(|| {
             let title = self.first_title.as_deref().map(tool_in_title);
-            ("agent", self.tool.as_deref().or(title).unwrap_or(kind_name(kind)))
+            ("agent", self.tool.as_deref().or(title).unwrap_or(kind.name()))
         })
     }
 
@@ -286,19 +287,6 @@ fn tool_in_title(title: &str) -> &str {
     let is_tool =
         |name: &&str| name.contains('_') && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     title.split_once(": ").map(|(name, _)| name).filter(is_tool).unwrap_or(title)
-}
-
-fn kind_name(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Execute => "execute",
-        ToolKind::Edit => "edit",
-        ToolKind::Delete => "delete",
-        ToolKind::Move => "move",
-        ToolKind::Read => "read",
-        ToolKind::Search => "search",
-        ToolKind::Fetch => "fetch",
-        ToolKind::Other => "other",
-    }
 }
 
 /// The exit code that an agent writes only into the text of the output.

@@ -12,10 +12,12 @@ mod call;
 mod text;
 mod turn;
 
+use super::effect::{Effect, Effects, UnmappedReason, completed_item, unmapped};
+use super::item_ids::ItemIds;
 use super::pending::Pending;
 use super::plan::Plan;
-use super::{Effect, Effects, ItemIds, UnmappedReason, completed_item, unmapped};
-use crate::event::{AcpEvent, AgentError, ErrorCode, Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
+use crate::decode::AcpEvent;
+use crate::event::{AgentError, ErrorCode, Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
 use crate::json::Text;
 use crate::wire::acp::{
     AgentMessage, Chunk, ClientMessage, ClientRequest, InitializeResult, PermissionRequest, PromptResult,

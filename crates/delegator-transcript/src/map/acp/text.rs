@@ -1,7 +1,9 @@
 //! Joins the chunks of a message, and bounds the memory that texts take.
 
+use delegator_domain::text::{beginning, end};
+
 use crate::json::Text;
-use crate::normalize::omission_mark;
+use crate::longline::omission_mark;
 use crate::wire::acp::Chunk;
 
 /// Of a message, the beginning; a report has no more of it either.
@@ -42,7 +44,7 @@ impl JoinedText {
         let text = text.resolve();
         self.bytes += text.len() as u64;
         let space = MAX_MESSAGE_BYTES.saturating_sub(self.text.len());
-        self.text.push_str(text.get(..text.floor_char_boundary(space)).unwrap_or_default());
+        self.text.push_str(beginning(&text, space));
     }
 
     /// The full length, if only the beginning is stored.
@@ -72,10 +74,7 @@ impl Output {
         let (head, rest) =
             text.split_at(text.floor_char_boundary(if self.tail.is_empty() { space } else { 0 }));
         self.head.push_str(head);
-        self.tail.push_str(
-            rest.get(rest.ceil_char_boundary(rest.len().saturating_sub(MAX_OUTPUT_END_BYTES))..)
-                .unwrap_or_default(),
-        );
+        self.tail.push_str(end(rest, MAX_OUTPUT_END_BYTES));
         // Removes more than needed, so that not every further piece moves the whole tail.
         if self.tail.len() > 2 * MAX_OUTPUT_END_BYTES {
             self.tail.drain(..self.tail.ceil_char_boundary(self.tail.len() - MAX_OUTPUT_END_BYTES));
@@ -107,8 +106,7 @@ impl Output {
 
 /// The beginning of a text.
 pub(super) fn bounded(text: &Text<'_>, max_bytes: usize) -> String {
-    let text = text.resolve();
-    text.get(..text.floor_char_boundary(max_bytes)).unwrap_or_default().to_owned()
+    beginning(&text.resolve(), max_bytes).to_owned()
 }
 
 #[cfg(test)]

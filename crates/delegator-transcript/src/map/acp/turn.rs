@@ -1,6 +1,8 @@
 //! How a turn ended. The stop reason `end_turn` proves nothing: most agents also answer so after the model failed. Their
 //! signs of failure, as recorded, decide as well.
 
+use delegator_domain::text::beginning;
+
 use crate::event::{AgentError, Usage};
 use crate::json::Text;
 use crate::wire::acp::{PromptResult, StopReason, code_of_text};
@@ -68,17 +70,17 @@ pub(super) struct TurnFacts {
 
 impl TurnFacts {
     pub(super) fn set_remark(&mut self, text: &str) {
-        self.remark = Some(beginning(text));
+        self.remark = Some(bounded_error(text));
     }
 
     /// Stores what goose's sign of failure needs: the beginning.
     pub(super) fn set_last_message(&mut self, text: &str) {
-        self.last_message = Some(beginning(text));
+        self.last_message = Some(bounded_error(text));
     }
 
     /// Notes whether a chunk begins as an error of Copilot. Whatever follows shows that it was none.
     pub(super) fn note_chunk(&mut self, text: &str) {
-        self.error_chunk = text.strip_prefix(COPILOT_ERROR).map(beginning);
+        self.error_chunk = text.strip_prefix(COPILOT_ERROR).map(bounded_error);
     }
 
     /// Why the turn failed, if it did. The agent's name is not needed to see it.
@@ -126,9 +128,8 @@ impl TurnFacts {
     }
 }
 
-fn beginning(text: &str) -> String {
-    let text = text.trim();
-    text.get(..text.floor_char_boundary(MAX_ERROR_BYTES)).unwrap_or_default().to_owned()
+fn bounded_error(text: &str) -> String {
+    beginning(text.trim(), MAX_ERROR_BYTES).to_owned()
 }
 
 fn error(message: String) -> AgentError<'static> {

@@ -6,7 +6,7 @@ use crate::event::Todo;
 use crate::json::{Ending, Object, Text, Value};
 use crate::wire::json_rpc::{Message, RequestId, RpcError};
 
-use super::tool_call::{ToolCall, text_of_content};
+use super::tool_call::{ToolCall, plan_step, text_of_content};
 use super::usage::TokenCounts;
 
 /// One message of the agent.
@@ -156,7 +156,7 @@ impl<'a> Update<'a> {
             "agent_message_chunk" => Self::MessageChunk(Chunk::read(&update)),
             "agent_thought_chunk" => Self::ThoughtChunk(Chunk::read(&update)),
             "tool_call" | "tool_call_update" => Self::ToolCall(Box::new(ToolCall::read(&update))),
-            "plan" => Self::Plan(update.list(&["entries"], plan_entry)),
+            "plan" => Self::Plan(update.list(&["entries"], plan_step)),
             "usage_update" => update.object("cost").as_ref().and_then(cost).map_or(Self::Other, Self::Cost),
             "notice" => Self::Notice { message: notice(&update) },
             "session_info_update" => Self::SessionInfo(SessionInfo::read(&update)),
@@ -191,15 +191,6 @@ impl<'a> SessionInfo<'a> {
         let has_failed = status.is_some_and(|status| status == *"systemError");
         Self { is_codex, retried_error: retried_error(), has_failed }
     }
-}
-
-/// `{"content":"fix it","status":"completed"}`; other agents' todo lists call the text `title`.
-pub(super) fn plan_entry(entry: Value<'_>) -> Option<Todo<'_>> {
-    let entry = entry.object()?;
-    let text = entry.first(&["content", "title", "text"], Value::text)?;
-    let completed =
-        entry.text("status").is_some_and(|status| matches!(status.simple(), Some("completed" | "done")));
-    Some(Todo { text, completed })
 }
 
 /// Only dollars: no agent reports another currency, and amounts of two currencies cannot be compared.

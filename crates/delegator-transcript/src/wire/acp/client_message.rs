@@ -64,9 +64,7 @@ impl ClientRequest {
             "session/new" => Self::NewSession,
             "session/load" => open_session(true),
             "session/resume" => open_session(false),
-            "session/set_config_option" if params.text("configId").is_some_and(|id| id == *"model") => {
-                Self::Model
-            }
+            "session/set_config_option" if params.has_text("configId", "model") => Self::Model,
             "session/set_mode" | "session/set_config_option" => Self::Setting,
             "session/set_model" => Self::Model,
             "session/prompt" => Self::Prompt,

@@ -4,10 +4,10 @@
 //! codex-acp) or, in Gemini CLI, in the code, which is the HTTP status of the model provider. Goose, Copilot and Qwen Code
 //! write the status into the text, each in its own way.
 
-use crate::decode::codex_error_code;
 use crate::error_body::ErrorBody;
 use crate::event::ErrorCode;
 use crate::json::{Object, Text, Value};
+use crate::values::codex_error_code;
 use crate::wire::json_rpc::RpcError;
 
 use super::AUTHENTICATION_REQUIRED;

@@ -170,7 +170,7 @@ impl<'a> PromptResult<'a> {
 /// `_meta.jetbrains.air.sessionFailure`, an extension that codex-acp uses if the client asks for it.
 fn session_failure<'a>(meta: &Object<'a>) -> Option<Text<'a>> {
     let failure = meta.object("jetbrains")?.object("air")?.object("sessionFailure")?;
-    let is_error = failure.text("severity").is_some_and(|severity| severity == *"error");
+    let is_error = failure.has_text("severity", "error");
     is_error.then(|| failure.text("title").unwrap_or_default())
 }
 

@@ -3,14 +3,14 @@
 //! All three contain what has changed, in any order, so every member is optional and an empty value says nothing. Agents
 //! put the same fact in different places; the functions below read all of them (recorded with ten agents).
 
+use delegator_domain::named_enum;
 use serde::Deserialize;
 
 use crate::event::{ChangeKind, FileChange, Todo};
 use crate::json::{Object, Text, Value};
 use crate::patch::patched_files;
 use crate::shell;
-
-use super::agent_message::plan_entry;
+use crate::values::read_todo;
 
 /// What a message says about a tool call.
 #[derive(Clone, Debug, Default)]
@@ -45,20 +45,22 @@ pub struct ToolCall<'a> {
     pub has_failed: bool,
 }
 
-/// What a tool does, as far as it matters here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolKind {
-    Execute,
-    Edit,
-    Delete,
-    Move,
-    Read,
-    Search,
-    Fetch,
-    /// Also thinking and switching the mode.
-    #[serde(other)]
-    Other,
+named_enum! {
+    /// What a tool does, as far as it matters here.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ToolKind {
+        Execute = "execute",
+        Edit = "edit",
+        Delete = "delete",
+        Move = "move",
+        Read = "read",
+        Search = "search",
+        Fetch = "fetch",
+        /// Also thinking and switching the mode.
+        #[serde(other)]
+        Other = "other",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -83,7 +85,8 @@ impl<'a> ToolCall<'a> {
         let arguments = input.and_then(Value::object).unwrap_or_default();
         let output = call.first(&["rawOutput"], |output| Some(output).filter(|output| !output.is_null()));
         let delta = || meta.object("terminal_output_delta")?.text("data");
-        let exit = meta.object("terminal_exit").and_then(|exit| exit.first(&["exit_code"], exit_code));
+        let exit =
+            meta.object("terminal_exit").and_then(|exit| exit.first(&["exit_code"], Value::small_integer));
         Self {
             id: call.text("toolCallId").unwrap_or_default(),
             title: call.text("title"),
@@ -96,7 +99,7 @@ impl<'a> ToolCall<'a> {
                 .first(&["file_path", "filePath", "path", "filepath", "fileName"], Value::text),
             query: arguments.text("query"),
             todos: arguments
-                .first(&["todos"], |todos| Some(todos.elements()?.filter_map(plan_entry).collect())),
+                .first(&["todos"], |todos| Some(todos.elements()?.filter_map(plan_step).collect())),
             locations: call.list(&["locations"], |location| location.object()?.text("path")),
             changes: call.first(&["content"], changes).unwrap_or_else(|| patch_in(&arguments)),
             content: call.first(&["content"], content_text),
@@ -161,7 +164,12 @@ fn parts<'a>(content: Value<'a>, kind: &str) -> Option<Vec<Object<'a>>> {
 /// The text of a content block: `{"type":"text","text":…}`.
 pub(super) fn text_of_content(block: Value<'_>) -> Option<Text<'_>> {
     let block = block.object()?;
-    block.text("text").filter(|_| block.text("type").is_some_and(|kind| kind == *"text"))
+    block.text("text").filter(|_| block.has_text("type", "text"))
+}
+
+/// `{"content":"fix it","status":"completed"}`; other agents' todo lists call the text `title`.
+pub(super) fn plan_step(step: Value<'_>) -> Option<Todo<'_>> {
+    read_todo(step, &["content", "title", "text"])
 }
 
 /// The kind that codex-acp and Gemini CLI write, or whether there was a text before.
@@ -221,11 +229,8 @@ fn reports_failure(output: Value<'_>) -> bool {
 
 fn output_exit_code(output: Value<'_>) -> Option<i32> {
     let fields = output.object()?;
-    let nested = || fields.object("metadata")?.first(&["exit"], exit_code);
-    let listed = || fields.list(&["contents"], |part| part.object()?.first(&["exitCode"], exit_code)).pop();
-    fields.first(&["exit_code", "exitCode"], exit_code).or_else(nested).or_else(listed)
-}
-
-fn exit_code(code: Value<'_>) -> Option<i32> {
-    i32::try_from(code.integer()?).ok()
+    let nested = || fields.object("metadata")?.first(&["exit"], Value::small_integer);
+    let listed =
+        || fields.list(&["contents"], |part| part.object()?.first(&["exitCode"], Value::small_integer)).pop();
+    fields.first(&["exit_code", "exitCode"], Value::small_integer).or_else(nested).or_else(listed)
 }

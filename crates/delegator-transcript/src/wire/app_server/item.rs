@@ -1,11 +1,11 @@
 //! Items of a turn.
 
-use crate::decode::{agents_states, codex_exec_result};
 use crate::event::{
     ChangeKind, CollabToolCall, CommandExecution, FileChange, ItemDetails, ItemStatus, McpToolCall,
 };
 use crate::json::text::snake_case;
 use crate::json::{Object, Text, Value};
+use crate::values::{agents_states, codex_exec_result};
 
 /// An item with the id that the app server gave it.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) fn read<'a>(fields: &Object<'a>) -> Option<ServerItem<'a>> {
         name => {
             let status = fields.text("status");
             TurnItem::Work {
-                status: status.map(|status| ItemStatus::from_name(&snake_case(&status.resolve()))),
+                status: status.map(|status| ItemStatus::read(&snake_case(&status.resolve()))),
                 details: details(name, fields),
             }
         }
@@ -47,7 +47,7 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
         "agentMessage" => ItemDetails::AgentMessage { text: text("text") },
         "reasoning" => ItemDetails::Reasoning { text: joined(fields, &["summary", "content"]) },
         "commandExecution" => {
-            let exit_code = fields.first(&["exitCode"], |code| i32::try_from(code.integer()?).ok());
+            let exit_code = fields.first(&["exitCode"], Value::small_integer);
             let (command, output) = (text("command"), text("aggregatedOutput"));
             ItemDetails::CommandExecution(CommandExecution::ended(command, output, exit_code))
         }
@@ -55,7 +55,7 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
             changes: fields.list(&["changes"], |change| {
                 let change = change.object()?;
                 let kind = change.object("kind").and_then(|kind| kind.text("type"));
-                let kind = ChangeKind::from_name(kind.as_ref().and_then(Text::simple).unwrap_or_default());
+                let kind = ChangeKind::read(kind.as_ref().and_then(Text::simple).unwrap_or_default());
                 Some(FileChange { path: change.text("path")?, kind })
             }),
         },

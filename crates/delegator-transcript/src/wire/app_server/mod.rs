@@ -18,9 +18,9 @@ pub use write::{
 };
 
 use super::json_rpc::{Message, RequestId, request_id};
-use crate::decode::{decode_todos, error_object};
-use crate::event::{AgentError, Todo, Usage};
+use crate::event::{AgentError, Todo, TurnOutcome, Usage};
 use crate::json::{Object, Text, Value};
+use crate::values::{error_object, read_todos, read_usage};
 
 /// A request that we sent, as far as its failure matters.
 #[derive(Clone, Debug)]
@@ -101,14 +101,6 @@ pub enum TurnEvent<'a> {
     Other,
 }
 
-/// How a turn ended.
-#[derive(Clone, Debug)]
-pub enum TurnOutcome<'a> {
-    Completed,
-    Interrupted,
-    Failed(AgentError<'a>),
-}
-
 impl<'a> ServerMessage<'a> {
     /// Reads a line. `None` if it is no message.
     pub fn read(line: &'a str) -> Option<Self> {
@@ -165,8 +157,8 @@ fn notification<'a>(method: &Text<'a>, params: &Object<'a>) -> Notification<'a> 
 /// Of two limits that are exceeded, the one that is reset later counts.
 fn exceeded_until(limits: &Object<'_>) -> Option<i64> {
     let windows = ["primary", "secondary"].into_iter().filter_map(|window| limits.object(window));
-    let is_exceeded = |window: &Object<'_>| window.first(&["usedPercent"], Value::integer) >= Some(100);
-    windows.filter(is_exceeded).filter_map(|window| window.first(&["resetsAt"], Value::integer)).max()
+    let is_exceeded = |window: &Object<'_>| window.integer("usedPercent") >= Some(100);
+    windows.filter(is_exceeded).filter_map(|window| window.integer("resetsAt")).max()
 }
 
 fn warning<'a>(params: &Object<'a>) -> Text<'a> {
@@ -188,9 +180,10 @@ fn turn_event<'a>(method: &str, params: &Object<'a>) -> Option<TurnEvent<'a>> {
             is_completed: method == "item/completed",
             item: item::read(&params.object("item")?)?,
         },
-        "turn/plan/updated" => TurnEvent::Plan(decode_todos(params, "plan", "step")),
+        "turn/plan/updated" => TurnEvent::Plan(read_todos(params, "plan", "step")),
         "thread/tokenUsage/updated" => {
-            TurnEvent::Usage(usage(&params.object("tokenUsage")?.object("total")?))
+            let total = params.object("tokenUsage")?.object("total")?;
+            TurnEvent::Usage(read_usage(&total).unwrap_or_default())
         }
         "error" => TurnEvent::Error { message: params.object("error")?.text("message")? },
         "warning" => TurnEvent::Warning { message: warning(params) },
@@ -210,16 +203,5 @@ fn outcome<'a>(turn: &Object<'a>) -> TurnOutcome<'a> {
             let error = turn.first(&["error"], error_object);
             TurnOutcome::Failed(error.unwrap_or(AgentError { message: status, code: None }))
         }
-    }
-}
-
-fn usage(total: &Object<'_>) -> Usage {
-    let count = |key: &str| total.first(&[key], Value::integer);
-    Usage {
-        input_tokens: count("inputTokens").unwrap_or_default(),
-        cached_input_tokens: count("cachedInputTokens").unwrap_or_default(),
-        cache_write_input_tokens: count("cacheWriteInputTokens"),
-        output_tokens: count("outputTokens").unwrap_or_default(),
-        reasoning_output_tokens: count("reasoningOutputTokens"),
     }
 }

@@ -1,11 +1,11 @@
 //! What an API error is about: the line's own names for it first, then the HTTP status.
 
 use crate::event::ErrorCode;
-use crate::json::{Object, Value};
+use crate::json::Object;
 
 /// The code of an error that a line reports; `None` if it reports none, or one that decides nothing.
 pub(super) fn code(line: &Object<'_>) -> Option<ErrorCode> {
-    let status = line.first(&["api_error_status"], Value::integer);
+    let status = line.integer("api_error_status");
     let http_status = status.and_then(|status| u16::try_from(status).ok());
     let named = ["api_error", "error", "api_error_type"].into_iter().find_map(|key| {
         let name = line.text(key)?;

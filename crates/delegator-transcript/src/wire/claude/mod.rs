@@ -12,11 +12,11 @@ mod write;
 
 pub use permission::{AgentQuestion, PermissionRequest, QuestionOption, ToolAction};
 pub use tool::{TaskChange, ToolCall, ToolKind, ToolResult};
-pub use turn_result::{TurnOutcome, TurnResult};
+pub use turn_result::TurnResult;
 pub use write::{allow_tool, answer_questions, deny_tool, interrupt, refuse_request, user_message};
 
 use crate::event::ErrorCode;
-use crate::json::{Ending, Object, Text, Value};
+use crate::json::{Ending, Object, Text};
 
 /// One line that Claude Code printed.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl<'a> ClaudeLine<'a> {
             "control_response" => {
                 let response = line.object("response")?;
                 let request_id = response.text("request_id")?;
-                let is_error = response.text("subtype").is_some_and(|subtype| subtype == *"error");
+                let is_error = response.has_text("subtype", "error");
                 let error = is_error.then(|| response.text("error").unwrap_or_default());
                 Self::ControlResponse { request_id, error }
             }
@@ -117,7 +117,7 @@ impl<'a> ClaudeLine<'a> {
 
 fn system_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
     let subtype = line.text("subtype")?;
-    let number = |key: &str| line.first(&[key], Value::integer).unwrap_or_default();
+    let number = |key: &str| line.integer(key).unwrap_or_default();
     Some(match subtype.simple().unwrap_or_default() {
         "init" => ClaudeLine::Init { session_id: line.text("session_id")? },
         "api_retry" => ClaudeLine::Retry {
@@ -132,7 +132,7 @@ fn system_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
 fn assistant_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
     let message = line.object("message")?;
     // The model's name of messages that Claude Code wrote itself.
-    if message.text("model").is_some_and(|model| model == *"<synthetic>") {
+    if message.has_text("model", "<synthetic>") {
         return Some(ClaudeLine::ApiError(errors::code(line)));
     }
     Some(ClaudeLine::Assistant(message.list(&["content"], |block| {
@@ -150,19 +150,18 @@ fn assistant_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
 fn user_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
     let message = line.object("message")?;
     let results = message.list(&["content"], |block| tool::read_result(&block.object()?, line));
-    let is_replay = line.first(&["isReplay"], Value::boolean) == Some(true);
-    Some(match results.is_empty() {
-        false => ClaudeLine::ToolResults(results),
-        true if is_replay => ClaudeLine::Replay,
-        true => ClaudeLine::Other,
+    let is_replay = line.is_true("isReplay");
+    Some(if !results.is_empty() {
+        ClaudeLine::ToolResults(results)
+    } else if is_replay {
+        ClaudeLine::Replay
+    } else {
+        ClaudeLine::Other
     })
 }
 
 fn rate_limit(info: &Object<'_>) -> RateLimit {
-    RateLimit {
-        is_exceeded: info.text("status").is_some_and(|status| status == *"rejected"),
-        resets_at: info.first(&["resetsAt"], Value::integer),
-    }
+    RateLimit { is_exceeded: info.has_text("status", "rejected"), resets_at: info.integer("resetsAt") }
 }
 
 fn control_request<'a>(line: &Object<'a>) -> Option<ControlRequest<'a>> {

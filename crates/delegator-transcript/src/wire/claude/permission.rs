@@ -71,7 +71,7 @@ fn read_question(question: Value<'_>) -> Option<AgentQuestion<'_>> {
             let option = option.object()?;
             Some(QuestionOption { label: option.text("label")?, description: option.text("description") })
         }),
-        multiple: question.first(&["multiSelect"], Value::boolean) == Some(true),
+        multiple: question.is_true("multiSelect"),
         question: question.text("question")?,
     })
 }

@@ -1,8 +1,8 @@
 //! Calls of tools and their results.
 
-use crate::decode::decode_todos;
 use crate::event::Todo;
 use crate::json::{Object, Text, Value};
+use crate::values::read_todos;
 
 #[derive(Clone, Debug)]
 pub struct ToolCall<'a> {
@@ -84,7 +84,7 @@ pub(super) fn kind_of<'a>(name: &Text<'a>, input: &Object<'a>, raw: Option<&'a s
             path: input.first(&["file_path", "notebook_path"], Value::text).unwrap_or_default(),
         },
         "WebSearch" => ToolKind::WebSearch { query: text("query") },
-        "TodoWrite" => ToolKind::Plan(decode_todos(input, "todos", "content")),
+        "TodoWrite" => ToolKind::Plan(read_todos(input, "todos", "content")),
         "TaskCreate" | "TaskUpdate" => ToolKind::PlanStep(TaskChange {
             task_id: input.text("taskId"),
             subject: input.text("subject"),
@@ -120,9 +120,9 @@ pub(super) fn read_result<'a>(block: &Object<'a>, line: &Object<'a>) -> Option<T
     });
     Some(ToolResult {
         text: block.first(&["content"], content_text).unwrap_or_default(),
-        is_error: block.first(&["is_error"], Value::boolean) == Some(true),
+        is_error: block.is_true("is_error"),
         is_declined: is_declined.contains(&true),
-        is_new_file: details.text("type").is_some_and(|kind| kind == *"create"),
+        is_new_file: details.has_text("type", "create"),
         is_running: details.text("backgroundTaskId").is_some(),
         task_id: details.object("task").and_then(|task| task.first(&["id"], Value::text_or_json)),
         structured: details.raw("structuredContent"),

@@ -6,7 +6,7 @@
 //! (`model_usage_since_last_result`) is read where it exists.
 
 use super::errors;
-use crate::event::{ErrorCode, Usage};
+use crate::event::{AgentError, TurnOutcome, Usage};
 use crate::json::{Ending, Object, Text, Value};
 
 /// `result`
@@ -21,18 +21,6 @@ pub struct TurnResult<'a> {
     pub session_cost: Option<f64>,
     /// The answer to a request with an output schema, raw JSON.
     pub structured_output: Option<&'a str>,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug)]
-pub enum TurnOutcome<'a> {
-    Completed,
-    /// We interrupted it.
-    Interrupted,
-    Failed {
-        message: Text<'a>,
-        code: Option<ErrorCode>,
-    },
 }
 
 pub(super) fn read<'a>(line: &Object<'a>) -> TurnResult<'a> {
@@ -53,12 +41,12 @@ pub(super) fn read<'a>(line: &Object<'a>) -> TurnResult<'a> {
 fn outcome<'a>(line: &Object<'a>) -> TurnOutcome<'a> {
     let is_interrupted = line.text("terminal_reason").is_some_and(|it| it.resolve().starts_with("aborted"));
     let subtype = line.text("subtype").unwrap_or_default();
-    let is_error = line.first(&["is_error"], Value::boolean) == Some(true);
+    let is_error = line.is_true("is_error");
     if is_interrupted {
         TurnOutcome::Interrupted
     } else if is_error || subtype != *"success" {
         let message = line.text("result").filter(|text| !text.is_empty()).or_else(|| errors_text(line));
-        TurnOutcome::Failed { message: message.unwrap_or(subtype), code: errors::code(line) }
+        TurnOutcome::Failed(AgentError { message: message.unwrap_or(subtype), code: errors::code(line) })
     } else {
         TurnOutcome::Completed
     }
@@ -69,18 +57,23 @@ fn errors_text<'a>(line: &Object<'a>) -> Option<Text<'a>> {
     (!errors.is_empty()).then(|| Text::joined(errors, "; "))
 }
 
-/// Cached tokens are not part of `input_tokens` here; in our counts they are.
 fn turn_usage(usage: &Object<'_>) -> Usage {
-    let count = |key: &str| usage.first(&[key], Value::integer);
+    let keys = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
     let details = usage.object("output_tokens_details");
-    let tokens = Tokens {
-        uncached: count("input_tokens").unwrap_or_default(),
-        cached: count("cache_read_input_tokens").unwrap_or_default(),
-        written: count("cache_creation_input_tokens").unwrap_or_default(),
-        output: count("output_tokens").unwrap_or_default(),
-        thinking: details.and_then(|details| details.first(&["thinking_tokens"], Value::integer)),
-    };
-    tokens.into_usage()
+    usage_of(usage, keys, details.and_then(|details| details.integer("thinking_tokens")))
+}
+
+/// Reads the counts of uncached, cached, cache-writing and output tokens. Cached tokens are not part of the input here; in
+/// our counts they are.
+fn usage_of(counts: &Object<'_>, keys: [&str; 4], thinking: Option<i64>) -> Usage {
+    let [uncached, cached, written, output] = keys.map(|key| counts.integer(key).unwrap_or_default());
+    Usage {
+        input_tokens: uncached.saturating_add(cached).saturating_add(written),
+        cached_input_tokens: cached,
+        cache_write_input_tokens: Some(written),
+        output_tokens: output,
+        reasoning_output_tokens: thinking,
+    }
 }
 
 /// Tokens and cost of all models.
@@ -98,39 +91,12 @@ impl ModelUsage {
             return all;
         }
         for model in models.members().filter_map(|(_, model)| model.object()) {
-            let count = |key: &str| model.first(&[key], Value::integer);
-            let tokens = Tokens {
-                uncached: count("inputTokens").unwrap_or_default(),
-                cached: count("cacheReadInputTokens").unwrap_or_default(),
-                written: count("cacheCreationInputTokens").unwrap_or_default(),
-                output: count("outputTokens").unwrap_or_default(),
-                thinking: count("thinkingTokens"),
-            };
-            all.usage = all.usage.plus(tokens.into_usage());
+            let keys = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"];
+            all.usage = all.usage.plus(usage_of(&model, keys, model.integer("thinkingTokens")));
             all.cost += model.first(&["costUSD"], number).unwrap_or_default();
             all.models += 1;
         }
         all
-    }
-}
-
-struct Tokens {
-    uncached: i64,
-    cached: i64,
-    written: i64,
-    output: i64,
-    thinking: Option<i64>,
-}
-
-impl Tokens {
-    fn into_usage(self) -> Usage {
-        Usage {
-            input_tokens: self.uncached.saturating_add(self.cached).saturating_add(self.written),
-            cached_input_tokens: self.cached,
-            cache_write_input_tokens: Some(self.written),
-            output_tokens: self.output,
-            reasoning_output_tokens: self.thinking,
-        }
     }
 }
 
