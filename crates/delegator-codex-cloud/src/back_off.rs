@@ -6,8 +6,8 @@ const FIRST: Duration = Duration::from_secs(5);
 /// The longest interval without its jitter.
 const LONGEST: Duration = Duration::from_secs(48);
 
-/// The interval after this number of polls: 5 s, doubled by each poll, and up to a quarter more, so that clients that
-/// started together do not poll together. Never longer than 60 s. `random` is any random number.
+/// The interval after this number of polls: 5 s, doubled by each poll, and up to a quarter more, so that
+/// clients that started together do not poll together. Never longer than 60 s. `random` is any random number.
 pub fn back_off(polls: u32, random: u32) -> Duration {
     let interval = FIRST.saturating_mul(2_u32.saturating_pow(polls)).min(LONGEST);
     interval + interval.mul_f64(0.25 * f64::from(random) / f64::from(u32::MAX))

@@ -16,7 +16,7 @@ use crate::task::{HostedPage, HostedStatus, HostedTaskRef, NewHostedTask};
 
 /// A call takes less than a second; the rest is for a slow network.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// Of a text that Codex printed, this many bytes are shown in an error.
+/// An error shows this many bytes of a text that Codex printed.
 const MAX_SHOWN: usize = 4 << 10;
 /// What Codex takes without a branch outside a repository.
 const DEFAULT_BRANCH: &str = "main";
@@ -41,8 +41,8 @@ impl fmt::Debug for CodexCloud {
 }
 
 impl CodexCloud {
-    /// `variables` is the whole environment of the calls. `scratch` is the directory in which Codex runs; it is created
-    /// if it is missing, for this user only.
+    /// `variables` is the whole environment of the calls. `scratch` is the directory in which Codex runs; it
+    /// is created if it is missing, for this user only.
     pub fn new(program: PathBuf, variables: Vec<(OsString, OsString)>, scratch: PathBuf) -> CodexCloud {
         let texts = variables.iter().map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()));
         let redactor = Redactor::builder().environment(texts).build();
@@ -105,8 +105,8 @@ impl CodexCloud {
         self.successful(&call, printed, parse::status)
     }
 
-    /// The diff of one attempt, by default of the first; `None` if it has none, or none yet. The text is what the backend
-    /// sent, whether it is a diff or not.
+    /// The diff of one attempt, by default of the first; `None` if it has none, or none yet. The text is what
+    /// the backend sent, whether it is a diff or not.
     pub fn diff(&self, id: &str, attempt: Option<u8>) -> Result<Option<String>, CloudError> {
         let call = Call { command: "diff", id, attempt: attempt.unwrap_or(1), ..Call::default() };
         self.check_id(&call)?;

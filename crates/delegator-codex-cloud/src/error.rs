@@ -1,6 +1,7 @@
 //! Errors of running `codex cloud`.
 //!
-//! `output` is what Codex printed, shortened and without secrets. Exit codes and hints are decided by the caller.
+//! `output` is what Codex printed, shortened and without secrets. Exit codes and hints are decided by the
+//! caller.
 
 use std::io;
 use std::path::PathBuf;

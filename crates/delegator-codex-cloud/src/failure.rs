@@ -58,8 +58,8 @@ fn classify_message(message: &str) -> Failure {
     }
 }
 
-/// The status in `GET https://… failed: 404 Not Found; content-type=…; body=…`. The body may contain anything, but it
-/// comes last.
+/// The status in `GET https://… failed: 404 Not Found; content-type=…; body=…`. The body may contain
+/// anything, but it comes last.
 fn http_status(message: &str) -> Option<u16> {
     let mut parts = message.split(" failed: ").skip(1);
     parts.find_map(|part| part.split(' ').next().filter(|word| word.len() == 3)?.parse().ok())

@@ -1,7 +1,7 @@
 //! Parsers of what `codex cloud` (0.166.0) prints when it succeeds. Pure.
 //!
-//! They accept exactly the formats that Codex is known to print. Anything else is an error that states the problem;
-//! no value is guessed.
+//! They accept exactly the formats that Codex is known to print. Anything else is an error that states the
+//! problem; no value is guessed.
 
 use crate::task::{DiffSize, HostedPage, HostedState, HostedStatus, HostedTaskRef};
 

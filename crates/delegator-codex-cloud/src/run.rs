@@ -1,9 +1,9 @@
 //! Runs one `codex cloud` process with a time limit and bounded output.
 //!
-//! Codex runs in a private scratch directory, because it writes `error.log` where it runs, and its git finds no
-//! repository, also not around that directory: Codex would send its remotes to the backend and take its branch. At the
-//! end of the call, and at the time limit, the whole process group is killed. This module interprets nothing that Codex
-//! prints.
+//! Codex runs in a private scratch directory, because it writes `error.log` where it runs, and its git finds
+//! no repository, also not around that directory: Codex would send its remotes to the backend and take its
+//! branch. At the end of the call, and at the time limit, the whole process group is killed. This module
+//! interprets nothing that Codex prints.
 
 #![expect(clippy::disallowed_methods, reason = "this is the module that runs codex cloud")]
 

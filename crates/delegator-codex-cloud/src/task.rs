@@ -8,7 +8,8 @@ pub struct NewHostedTask {
     pub prompt: String,
     /// How often hosted Codex tries the task, 1 to 4 times; each attempt has its own diff.
     pub attempts: u8,
-    /// The branch to start from. Without one Codex starts from `main`, whatever the repository's default branch is.
+    /// The branch to start from. Without one Codex starts from `main`, whatever the repository's default
+    /// branch is.
     pub branch: Option<String>,
 }
 
@@ -20,7 +21,8 @@ pub struct HostedTaskRef {
     pub url: String,
 }
 
-/// `codex cloud` does not distinguish a queued task from a running one, or a cancelled task from a failed one.
+/// `codex cloud` does not distinguish a queued task from a running one, or a cancelled task from a failed
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostedState {

@@ -1,8 +1,8 @@
 //! Runs the user's command and `notify-send`, with a time limit.
 //!
-//! A program gets the stored variables of the submitter and a few about the notification, and runs in the home directory:
-//! the directory of a task is not trusted. It succeeds with the exit code 0. At its end, and at the time limit, its whole
-//! process group is killed.
+//! A program gets the stored variables of the submitter and a few about the notification, and runs in the
+//! home directory: the directory of a task is not trusted. It succeeds with the exit code 0. At its end, and
+//! at the time limit, its whole process group is killed.
 
 #![expect(clippy::disallowed_methods, reason = "this module runs the notification programs")]
 
@@ -17,7 +17,7 @@ use delegator_domain::task::State;
 use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits};
 
-use crate::SendError;
+use crate::error::SendError;
 use crate::notification::Notification;
 use crate::settings::NotifySettings;
 

@@ -1,33 +1,27 @@
-//! Sends notifications about the end of tasks, groups and chains: the only crate that runs the user's command, calls the webhook or shows a
-//! desktop notification.
+//! Sends notifications about the end of tasks, groups and chains: the only crate that runs the user's
+//! command, calls the webhook or shows a desktop notification.
 //!
-//! [`send`] makes one attempt through one channel, within a time limit, and says why it failed. When to send, how often to
-//! try again and what is recorded is decided by the engine. [`Notification`] is what is sent; all of its texts are bounded
-//! and redacted when it is created. No error contains the URL or the secret of the webhook.
+//! [`send`] makes one attempt through one channel, within a time limit, and says why it failed. When to send,
+//! how often to try again and what is recorded is decided by the engine. [`Notification`] is what is sent;
+//! all of its texts are bounded and redacted when it is created. No error contains the URL or the secret of
+//! the webhook.
 
 mod command;
+mod error;
 mod notification;
 mod settings;
 mod signature;
+mod subject;
 mod text;
 mod webhook;
 
 use delegator_domain::notification::Channel;
 
 pub use command::{NOTIFY_SEND, find_program};
-pub use notification::{Failure, Notification, SubjectFacts, TaskFacts};
+pub use error::SendError;
+pub use notification::Notification;
 pub use settings::{NotifySettings, Webhook, read_secret};
-
-/// Why an attempt failed, in one line, without secrets.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SendError(pub(crate) String);
-
-impl SendError {
-    fn new(reason: impl Into<String>) -> SendError {
-        SendError(reason.into())
-    }
-}
+pub use subject::{Failure, SubjectFacts, TaskFacts};
 
 /// Sends a notification through one channel.
 pub fn send(

@@ -1,61 +1,28 @@
 //! What is sent: the JSON of a notification.
 //!
-//! Its `id` is the same in every attempt, so that a receiver recognises a repeated one; `delivery_attempt` counts the
-//! attempts. Texts are redacted before they are truncated, because a truncated secret is not recognised.
+//! Its `id` is the same in every attempt, so that a receiver recognises a repeated one; `delivery_attempt`
+//! counts the attempts. Texts are redacted before they are truncated, because a truncated secret is not
+//! recognised.
 
 use std::collections::BTreeMap;
 
-use delegator_domain::notification::{Subject, SubjectKind};
+use delegator_domain::notification::SubjectKind;
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{EndCounts, EndedMember, State, TaskId};
+use delegator_domain::task::EndCounts;
 use delegator_domain::terminal;
 use delegator_domain::text::shorten;
 use serde::Serialize;
 
-use crate::SendError;
+use crate::error::SendError;
 use crate::settings::NotifySettings;
+use crate::subject::{Failure, SubjectFacts, TaskFacts};
 use crate::text::render;
 
 const MAX_TITLE_CHARS: usize = 200;
 const MAX_TEXT_CHARS: usize = 4_000;
-/// Of each text of one task among several.
+/// The limit of each text of one task among several.
 const MAX_TEXT_CHARS_OF_MANY: usize = 1_000;
 const MAX_LABELS: usize = 32;
-
-/// The facts about an ended task, group or chain, as they are stored.
-#[derive(Debug, Clone)]
-pub struct SubjectFacts {
-    pub subject: Subject,
-    pub state: State,
-    pub counts: EndCounts,
-    pub duration_ms: Option<u64>,
-    /// The tasks that were not skipped, in order of submission; at least one.
-    pub tasks: Vec<TaskFacts>,
-}
-
-/// The facts about an ended task, as they are stored.
-#[derive(Debug, Clone)]
-pub struct TaskFacts {
-    pub id: TaskId,
-    /// Its number, if it is one of several attempts.
-    pub attempt: Option<u8>,
-    pub state: State,
-    pub title: String,
-    pub summary: Option<String>,
-    pub failure: Option<Failure>,
-    pub working_dir: String,
-    pub agent: String,
-    pub labels: BTreeMap<String, String>,
-    pub ended_at_ms: i64,
-    pub ran_ms: Option<u64>,
-}
-
-/// Why a task failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
-    pub kind: String,
-    pub message: String,
-}
 
 /// The body of a webhook request, and the standard input of a command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,7 +43,7 @@ pub struct Notification {
 pub struct EndedSubject {
     /// `task`, `group` or `chain`
     pub kind: &'static str,
-    /// Of a chain, the id of its first task.
+    /// The id of a chain is that of its first task.
     pub id: String,
     pub state: &'static str,
     pub title: String,
@@ -110,24 +77,6 @@ pub struct EndedTask {
     /// Milliseconds since 1970.
     pub ended_at_ms: i64,
     pub duration_ms: Option<u64>,
-}
-
-impl SubjectFacts {
-    /// The facts about a task by itself.
-    pub fn of_task(task: TaskFacts) -> SubjectFacts {
-        let member = EndedMember { id: task.id.clone(), follows: None, state: task.state, is_skipped: false };
-        SubjectFacts {
-            subject: Subject::Task(task.id.clone()),
-            state: task.state,
-            counts: EndCounts::of(&[member]),
-            duration_ms: task.ran_ms,
-            tasks: vec![task],
-        }
-    }
-
-    fn title(&self) -> &str {
-        self.tasks.first().map_or("", |task| &task.title)
-    }
 }
 
 impl Notification {
@@ -205,13 +154,13 @@ impl Counts {
 }
 
 fn bounded(redactor: &Redactor, text: &str, max_chars: usize) -> String {
-    let redacted = redactor.redact_str(text);
-    shorten(&terminal::sanitize(&redacted), max_chars)
+    shorten(&terminal::sanitize(&redactor.redact_str(text)), max_chars)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use delegator_domain::task::{GroupId, TaskLocation};
+    use delegator_domain::notification::Subject;
+    use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
 
     use serde_json::json;
 

@@ -1,7 +1,8 @@
 //! The settings of a task's notifications, as they were when the task was submitted.
 //!
-//! They are stored in a private file of the task until its notifications are settled: a later process delivers them with
-//! the submitter's environment, as it runs the task. The secret is not stored, only the path of its file.
+//! They are stored in a private file of the task until its notifications are settled: a later process
+//! delivers them with the submitter's environment, as it runs the task. The secret is not stored, only the
+//! path of its file.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use delegator_domain::notification::DEFAULT_TEMPLATE;
 use delegator_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
-use crate::SendError;
+use crate::error::SendError;
 
 /// The variables that commands, `notify-send` and the search for certificates need. No others are stored.
 const VARIABLES: [&str; 16] = [

@@ -5,7 +5,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::SendError;
+use crate::error::SendError;
 
 /// The value of the signature header: `sha256=` and lower-case hexadecimal digits.
 pub(crate) fn sign(secret: &str, timestamp_sec: i64, body: &[u8]) -> Result<String, SendError> {

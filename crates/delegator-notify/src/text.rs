@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use delegator_domain::notification::{Placeholder, SubjectKind, Template};
 use delegator_domain::task::EndCounts;
 
-use crate::notification::{SubjectFacts, TaskFacts};
+use crate::subject::{SubjectFacts, TaskFacts};
 
 /// A template that cannot be parsed was stored by another version of this program; the title is enough then.
 pub(crate) fn render(facts: &SubjectFacts, template: &str) -> (String, String) {

@@ -1,8 +1,8 @@
 //! Sends a notification to a webhook: one POST request over HTTP/1.1.
 //!
-//! Only a 2xx status counts as delivered; redirects are not followed, because they could lead anywhere. The request has
-//! one time limit from the resolution of the name to the end of the response, whose body is not read. Certificates are
-//! verified with the roots of the system. Proxies are not used.
+//! Only a 2xx status counts as delivered; redirects are not followed, because they could lead anywhere. The
+//! request has one time limit from the resolution of the name to the end of the response, whose body is not
+//! read. Certificates are verified with the roots of the system. Proxies are not used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::CertificateError;
 use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::SendError;
+use crate::error::SendError;
 use crate::notification::Notification;
 use crate::settings::{NotifySettings, read_secret};
 use crate::signature::sign;

@@ -1,10 +1,12 @@
 //! Runs a program with a time limit and bounded output.
 //!
-//! The program runs in a process group of its own. When it exits, and at every limit, the whole group is killed, so that no
-//! process of it is left and its output has ended; [`Limits::leaves_children`] is the exception. One thread writes the input and reads both streams without blocking: a
-//! program that does not read, and a process that has left the group and holds a stream open, delay nothing.
+//! The program runs in a process group of its own. When it exits, and at every limit, the whole group is
+//! killed, so that no process of it is left and its output has ended; [`Limits::leaves_children`] is the
+//! exception. One thread writes the input and reads both streams without blocking: a program that does not
+//! read, and a process that has left the group and holds a stream open, delay nothing.
 //!
-//! Which program runs, with which arguments and variables, is up to the caller. Nothing that it prints is interpreted.
+//! Which program runs, with which arguments and variables, is up to the caller. Nothing that it prints is
+//! interpreted.
 
 mod output;
 
@@ -26,7 +28,8 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
 /// What a program gets, and its limits.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// What is written to its standard input, which ends afterwards. `None`: the caller has set the standard input.
+    /// What is written to its standard input, which ends afterwards. `None`: the caller has set the standard
+    /// input.
     pub input: Option<&'a [u8]>,
     pub time: Duration,
     pub stdout: Capture,
@@ -34,7 +37,8 @@ pub struct Limits<'a> {
     pub stderr: Option<Capture>,
     /// Ends the program as soon as it is true.
     pub is_cancelled: Option<&'a dyn Fn() -> bool>,
-    /// Whether processes that the program leaves when it exits, such as a daemon, continue. A limit ends them, too.
+    /// Whether processes that the program leaves when it exits, such as a daemon, continue. A limit ends
+    /// them, too.
     pub leaves_children: bool,
 }
 
@@ -151,7 +155,8 @@ impl Running {
         }
     }
 
-    /// Waits until a stream is ready. True once the program has exited: it is not reaped yet, so its group still exists.
+    /// Waits until a stream is ready. True once the program has exited: it is not reaped yet, so its group
+    /// still exists.
     fn wait(&self, pidfd: &OwnedFd, pause: Duration) -> io::Result<bool> {
         let mut sources = vec![PollFd::new(pidfd, PollFlags::IN)];
         let outputs = [&self.stdout, &self.stderr].into_iter().filter_map(|output| output.pipe.as_ref());
@@ -165,7 +170,8 @@ impl Running {
         }
     }
 
-    /// Writes what fits and returns the rest. The input ends with the last byte, and if the program has closed it.
+    /// Writes what fits and returns the rest. The input ends with the last byte, and if the program has
+    /// closed it.
     fn write_some<'a>(&mut self, mut input: &'a [u8]) -> &'a [u8] {
         while let Some(stdin) = self.stdin.as_mut().filter(|_| !input.is_empty()) {
             match stdin.write(input) {
@@ -179,8 +185,8 @@ impl Running {
         input
     }
 
-    /// Kills the program and what it started, unless that has left its process group. The status of a program that has
-    /// exited stays the same.
+    /// Kills the program and what it started, unless that has left its process group. The status of a program
+    /// that has exited stays the same.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         self.child.wait()
