@@ -85,10 +85,3 @@ pub struct Answer {
     pub option: Option<String>,
     pub text: Option<String>,
 }
-
-impl Question {
-    /// The first option of the first of these kinds that the question has.
-    pub fn option_of_kind(&self, kinds: &[OptionKind]) -> Option<&AnswerOption> {
-        kinds.iter().find_map(|kind| self.options.iter().find(|option| option.kind == *kind))
-    }
-}

@@ -60,10 +60,11 @@ pub use delegator_git::{
 pub use delegator_notify::{
     NOTIFY_SEND, NotifySettings, SendError, Webhook, find_program, read_secret as read_webhook_secret,
 };
-pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
+pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MessageSupport, PlanError, UsageScope, VariableAccess, Variables,
-    VerifyCommand, dialect_of, is_refused_write, sandbox_advice, sign_in_command, variable_access,
+    VerifyCommand, check_environment, dialect_of, is_refused_write, sandbox_advice, sign_in_command,
+    variable_access,
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};

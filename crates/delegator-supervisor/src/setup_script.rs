@@ -1,9 +1,9 @@
 //! Runs the setup script of an environment: with a time limit, bounded output, and no process left behind.
 //!
-//! The script runs in a process group of its own, and its processes carry a task marker. At its end, whatever the cause, the
-//! group is killed and every process with the marker is swept. A process that has left the group and dropped the marker may
-//! survive; its output is not waited for. If this process is killed, a watcher in the group kills the group. This module does
-//! not interpret what the script prints.
+//! The script runs in a process group of its own, and its processes carry a task marker. At its end, whatever
+//! the cause, the group is killed and every process with the marker is swept. A process that has left the
+//! group and dropped the marker may survive; its output is not waited for. If this process is killed, a
+//! watcher in the group kills the group. This module does not interpret what the script prints.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts setup scripts")]
 
@@ -17,14 +17,14 @@ use std::time::Duration;
 use delegator_domain::task::{ExitStatus, TaskId};
 use delegator_subprocess::{Capture, End, Limits};
 
-use crate::agent::environment::{MARKER, Variables, task_marker};
 use crate::process::{Owner, SweepLimits, sweep_lost};
+use crate::variables::{MARKER, Variables, task_marker};
 
 /// How much of the beginning and of the end of the output is retained.
 const RETAINED_BYTES: usize = 256 << 10;
 
-/// Starts a watcher and becomes the script. The watcher ends the group when its input ends, because the process that runs the
-/// script was killed, and at the time limit at the latest.
+/// Starts a watcher and becomes the script. The watcher ends the group when its input ends, because the
+/// process that runs the script was killed, and at the time limit at the latest.
 const WRAPPER: &str = r#"
 exec 3<&0 </dev/null
 { read -r -t "$1" _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
@@ -60,7 +60,8 @@ pub struct SetupRun {
 }
 
 impl SetupScript<'_> {
-    /// Runs the script until it exits, the time limit is reached or `cancel` is set. A failing command ends the script.
+    /// Runs the script until it exits, the time limit is reached or `cancel` is set. A failing command ends
+    /// the script.
     pub fn run(&self, cancel: &AtomicBool) -> io::Result<SetupRun> {
         let (command, _lifeline) = self.command()?;
         let limits = Limits {

@@ -7,7 +7,7 @@ use delegator_domain::task::{EnclosureChoice, SandboxKind};
 use delegator_supervisor::agent::{
     Agent, UntrustedTrees, Variables, VerifySandbox, probe_enclosure, variable,
 };
-use delegator_supervisor::enclosure::{Enclosure, Mechanism, Unavailable, find_mechanism};
+use delegator_supervisor::enclosure::{Enclosure, Mechanism, PathRules, Unavailable, find_mechanism};
 
 use super::launch::{Launch, Settings};
 use super::submission::Submission;
@@ -93,14 +93,8 @@ impl Engine {
             .map_err(EnclosureProblem::Unavailable)?;
         let name = format!("process-{}", std::process::id());
         let forbidden = forbidden_path(environment, &name);
-        let launcher = self.program.clone();
-        let enclosure = Enclosure {
-            mechanism,
-            launcher,
-            writable: Vec::new(),
-            protected: Vec::new(),
-            hidden: Vec::new(),
-        };
+        let (launcher, paths) = (self.program.clone(), PathRules::default());
+        let enclosure = Enclosure { mechanism, launcher, paths };
         let request = writing_request(&forbidden, VerifySandbox::Enclosure, name);
         probe_enclosure(&enclosure, &request, environment, &forbidden, PROBE_TIMEOUT)
             .map(|()| enclosure.mechanism.describe())

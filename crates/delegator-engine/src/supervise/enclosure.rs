@@ -14,7 +14,7 @@ use delegator_domain::task::Mode;
 use delegator_git::protected_settings;
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, variable};
-use delegator_supervisor::enclosure::{Enclosure, WritablePath};
+use delegator_supervisor::enclosure::{Enclosure, PathRules, WritablePath};
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -58,7 +58,8 @@ pub(super) fn prepare(
     // A task that reads one of these directories cannot do without it.
     let hidden =
         hidden.filter(|hidden| !workspace.iter().any(|(_, path)| path.starts_with(hidden))).collect();
-    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), writable, protected, hidden }))
+    let paths = PathRules { writable, protected, hidden };
+    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), paths }))
 }
 
 /// Creates a private directory and records its path first, so that a rescue can remove it.

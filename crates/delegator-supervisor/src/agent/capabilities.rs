@@ -1,11 +1,8 @@
 //! What an agent can do. Inputs that an agent cannot honour are refused, never ignored.
 
-use delegator_domain::agents::{AgentKind, AgentProtocol};
 use delegator_domain::message::Delivery;
 use delegator_domain::named_enum;
 use delegator_domain::task::{Mode, SandboxKind};
-
-use super::{acp, claude, codex, idle_jsonl, plain};
 
 /// What an agent can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,25 +74,14 @@ named_enum! {
 }
 
 impl Capabilities {
-    /// What enforces the mode of a task: the agent itself if it can, else we, unless there is nothing to enforce or the user
-    /// waived it.
+    /// What enforces the mode of a task: the agent itself if it can, else we, unless there is nothing to
+    /// enforce or the user waived it.
     pub fn sandbox_of(self, mode: Mode, unsandboxed: bool) -> SandboxKind {
         match mode {
             Mode::DangerFullAccess => SandboxKind::None,
             _ if self.sandbox => SandboxKind::Agent,
             _ if unsandboxed => SandboxKind::None,
             _ => SandboxKind::Enforced,
-        }
-    }
-
-    pub fn of(agent: AgentKind<'_>) -> Capabilities {
-        match agent.protocol {
-            AgentProtocol::CodexExec => codex::CAPABILITIES,
-            AgentProtocol::CodexAppServer => codex::app_server::CAPABILITIES,
-            AgentProtocol::Plain => plain::CAPABILITIES,
-            AgentProtocol::IdleJsonl => idle_jsonl::CAPABILITIES,
-            AgentProtocol::ClaudeStream => claude::CAPABILITIES,
-            AgentProtocol::Acp => acp::capabilities(agent.name),
         }
     }
 }

@@ -1,28 +1,14 @@
 //! Builds the agent's environment: an allow-list of the submitter's variables, plus the task marker.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
-use delegator_domain::agents::{AgentKind, AgentProtocol};
+use delegator_domain::agents::AgentKind;
 use delegator_domain::loader_variables::is_loader_variable;
-use delegator_domain::task::TaskId;
 
-use super::{acp, claude, codex};
+use super::profiles::profile;
+use crate::variables::{MARKER, Variables};
 
-/// Marks every process of a task: `DELEGATOR_TASK=<id>:<depth>`.
-pub const MARKER: &str = "DELEGATOR_TASK";
-
-pub type Variables = Vec<(OsString, OsString)>;
-
-/// The value of a variable.
-pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
-    variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
-}
-
-/// The variables that an agent's commands need to work at all.
-pub(super) const CORE_NAMES: [&str; 11] =
-    ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER"];
-
-/// Passed unchanged to every agent. `TERM` is not among them: it is set to `dumb`.
+/// Passed unchanged to every agent.
 const PASSED_VARIABLES: [&str; 19] = [
     "PATH",
     "HOME",
@@ -47,19 +33,9 @@ const PASSED_VARIABLES: [&str; 19] = [
     "REQUESTS_CA_BUNDLE",
 ];
 
-/// Never passed, even if the configuration names them: backtraces end up in error messages, and the marker is ours.
+/// Never passed, even if the configuration names them: backtraces end up in error messages, and the marker is
+/// ours.
 const NEVER_PASSED: [&str; 3] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE", MARKER];
-
-/// Value of the marker. `depth` counts tasks started by tasks.
-pub fn task_marker(task: &TaskId, depth: u32) -> String {
-    format!("{task}:{depth}")
-}
-
-/// Task and depth in a value of [`task_marker`]. Any other text counts as no marker.
-pub fn parse_task_marker(marker: &str) -> Option<(TaskId, u32)> {
-    let (task, depth) = marker.rsplit_once(':')?;
-    Some((task.parse().ok()?, depth.parse().ok()?))
-}
 
 /// The variables that the built-in list, the protocol or the user's configuration (`named`) allows.
 pub fn allowed_variables<'a>(
@@ -67,9 +43,12 @@ pub fn allowed_variables<'a>(
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
 ) -> Variables {
+    // `TERM` is set to `dumb`.
+    let is_allowed =
+        |name: &str| name != "TERM" && variable_access(agent, name, named) == VariableAccess::Passed;
     submitted
         .into_iter()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(agent, name, named)))
+        .filter(|(name, _)| name.to_str().is_some_and(is_allowed))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
@@ -88,11 +67,6 @@ pub fn agent_environment<'a>(
     variables
 }
 
-/// Whether a variable of the submitter is passed to the agent.
-fn is_allowed(agent: AgentKind<'_>, name: &str, named: &[String]) -> bool {
-    name != "TERM" && variable_access(agent, name, named) == VariableAccess::Passed
-}
-
 /// Whether a variable is passed to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableAccess {
@@ -106,27 +80,23 @@ pub enum VariableAccess {
 
 /// Whether a variable is passed to the agent, given the names in the user's configuration.
 pub fn variable_access(agent: AgentKind<'_>, name: &str, named: &[String]) -> VariableAccess {
-    let own_variables: &[&str] = match agent.protocol {
-        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => &codex::OWN_VARIABLES,
-        AgentProtocol::ClaudeStream => &claude::OWN_VARIABLES,
-        AgentProtocol::Acp => acp::profile(agent.name).own_variables,
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
-    };
     let is_listed = PASSED_VARIABLES.contains(&name)
-        || own_variables.contains(&name)
+        || profile(agent).own_variables.contains(&name)
         || name.starts_with("LC_")
         || name == "TERM"
         || named.iter().any(|wanted| wanted == name);
-    match NEVER_PASSED.contains(&name) || is_loader_variable(name) {
-        true => VariableAccess::Never,
-        false if is_listed => VariableAccess::Passed,
-        false => VariableAccess::NotListed,
+    if NEVER_PASSED.contains(&name) || is_loader_variable(name) {
+        VariableAccess::Never
+    } else if is_listed {
+        VariableAccess::Passed
+    } else {
+        VariableAccess::NotListed
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use delegator_domain::task::TaskLocation;
+    use delegator_domain::agents::AgentProtocol;
 
     use super::*;
 
@@ -172,18 +142,6 @@ mod tests {
         assert_eq!(names(&passed), expected);
         assert!(passed.contains(&("TERM".into(), "dumb".into())));
         assert!(passed.contains(&("DELEGATOR_TASK".into(), "T:0".into())));
-    }
-
-    #[test]
-    fn task_markers_round_trip() {
-        let task = TaskId::from_random(TaskLocation::Local, [0xab; 16]);
-        let marker = task_marker(&task, 3);
-        assert_eq!(parse_task_marker(&marker), Some((task.clone(), 3)));
-        for invalid in
-            ["", "nonsense", "nonsense:1", task.as_str(), &format!("{task}:"), &format!("{task}:-1")]
-        {
-            assert_eq!(parse_task_marker(invalid), None, "{invalid}");
-        }
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode};
 
-use super::codex::ArgsError;
-use crate::conversation::ConversationPlan;
-use crate::run::ending::EndingRecipe;
+use crate::conversation::{ConversationPlan, PermissionPolicy};
+use crate::ending::EndingRecipe;
+use crate::program::{Version, version_text};
 
 /// Prepended to the task text of a preview.
 pub(super) const PREVIEW_INSTRUCTION: &str = "This is a preview. Make a plan and do not act: read whatever you need, but do \
@@ -37,7 +37,7 @@ pub struct LaunchRequest {
     /// Ask the user for each permission that the agent requests.
     pub ask: bool,
     pub env_policy: EnvPolicy,
-    /// Value of the task marker, see [`super::environment::task_marker`].
+    /// Value of the task marker, see [`crate::variables::task_marker`].
     pub marker: String,
     /// The thread to continue.
     pub resume: Option<String>,
@@ -54,6 +54,30 @@ impl LaunchRequest {
     pub(super) fn prompt(&self) -> String {
         let prefix = if self.preview { PREVIEW_INSTRUCTION } else { "" };
         [prefix, &self.task].concat()
+    }
+
+    pub(super) fn effective_mode(&self) -> Mode {
+        if self.preview { Mode::ReadOnly } else { self.mode }
+    }
+
+    /// What permission requests of the agent are decided by. `is_enforced`: we enclose it.
+    pub(super) fn permissions(&self, mode: Mode, is_enforced: bool) -> PermissionPolicy {
+        let writable_roots = std::iter::once(&self.workdir).chain(&self.add_dirs).cloned().collect();
+        PermissionPolicy { mode, ask: self.ask, is_enforced, writable_roots }
+    }
+
+    /// The text of the output schema, if one is requested.
+    pub(super) fn read_output_schema(
+        &self,
+        max_bytes: u64,
+        too_long: &'static str,
+    ) -> Result<Option<String>, PlanError> {
+        let Some(path) = &self.output_schema else { return Ok(None) };
+        let unreadable = |_| PlanError::value("output_schema", "it could not be read");
+        if path.metadata().map_err(unreadable)?.len() > max_bytes {
+            return Err(PlanError::value("output_schema", too_long));
+        }
+        std::fs::read_to_string(path).map(Some).map_err(unreadable)
     }
 }
 
@@ -77,20 +101,28 @@ pub struct LaunchPlan {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    #[error(transparent)]
-    Args(#[from] ArgsError),
-    #[error("{field} cannot be passed to the agent: {problem}")]
-    Value { field: &'static str, problem: &'static str },
+    #[error(
+        "codex {} does not support {feature}; install codex {} or newer",
+        version_text(*version),
+        version_text(*since)
+    )]
+    TooOld { version: Version, feature: &'static str, since: Version },
+    #[error("{field} cannot be passed to {recipient}: {problem}")]
+    Value { field: &'static str, recipient: &'static str, problem: &'static str },
     #[error("{} has no sandbox", program.display())]
     NoSandbox { program: PathBuf },
 }
 
 impl PlanError {
+    pub(super) fn value(field: &'static str, problem: &'static str) -> PlanError {
+        PlanError::Value { field, recipient: "the agent", problem }
+    }
+
     /// The input that cannot be passed to the agent. `None` if the agent's program is the problem.
     pub fn input(&self) -> Option<&'static str> {
         match self {
-            PlanError::Args(ArgsError::Value { field, .. }) | PlanError::Value { field, .. } => Some(field),
-            PlanError::Args(ArgsError::TooOld { .. }) | PlanError::NoSandbox { .. } => None,
+            PlanError::Value { field, .. } => Some(field),
+            PlanError::TooOld { .. } | PlanError::NoSandbox { .. } => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use super::environment::{Variables, variable};
+use crate::variables::{Variables, variable};
 
 /// The time in an agent with these variables; in UTC if the time zone is unknown.
 pub fn local_time(now_ms: i64, environment: &Variables) -> Zoned {

@@ -1,23 +1,22 @@
 //! Agents: how a program is found, started, understood, ended and cleaned up after.
 //!
-//! [`Agent`] is all that the engine and the commands know of an agent. It is data; what depends on the protocol is a
-//! `match` on [`AgentProtocol`] in this file, with one folder or file per protocol: `codex/`, `plain.rs`. The other files are
-//! shared by all agents. `docs/adding-an-agent.md` walks through adding one.
+//! [`Agent`] is all that the engine and the commands know of an agent. It is data; what differs between
+//! agents is in their tables (`profile.rs`, `codex/`, `claude/`, `acp/`), or else a `match` on
+//! [`AgentProtocol`] in this file. Nothing below uses this file. `docs/adding-an-agent.md` walks through
+//! adding an agent.
 
 mod acp;
 mod capabilities;
 mod claude;
 mod codex;
-pub mod environment;
+mod environment;
 mod error_codes;
 pub mod health;
-mod idle_jsonl;
 mod launch;
-mod leftovers;
 mod local_time;
-mod locate;
-mod plain;
-mod probe;
+mod profile;
+mod profiles;
+mod sandbox_probe;
 mod state_dir;
 mod threads;
 mod verification;
@@ -36,22 +35,22 @@ use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
-pub use environment::{
-    MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
-    variable, variable_access,
-};
+pub use codex::{Leftovers, is_refused_write, sandbox_advice};
+pub use environment::{VariableAccess, agent_environment, allowed_variables, variable_access};
+use health::{HealthCheck, HealthStatus};
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
-pub use leftovers::Leftovers;
 pub use local_time::local_time;
-pub use locate::{LocateError, UntrustedTrees, locate};
-pub(crate) use probe::exit_and_output;
-pub use probe::{ProbeError, probe_enclosure, probe_sandbox};
-pub use state_dir::{StateDir, StatePath, StatePaths};
+use profile::Profile;
+pub use sandbox_probe::{probe_enclosure, probe_sandbox};
+pub use state_dir::StatePath;
 pub use threads::ThreadLookup;
 pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox};
 
 use crate::conversation::ConversationPlan;
-use crate::run::ending::EndingRecipe;
+use crate::ending::EndingRecipe;
+pub use crate::program::{LocateError, ProbeError, UntrustedTrees, locate};
+use crate::program::{Version, probe_version, resolve, version_text};
+pub use crate::variables::{MARKER, Variables, parse_task_marker, task_marker, variable};
 
 /// An agent whose program was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +62,7 @@ pub struct Agent {
     /// Arguments before those of the protocol.
     pub args: Vec<OsString>,
     /// `None` if the program does not report it, or the protocol does not depend on it.
-    pub version: Option<(u32, u32, u32)>,
+    pub version: Option<Version>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
     /// Directories of the user's configuration in which it may write in every mode.
@@ -78,7 +77,7 @@ pub struct Agent {
 
 impl Agent {
     /// The built-in agent with another program.
-    pub fn built_in(program: impl Into<PathBuf>, version: Option<(u32, u32, u32)>) -> Agent {
+    pub fn built_in(program: impl Into<PathBuf>, version: Option<Version>) -> Agent {
         Agent {
             name: DEFAULT_AGENT.to_owned(),
             protocol: DEFAULT_PROTOCOL,
@@ -99,14 +98,8 @@ impl Agent {
         untrusted: &UntrustedTrees,
     ) -> Result<Agent, LocateError> {
         let found = locate(configured.program.as_os_str(), path, untrusted)?;
-        let (program, first_args) = match configured.protocol {
-            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
-                (codex::native_program(&found).unwrap_or(found), Vec::new())
-            }
-            AgentProtocol::ClaudeStream => (claude::native_program(&found).unwrap_or(found), Vec::new()),
-            AgentProtocol::Acp => acp::resolve_program(&configured.name, found, path, untrusted),
-            AgentProtocol::Plain | AgentProtocol::IdleJsonl => (found, Vec::new()),
-        };
+        let kind = AgentKind { name: &configured.name, protocol: configured.protocol };
+        let (program, first_args) = resolve(found, &profiles::profile(kind).program, path, untrusted);
         let tool_command = configured.tool_command.split_first().map(|(program, args)| {
             let program = locate(OsStr::new(program), path, untrusted)?.into_os_string();
             Ok(std::iter::once(program).chain(args.iter().map(OsString::from)).collect())
@@ -125,21 +118,16 @@ impl Agent {
         })
     }
 
-    /// Runs the program with its configured arguments to learn its version. `None` if it does not report one, or if the
-    /// protocol does not depend on it.
-    pub fn probe_version(&self, environment: &Variables, limit: Duration) -> Option<(u32, u32, u32)> {
-        match self.protocol {
-            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
-                codex::probe_version(&self.program, &self.args, environment, limit).ok()
-            }
-            AgentProtocol::ClaudeStream => {
-                claude::probe_version(&self.program, &self.args, environment, limit)
-            }
-            AgentProtocol::Acp => {
-                acp::probe_version(&self.name, &self.program, &self.args, environment, limit)
-            }
-            AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
+    /// Runs the program with its configured arguments to learn its version. `None` if it does not report one,
+    /// or if nothing is known about its versions.
+    pub fn probe_version(&self, environment: &Variables, limit: Duration) -> Option<Version> {
+        let Profile { tested_version, set_variables, .. } = self.profile();
+        if tested_version.is_empty() {
+            return None;
         }
+        let set = set_variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let environment = environment.iter().cloned().chain(set).collect();
+        probe_version(&self.program, &self.args, &environment, limit).ok()
     }
 
     /// Whether a run is planned by the version of the program.
@@ -154,8 +142,12 @@ impl Agent {
         AgentKind { name: &self.name, protocol: self.protocol }
     }
 
+    fn profile(&self) -> &'static Profile {
+        profiles::profile(self.kind())
+    }
+
     pub fn capabilities(&self) -> Capabilities {
-        Capabilities::of(self.kind())
+        self.profile().capabilities
     }
 
     /// What enforces the mode of its tasks in this mode.
@@ -170,20 +162,12 @@ impl Agent {
 
     /// Where it keeps state of its own.
     pub fn state_paths(&self, environment: &Variables) -> Vec<StatePath> {
-        let own = match self.protocol {
-            AgentProtocol::CodexExec
-            | AgentProtocol::CodexAppServer
-            | AgentProtocol::IdleJsonl
-            | AgentProtocol::Plain => StatePaths::NONE,
-            AgentProtocol::ClaudeStream => claude::STATE_PATHS,
-            AgentProtocol::Acp => acp::profile(&self.name).state,
-        };
-        own.resolve(&self.state_dirs, environment)
+        state_dir::resolve(self.profile().state, &self.state_dirs, environment)
     }
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
     pub fn plan(&self, request: &LaunchRequest, workdir: impl AsFd) -> Result<LaunchPlan, PlanError> {
-        let sandbox = self.sandbox(request.mode);
+        let (sandbox, version) = (self.sandbox(request.mode), self.codex_version());
         let finish = match self.protocol {
             AgentProtocol::Acp => acp::finish(&self.name, request),
             _ => EndingRecipe::close(request.terminate_grace),
@@ -192,13 +176,13 @@ impl Agent {
         let once = || ConversationPlan::Once { stdin: request.prompt().into_bytes() };
         let (args, conversation, ending) = match self.protocol {
             AgentProtocol::CodexExec => (
-                codex::args(request, self.version, workdir)?,
+                codex::args(request, version, codex::project_trust(workdir))?,
                 once(),
                 EndingRecipe::graceful(request.interrupt_grace, request.terminate_grace),
             ),
             AgentProtocol::CodexAppServer => {
-                let (args, conversation) = codex::app_server(request, self.version, workdir)?;
-                (args, conversation, stop_turn)
+                let args = codex::app_server::args(request, version, codex::project_trust(workdir))?;
+                (args, codex::app_server::conversation(request, version)?, stop_turn)
             }
             AgentProtocol::Plain => (Vec::new(), once(), EndingRecipe::terminate(request.terminate_grace)),
             AgentProtocol::IdleJsonl => {
@@ -213,7 +197,7 @@ impl Agent {
                 (claude::args(request)?, conversation, stop_turn)
             }
             AgentProtocol::Acp => {
-                let args = acp::args(&self.name).iter().map(OsString::from).collect();
+                let args = acp::acp_profile(&self.name).args.iter().map(OsString::from).collect();
                 (args, acp::conversation(&self.name, request, sandbox)?, stop_turn)
             }
         };
@@ -233,10 +217,8 @@ impl Agent {
     fn set_variables(&self, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<(String, String)> {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let own = match self.protocol {
-            AgentProtocol::ClaudeStream => claude::SET_VARIABLES.map(owned).to_vec(),
-            AgentProtocol::CodexAppServer => codex::app_server::SET_VARIABLES.map(owned).to_vec(),
             AgentProtocol::Acp => acp::set_variables(&self.name, request, sandbox),
-            AgentProtocol::CodexExec | AgentProtocol::Plain | AgentProtocol::IdleJsonl => Vec::new(),
+            _ => self.profile().set_variables.iter().copied().map(owned).collect(),
         };
         own.into_iter().chain([owned((MARKER, &request.marker))]).collect()
     }
@@ -245,7 +227,7 @@ impl Agent {
     pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
         match self.protocol {
             AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
-                Ok(codex::validate(request, self.version)?)
+                codex::validate(request, self.codex_version())
             }
             AgentProtocol::ClaudeStream => claude::validate(request),
             AgentProtocol::Acp => acp::validate(request),
@@ -253,14 +235,16 @@ impl Agent {
         }
     }
 
+    /// A program that does not report its version is treated like the newest measured one.
+    fn codex_version(&self) -> Version {
+        self.version.unwrap_or(codex::NEWEST_MEASURED)
+    }
+
     /// What it may leave behind after a forced end.
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
-            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::leftovers(environment),
-            AgentProtocol::Plain
-            | AgentProtocol::IdleJsonl
-            | AgentProtocol::ClaudeStream
-            | AgentProtocol::Acp => Leftovers::None,
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Leftovers::of_codex(environment),
+            _ => Leftovers::None,
         }
     }
 
@@ -277,10 +261,64 @@ impl Agent {
             (VerifySandbox::Agent(sandbox), AgentProtocol::CodexExec | AgentProtocol::CodexAppServer)
                 if self.args.is_empty() && self.version.is_some() =>
             {
-                Ok(codex::sandboxed(&self.program, self.version, request, sandbox, environment))
+                Ok(codex::sandboxed(&self.program, self.codex_version(), request, sandbox, environment))
             }
             (VerifySandbox::Agent(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
         }
+    }
+
+    /// Whether the agent can authenticate, as far as that is known without using the network; instead a
+    /// problem of its configuration, if there is one. `environment` are the variables that it gets, `caller`
+    /// those of the caller.
+    pub fn check_sign_in(
+        &self,
+        environment: &Variables,
+        caller: &Variables,
+        limit: Duration,
+    ) -> Option<HealthCheck> {
+        let check = match self.protocol {
+            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::check_sign_in,
+            AgentProtocol::ClaudeStream => claude::check_sign_in,
+            AgentProtocol::Acp => return acp::check_sign_in(acp::acp_profile(&self.name), environment),
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => return None,
+        };
+        Some(check(&self.program, &self.args, environment, caller, limit))
+    }
+
+    /// Program and version, and whether that is a reason to warn.
+    pub fn describe_program(&self) -> (HealthStatus, String) {
+        let (program, tested) = (self.program.display(), self.profile().tested_version);
+        let is_codex = matches!(self.protocol, AgentProtocol::CodexExec | AgentProtocol::CodexAppServer);
+        let tested = if is_codex { codex::tested_versions() } else { tested.to_owned() };
+        let Some(version) = self.version.filter(|_| !tested.is_empty()) else {
+            return self.describe_unknown_version();
+        };
+        let text = version_text(version);
+        match codex::version_warning(version).filter(|_| is_codex) {
+            Some(warning) => (HealthStatus::Warning, format!("{program} is version {text}, {warning}")),
+            None => (HealthStatus::Ok, format!("{program}, version {text} (tested: {tested})")),
+        }
+    }
+
+    fn describe_unknown_version(&self) -> (HealthStatus, String) {
+        let program = self.program.display();
+        if self.profile().tested_version.is_empty() {
+            return (HealthStatus::Ok, program.to_string());
+        }
+        let min_node = match self.protocol {
+            AgentProtocol::Acp => acp::acp_profile(&self.name).min_node,
+            _ => None,
+        };
+        let needs = min_node.map(|node| format!("; it needs Node.js {node} or newer")).unwrap_or_default();
+        (HealthStatus::Warning, format!("{program} does not report its version{needs}"))
+    }
+}
+
+/// Checks the environment of agents of a protocol.
+pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Option<HealthCheck> {
+    match protocol {
+        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Some(codex::check_home(environment)),
+        _ => None,
     }
 }
 
@@ -307,19 +345,16 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
     }
 }
 
-/// What an error that the agent reported in an event is about, if that is certain. Agents pass on the words of model
-/// providers, so the same words mean the same from each of them.
+/// What an error that the agent reported in an event is about, if that is certain. Agents pass on the words
+/// of model providers, so the same words mean the same from each of them.
 pub fn reported_failure(
     protocol: AgentProtocol,
     message: &str,
     code: Option<ErrorCode>,
 ) -> Option<FailureKind> {
     match protocol {
-        AgentProtocol::CodexExec
-        | AgentProtocol::CodexAppServer
-        | AgentProtocol::ClaudeStream
-        | AgentProtocol::Acp => codex::reported_failure(message, code),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
+        _ => codex::reported_failure(message, code),
     }
 }
 
@@ -327,29 +362,12 @@ pub fn reported_failure(
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
     match protocol {
         AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::parse_line(line),
-        AgentProtocol::Plain
-        | AgentProtocol::IdleJsonl
-        | AgentProtocol::ClaudeStream
-        | AgentProtocol::Acp => StderrLine::Message(Message::default()),
+        _ => StderrLine::Message(Message::default()),
     }
 }
 
 /// The command that signs in to an agent, for messages. Only known for built-in agents.
 pub fn sign_in_command(agent: &str) -> Option<&'static str> {
-    match built_in_agent(agent)?.protocol {
-        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Some(codex::SIGN_IN_COMMAND),
-        AgentProtocol::ClaudeStream => Some(claude::SIGN_IN_COMMAND),
-        AgentProtocol::Acp => acp::profile(agent).sign_in.command,
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
-    }
-}
-
-/// Whether the agent's message about a refused call is about an attempt to write without permission.
-pub fn is_refused_write(message: &str) -> bool {
-    codex::is_refused_write(message)
-}
-
-/// What to do about a sandbox that failed with this message of the agent, if the cause is known.
-pub fn sandbox_advice(message: &str) -> Option<&'static str> {
-    codex::sandbox_advice(message)
+    let protocol = built_in_agent(agent)?.protocol;
+    profiles::profile(AgentKind { name: agent, protocol }).sign_in_command
 }

@@ -1,5 +1,7 @@
 //! Whether an agent still has a thread, as far as its files show without running it.
 
+use delegator_domain::similar_names;
+
 /// What the files of an agent show about a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadLookup {
@@ -11,4 +13,12 @@ pub enum ThreadLookup {
     Unknown { nearest: Option<String> },
     /// The store could not be searched; only the agent can decide.
     NotSearchable,
+}
+
+impl ThreadLookup {
+    /// A thread that is not among the stored ones.
+    pub(super) fn unknown(thread_id: &str, stored: &[String]) -> ThreadLookup {
+        let nearest = similar_names::nearest(thread_id, stored.iter().map(String::as_str));
+        ThreadLookup::Unknown { nearest: nearest.map(str::to_owned) }
+    }
 }

@@ -1,7 +1,7 @@
 //! A verification: a command that checks the agent's work.
 //!
-//! It runs like the agent's own commands: in the task's sandbox mode and with the environment that its `env_policy` allows.
-//! The sandbox is that of the agent: its own, or the enclosure that we put it in.
+//! It runs like the agent's own commands: in the task's sandbox mode and with the environment that its
+//! `env_policy` allows. The sandbox is that of the agent: its own, or the enclosure that we put it in.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use delegator_domain::task::{EnvPolicy, Mode};
 use delegator_transcript::shell;
 use serde::{Deserialize, Serialize};
 
-use super::environment::{CORE_NAMES, MARKER, Variables};
+use crate::variables::{CORE_NAMES, MARKER, Variables};
 
 /// The shell of the command lines.
 pub(super) const SHELL: &str = "/bin/sh";
@@ -51,7 +51,7 @@ pub struct VerifyRequest {
     pub command: VerifyCommand,
     pub sandbox: VerifySandbox,
     pub env_policy: EnvPolicy,
-    /// Value of the task marker, see [`super::environment::task_marker`].
+    /// Value of the task marker, see [`crate::variables::task_marker`].
     pub marker: String,
 }
 
@@ -101,8 +101,8 @@ pub(super) fn unsandboxed(request: &VerifyRequest, agent: &Variables) -> VerifyP
     VerifyPlan { program, args: args.collect(), environment, sentinel: None, command }
 }
 
-/// The command for an enclosure. A constant script prints a sentinel line first, because an enclosure that failed to start
-/// looks like a failed command.
+/// The command for an enclosure. A constant script prints a sentinel line first, because an enclosure that
+/// failed to start looks like a failed command.
 pub(super) fn enclosed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
     let sentinel = sentinel(request);
     let script = ["-c", SENTINEL_SCRIPT, &sentinel].map(OsString::from);

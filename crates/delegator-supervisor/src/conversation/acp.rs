@@ -1,19 +1,20 @@
 //! The Agent Client Protocol: handshake, settings of the session, prompts, permission requests, cancellation.
 //!
-//! Everything is one request after the other: `initialize`, `session/new` (or `load`, `resume`), the settings, then a prompt
-//! per turn. The answer to a prompt ends its turn. An error in the handshake, and a request to sign in, end the conversation;
-//! the dialect reads the reason from the same line.
+//! Everything is one request after the other: `initialize`, `session/new` (or `load`, `resume`), the
+//! settings, then a prompt per turn. The answer to a prompt ends its turn. An error in the handshake, and a
+//! request to sign in, end the conversation; the dialect reads the reason from the same line.
 //!
-//! Gemini CLI replays the history of a loaded session after its answer. Until a request of ours is answered without an
-//! update in between, the replay is not over and no prompt is sent.
+//! Gemini CLI replays the history of a loaded session after its answer. Until a request of ours is answered
+//! without an update in between, the replay is not over and no prompt is sent.
 
 mod calls;
-mod permission_requests;
+mod permission_options;
 mod settings;
 
 use std::collections::VecDeque;
 
 use delegator_domain::message::{Delivery, MessageNumber};
+use delegator_domain::question::{Answer, QuestionNumber};
 use delegator_transcript::wire::acp::outgoing::{self, ClientInfo};
 use delegator_transcript::wire::acp::{
     AUTHENTICATION_REQUIRED, AgentMessage, InitializeResult, PermissionRequest, SessionResult,
@@ -21,10 +22,12 @@ use delegator_transcript::wire::acp::{
 };
 use delegator_transcript::wire::json_rpc::{INVALID_PARAMS, INVALID_REQUEST, RequestId, RpcError};
 
+use super::open_questions::{OpenQuestions, Permission, Reply};
+use super::outbox::{Control, Conversation, Outbox, Step};
 use super::permissions::{Decision, PermissionPolicy};
-use super::{Control, Outbox, Step};
+use super::sent_requests::SentRequests;
 use calls::{KnownCalls, RequestedChange};
-use permission_requests::PermissionRequests;
+use permission_options::{answer_option, choose};
 pub use settings::{AcpSetting, SettingValue};
 use settings::{SettingRequest, setting_requests};
 
@@ -54,9 +57,7 @@ pub struct AcpPlan {
 pub(crate) struct Acp {
     plan: AcpPlan,
     phase: Phase,
-    last_id: i64,
-    /// Our requests without an answer.
-    sent: Vec<(i64, SentRequest)>,
+    sent: SentRequests<SentRequest>,
     session_id: String,
     settings: VecDeque<SettingRequest>,
     /// Requests sent to learn whether the replay of history is over.
@@ -67,7 +68,15 @@ pub(crate) struct Acp {
     /// The message of the running turn, until the agent does something.
     unconfirmed: Option<MessageNumber>,
     calls: KnownCalls,
-    requests: PermissionRequests,
+    requests: OpenQuestions<OpenRequest>,
+}
+
+/// A permission request that waits for the user.
+#[derive(Debug)]
+struct OpenRequest {
+    id: RequestId,
+    /// What answers it if the user does not.
+    refusal: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +105,7 @@ impl Acp {
         Acp {
             plan,
             phase: Phase::Handshake,
-            last_id: 0,
-            sent: Vec::new(),
+            sent: SentRequests::default(),
             session_id: String::new(),
             settings: VecDeque::new(),
             replay_checks: 0,
@@ -106,55 +114,13 @@ impl Acp {
             is_interrupted: false,
             unconfirmed: None,
             calls: KnownCalls::default(),
-            requests: PermissionRequests::default(),
+            requests: OpenQuestions::default(),
         }
-    }
-
-    pub(super) fn open(&mut self, out: &mut Outbox) {
-        self.send(SentRequest::Initialize, out, |id, _| outgoing::initialize(id, CLIENT));
     }
 
     fn send(&mut self, request: SentRequest, out: &mut Outbox, write: impl FnOnce(i64, &Acp) -> Vec<u8>) {
-        self.last_id += 1;
-        self.sent.push((self.last_id, request));
-        out.send(write(self.last_id, self));
-    }
-
-    pub(super) fn on_line(&mut self, line: &str, out: &mut Outbox) {
-        match AgentMessage::read(line) {
-            Some(AgentMessage::Update(update)) => {
-                self.saw_update = true;
-                self.confirm_message(out);
-                if let Update::ToolCall(call) = update {
-                    self.calls.record(&call);
-                }
-            }
-            Some(AgentMessage::PermissionRequest { id, request }) => {
-                self.confirm_message(out);
-                self.on_permission_request(id, &request, out);
-            }
-            Some(AgentMessage::OtherRequest { id, method }) => {
-                out.send(outgoing::refuse(&id, &method.resolve()));
-            }
-            Some(AgentMessage::Result { id, result }) => {
-                if let Some(request) = self.answered(&id) {
-                    self.on_result(request, result, out);
-                }
-            }
-            Some(AgentMessage::Error { id, error }) => {
-                if let Some(request) = id.and_then(|id| self.answered(&id)) {
-                    self.on_error(request, &error, out);
-                }
-            }
-            Some(AgentMessage::OtherNotification { .. }) | None => {}
-        }
-    }
-
-    /// Our request with this id, which is answered now.
-    fn answered(&mut self, id: &RequestId) -> Option<SentRequest> {
-        let RequestId::Number(number) = id else { return None };
-        let index = self.sent.iter().position(|(id, _)| id == number)?;
-        Some(self.sent.remove(index).1)
+        let id = self.sent.add(request);
+        out.send(write(id, self));
     }
 
     fn on_result(&mut self, request: SentRequest, result: &str, out: &mut Outbox) {
@@ -166,12 +132,11 @@ impl Acp {
             SentRequest::Prompt => self.end_turn(out),
             SentRequest::Steering(message) => {
                 let result = SteeringResult::read(result);
-                out.report(match result.is_injected() {
-                    true => Step::Accepted(message),
-                    false => {
-                        let reason = format!("the agent did not take it up: {}", result.outcome().resolve());
-                        Step::Refused { message, reason }
-                    }
+                out.report(if result.is_injected() {
+                    Step::Accepted(message)
+                } else {
+                    let reason = format!("the agent did not take it up: {}", result.outcome().resolve());
+                    Step::Refused { message, reason }
                 });
             }
         }
@@ -198,7 +163,7 @@ impl Acp {
             | SentRequest::ReplayCheck
             | SentRequest::Prompt => {
                 self.confirm_message(out);
-                self.requests.withdraw_all(out);
+                self.requests.withdraw(|_| true, out);
                 self.phase = Phase::Over;
                 out.report(Step::Over);
             }
@@ -210,7 +175,8 @@ impl Acp {
         if !agent.can_add_directories {
             self.plan.directories.clear();
         }
-        // Without an announced way to continue a session, the agent's answer to the usual one is the reason to fail.
+        // Without an announced way to continue a session, the agent's answer to the usual one is the reason
+        // to fail.
         let can_resume = agent.can_resume;
         self.send(SentRequest::OpenSession, out, |id, acp| {
             let AcpPlan { cwd, directories, resume, .. } = &acp.plan;
@@ -276,7 +242,7 @@ impl Acp {
 
     fn end_turn(&mut self, out: &mut Outbox) {
         self.confirm_message(out);
-        self.requests.withdraw_all(out);
+        self.requests.withdraw(|_| true, out);
         self.phase = Phase::Idle;
         out.report(Step::TurnEnded);
     }
@@ -294,14 +260,66 @@ impl Acp {
         }
         let call = self.calls.record(&request.call);
         let change = RequestedChange::of(&call);
+        let options: Vec<_> = request.options.iter().map(answer_option).collect();
         match change.decide(&self.plan.permissions) {
-            Decision::Allow => out.send(permission_requests::choose(&id, &request.options, true)),
-            Decision::Reject(_) => out.send(permission_requests::choose(&id, &request.options, false)),
-            Decision::AskUser => self.requests.ask(id, &request.options, change.question(&call), out),
+            Decision::Allow => out.send(choose(&id, &options, true)),
+            Decision::Reject(_) => out.send(choose(&id, &options, false)),
+            Decision::AskUser => {
+                let (title, detail) = change.question(&call);
+                let refusal = choose(&id, &options, false);
+                let permission = Permission { title, detail, options };
+                self.requests.ask_permission(OpenRequest { id, refusal }, permission, out);
+            }
         }
     }
 
-    pub(super) fn on_control(&mut self, control: Control, out: &mut Outbox) {
+    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
+        if let Some((request, Reply::Permission { chosen, .. })) = self.requests.answer(question, answer, out)
+        {
+            out.send(match chosen {
+                Some(option) => outgoing::select_option(&request.id, &option.id),
+                None => request.refusal,
+            });
+        }
+    }
+}
+
+impl Conversation for Acp {
+    fn open(&mut self, out: &mut Outbox) {
+        self.send(SentRequest::Initialize, out, |id, _| outgoing::initialize(id, CLIENT));
+    }
+
+    fn on_line(&mut self, line: &str, out: &mut Outbox) {
+        match AgentMessage::read(line) {
+            Some(AgentMessage::Update(update)) => {
+                self.saw_update = true;
+                self.confirm_message(out);
+                if let Update::ToolCall(call) = update {
+                    self.calls.record(&call);
+                }
+            }
+            Some(AgentMessage::PermissionRequest { id, request }) => {
+                self.confirm_message(out);
+                self.on_permission_request(id, &request, out);
+            }
+            Some(AgentMessage::OtherRequest { id, method }) => {
+                out.send(outgoing::refuse(&id, &method.resolve()));
+            }
+            Some(AgentMessage::Result { id, result }) => {
+                if let Some(request) = self.sent.take(&id) {
+                    self.on_result(request, result, out);
+                }
+            }
+            Some(AgentMessage::Error { id, error }) => {
+                if let Some(request) = id.and_then(|id| self.sent.take(&id)) {
+                    self.on_error(request, &error, out);
+                }
+            }
+            Some(AgentMessage::OtherNotification { .. }) | None => {}
+        }
+    }
+
+    fn on_control(&mut self, control: Control, out: &mut Outbox) {
         match control {
             Control::Message { number, text, .. } if self.phase == Phase::Running => {
                 let steering = SentRequest::Steering(number);
@@ -311,21 +329,24 @@ impl Acp {
                 self.unconfirmed = Some(number);
                 self.send_prompt(&text, out);
             }
-            Control::Answer { question, answer } => self.requests.answer(question, &answer, out),
+            Control::Answer { question, answer } => self.on_answer(question, answer, out),
             Control::Interrupt => {
                 self.is_interrupted = true;
                 match self.phase {
                     Phase::Running => out.send(outgoing::cancel(&self.session_id)),
                     Phase::Handshake | Phase::Idle | Phase::Over => out.report(Step::TurnEnded),
                 }
-                self.requests.cancel_all(out);
+                // The agent must get this answer to every open request.
+                for request in self.requests.withdraw(|_| true, out) {
+                    out.send(outgoing::cancel_request(&request.id));
+                }
             }
             Control::Finish => out.close_stdin(),
             Control::QueueEmpty | Control::Completed => {}
         }
     }
 
-    pub(super) fn can_take(&self, delivery: Delivery) -> bool {
+    fn can_take(&self, delivery: Delivery) -> bool {
         let is_ready = match delivery {
             Delivery::Now => self.phase == Phase::Running && self.can_steer,
             Delivery::Next => self.phase == Phase::Idle,

@@ -1,12 +1,13 @@
 //! Codex's app server: a handshake, one thread, and turns on it.
 //!
-//! `initialize`, `thread/start` or `thread/resume`, then `turn/start` per message. The notification `turn/completed` ends a
-//! turn. A message is put into the running turn (`turn/steer`) or begins the next one. A steered message that the app server
-//! refuses, because the turn has just ended or cannot be steered, begins the next turn instead. If the handshake fails,
-//! the conversation is over; the dialect reads the reason from the same line.
+//! `initialize`, `thread/start` or `thread/resume`, then `turn/start` per message. The notification
+//! `turn/completed` ends a turn. A message is put into the running turn (`turn/steer`) or begins the next
+//! one. A steered message that the app server refuses, because the turn has just ended or cannot be steered,
+//! begins the next turn instead. If the handshake fails, the conversation is over; the dialect reads the
+//! reason from the same line.
 //!
-//! Measured with 0.166: `turn/interrupt` ends the turn and leaves its command running, so the background terminals of the
-//! thread are ended afterwards.
+//! Measured with 0.166: `turn/interrupt` ends the turn and leaves its command running, so the background
+//! terminals of the thread are ended afterwards.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,8 +22,9 @@ use delegator_transcript::wire::app_server::{
 use delegator_transcript::wire::json_rpc::RequestId;
 use delegator_transcript::{ItemDetails, Text};
 
-use super::open_questions::{AgentQuestion, OpenQuestions, Reply};
-use super::{Control, Outbox, Step};
+use super::open_questions::{AgentQuestion, OpenQuestions, Permission, Reply};
+use super::outbox::{Control, Conversation, Outbox, Step};
+use super::sent_requests::SentRequests;
 
 const CLIENT: Client<'static> = Client { name: "mcp-delegator", version: env!("CARGO_PKG_VERSION") };
 
@@ -45,9 +47,7 @@ pub(crate) struct AppServer {
     plan: AppServerPlan,
     phase: Phase,
     thread_id: String,
-    last_id: i64,
-    /// Our requests without a response.
-    sent: Vec<(i64, SentRequest)>,
+    sent: SentRequests<SentRequest>,
     /// Messages that begin the next turns.
     waiting: VecDeque<(MessageNumber, String)>,
     is_interrupted: bool,
@@ -79,7 +79,7 @@ enum Phase {
 enum SentRequest {
     Initialize,
     Thread,
-    /// Of a message, or of the prompt.
+    /// The turn of a message, or of the prompt.
     Turn(Option<MessageNumber>),
     Steer {
         message: MessageNumber,
@@ -95,8 +95,7 @@ impl AppServer {
             plan,
             phase: Phase::Handshake,
             thread_id: String::new(),
-            last_id: 0,
-            sent: Vec::new(),
+            sent: SentRequests::default(),
             waiting: VecDeque::new(),
             is_interrupted: false,
             questions: OpenQuestions::default(),
@@ -104,51 +103,11 @@ impl AppServer {
         }
     }
 
-    pub(super) fn open(&mut self, out: &mut Outbox) {
-        let id = self.request(SentRequest::Initialize);
-        out.send(wire::initialize(id, CLIENT));
-    }
-
-    /// The id of a new request of ours.
-    fn request(&mut self, request: SentRequest) -> i64 {
-        self.last_id += 1;
-        self.sent.push((self.last_id, request));
-        self.last_id
-    }
-
-    fn take_request(&mut self, id: &RequestId) -> Option<SentRequest> {
-        let RequestId::Number(id) = id else { return None };
-        let index = self.sent.iter().position(|(sent, _)| sent == id)?;
-        Some(self.sent.remove(index).1)
-    }
-
-    pub(super) fn on_line(&mut self, line: &str, out: &mut Outbox) {
-        match ServerMessage::read(line) {
-            Some(ServerMessage::Response { id, response }) => {
-                if let Some(request) = self.take_request(&id) {
-                    self.on_response(request, response, out);
-                }
-            }
-            Some(ServerMessage::Error { id: Some(id), message }) => {
-                if let Some(request) = self.take_request(&id) {
-                    self.on_refusal(request, &message, out);
-                }
-            }
-            Some(ServerMessage::Request { id, request }) => self.on_server_request(id, &request, out),
-            Some(ServerMessage::Notification(Notification::OfThread { thread_id, event }))
-                if self.thread_id == thread_id.resolve() =>
-            {
-                self.on_event(event, out);
-            }
-            _ => {}
-        }
-    }
-
     fn on_response(&mut self, request: SentRequest, response: Response<'_>, out: &mut Outbox) {
         match (request, response) {
             (SentRequest::Initialize, _) => {
                 out.send(wire::initialized());
-                let id = self.request(SentRequest::Thread);
+                let id = self.sent.add(SentRequest::Thread);
                 out.send(match &self.plan.resume {
                     Some(thread) => wire::resume_thread(id, thread, &self.plan.thread),
                     None => wire::start_thread(id, &self.plan.thread),
@@ -209,7 +168,7 @@ impl AppServer {
         images: &[PathBuf],
         out: &mut Outbox,
     ) {
-        let id = self.request(SentRequest::Turn(message));
+        let id = self.sent.add(SentRequest::Turn(message));
         self.phase = Phase::Starting;
         out.send(wire::start_turn(id, &self.thread_id, Input { text, images }, &self.plan.turn));
     }
@@ -218,10 +177,7 @@ impl AppServer {
         match event {
             TurnEvent::Completed { .. } => {
                 self.questions.withdraw(|_| true, out);
-                match self.is_interrupted {
-                    true => self.clean_up(out),
-                    false => self.end_turn(out),
-                }
+                if self.is_interrupted { self.clean_up(out) } else { self.end_turn(out) }
             }
             TurnEvent::Item { is_completed: false, item } => self.on_item_start(&item),
             TurnEvent::RequestResolved { request_id } => {
@@ -235,7 +191,7 @@ impl AppServer {
     fn clean_up(&mut self, out: &mut Outbox) {
         if self.phase != Phase::Cleaning {
             self.phase = Phase::Cleaning;
-            let id = self.request(SentRequest::Clean);
+            let id = self.sent.add(SentRequest::Clean);
             out.send(wire::clean_background_terminals(id, &self.thread_id));
         }
     }
@@ -290,15 +246,74 @@ impl AppServer {
         let detail: Vec<String> = lines.into_iter().flatten().filter(|line| !line.is_empty()).collect();
         let options =
             [(OptionKind::AllowOnce, "Allow once".to_owned()), (OptionKind::RejectOnce, "Reject".to_owned())];
-        self.questions.ask_permission(id, title.to_owned(), detail.join("\n"), &options, out);
+        let permission = Permission::new(title.to_owned(), detail.join("\n"), &options);
+        self.questions.ask_permission(id, permission, out);
     }
 
-    pub(super) fn on_control(&mut self, control: Control, out: &mut Outbox) {
+    fn interrupt(&mut self, out: &mut Outbox) {
+        self.is_interrupted = true;
+        match &self.phase {
+            Phase::Running { turn_id } => {
+                let turn_id = turn_id.clone();
+                let id = self.sent.add(SentRequest::Interrupt);
+                out.send(wire::interrupt_turn(id, &self.thread_id, &turn_id));
+            }
+            _ => out.report(Step::TurnEnded),
+        }
+    }
+
+    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
+        let Some((id, reply)) = self.questions.answer(question, answer, out) else { return };
+        out.send(match reply {
+            Reply::Permission { chosen, .. } => {
+                let is_allowed = chosen.is_some_and(|option| option.kind == OptionKind::AllowOnce);
+                wire::answer_approval(&id, if is_allowed { Approval::Accept } else { Approval::Decline })
+            }
+            Reply::Answers(answers) => {
+                let answers: Vec<WrittenAnswer> = answers
+                    .into_iter()
+                    .map(|it| WrittenAnswer { question_id: it.key, texts: it.answer.into_iter().collect() })
+                    .collect();
+                wire::answer_user_input(&id, &answers)
+            }
+        });
+    }
+}
+
+impl Conversation for AppServer {
+    fn open(&mut self, out: &mut Outbox) {
+        let id = self.sent.add(SentRequest::Initialize);
+        out.send(wire::initialize(id, CLIENT));
+    }
+
+    fn on_line(&mut self, line: &str, out: &mut Outbox) {
+        match ServerMessage::read(line) {
+            Some(ServerMessage::Response { id, response }) => {
+                if let Some(request) = self.sent.take(&id) {
+                    self.on_response(request, response, out);
+                }
+            }
+            Some(ServerMessage::Error { id: Some(id), message }) => {
+                if let Some(request) = self.sent.take(&id) {
+                    self.on_refusal(request, &message, out);
+                }
+            }
+            Some(ServerMessage::Request { id, request }) => self.on_server_request(id, &request, out),
+            Some(ServerMessage::Notification(Notification::OfThread { thread_id, event }))
+                if self.thread_id == thread_id.resolve() =>
+            {
+                self.on_event(event, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_control(&mut self, control: Control, out: &mut Outbox) {
         match control {
             Control::Message { number, text, .. } => match &self.phase {
                 Phase::Running { turn_id } => {
                     let turn_id = turn_id.clone();
-                    let id = self.request(SentRequest::Steer { message: number, text: text.clone() });
+                    let id = self.sent.add(SentRequest::Steer { message: number, text: text.clone() });
                     out.send(wire::steer_turn(id, &self.thread_id, &turn_id, &text));
                 }
                 _ => self.start_turn(Some(number), &text, &[], out),
@@ -310,36 +325,7 @@ impl AppServer {
         }
     }
 
-    fn interrupt(&mut self, out: &mut Outbox) {
-        self.is_interrupted = true;
-        match &self.phase {
-            Phase::Running { turn_id } => {
-                let turn_id = turn_id.clone();
-                let id = self.request(SentRequest::Interrupt);
-                out.send(wire::interrupt_turn(id, &self.thread_id, &turn_id));
-            }
-            _ => out.report(Step::TurnEnded),
-        }
-    }
-
-    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
-        let Some((id, reply)) = self.questions.answer(question, answer, out) else { return };
-        out.send(match reply {
-            Reply::Permission { chosen: Some(OptionKind::AllowOnce), .. } => {
-                wire::answer_approval(&id, Approval::Accept)
-            }
-            Reply::Permission { .. } => wire::answer_approval(&id, Approval::Decline),
-            Reply::Answers(answers) => {
-                let answers: Vec<WrittenAnswer> = answers
-                    .into_iter()
-                    .map(|it| WrittenAnswer { question_id: it.key, texts: it.answer.into_iter().collect() })
-                    .collect();
-                wire::answer_user_input(&id, &answers)
-            }
-        });
-    }
-
-    pub(super) fn can_take(&self, delivery: Delivery) -> bool {
+    fn can_take(&self, delivery: Delivery) -> bool {
         match (&self.phase, delivery) {
             _ if self.is_interrupted => false,
             (Phase::Running { .. }, Delivery::Now) | (Phase::Idle, _) => true,

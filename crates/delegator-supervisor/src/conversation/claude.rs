@@ -1,9 +1,10 @@
 //! Claude Code: messages, permission requests and questions as JSON lines.
 //!
-//! Measured with 2.1.325: nothing is printed before the first message. A turn begins with `system/init` and ends with
-//! `result`; then the next message can be sent. Requests for permission and questions of the agent arrive as control
-//! requests and wait for our response; the agent withdraws them if the turn is interrupted. A turn may also begin without a
-//! message, when something that the agent left running in the background has ended.
+//! Measured with 2.1.325: nothing is printed before the first message. A turn begins with `system/init` and
+//! ends with `result`; then the next message can be sent. Requests for permission and questions of the agent
+//! arrive as control requests and wait for our response; the agent withdraws them if the turn is interrupted.
+//! A turn may also begin without a message, when something that the agent left running in the background has
+//! ended.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,9 +17,9 @@ use delegator_transcript::wire::claude::{
     interrupt, refuse_request, user_message,
 };
 
-use super::open_questions::{AgentQuestion, OpenQuestions, Reply};
+use super::open_questions::{AgentQuestion, OpenQuestions, Permission, Reply};
+use super::outbox::{Control, Conversation, Outbox, Step};
 use super::permissions::{Decision, PermissionPolicy, RequestedAction};
-use super::{Control, Outbox, Step};
 
 /// What is said to Claude Code. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,33 +77,6 @@ impl Claude {
         }
     }
 
-    pub(super) fn open(&mut self, out: &mut Outbox) {
-        out.send(user_message(&std::mem::take(&mut self.prompt)));
-    }
-
-    pub(super) fn on_line(&mut self, line: &str, out: &mut Outbox) {
-        match ClaudeLine::read(line) {
-            Some(ClaudeLine::Init { .. }) => self.on_turn_start(out),
-            Some(ClaudeLine::Result(_)) => {
-                self.report_ready(out);
-                self.questions.withdraw(|_| true, out);
-                self.state = TurnState::Ended;
-                out.report(Step::TurnEnded);
-            }
-            Some(ClaudeLine::ControlRequest { request_id, request }) => match request {
-                ControlRequest::Permission(request) => self.on_permission_request(&request_id, &request, out),
-                ControlRequest::Unknown { .. } => {
-                    out.send(refuse_request(&request_id, "this client does not support the request"));
-                }
-            },
-            Some(ClaudeLine::ControlCancel { request_id }) => {
-                let id = request_id.resolve();
-                self.questions.withdraw(|request| request.id == id, out);
-            }
-            _ => {}
-        }
-    }
-
     fn on_turn_start(&mut self, out: &mut Outbox) {
         self.report_ready(out);
         if let Some(message) = self.unconfirmed.take() {
@@ -145,7 +119,82 @@ impl Claude {
         }
     }
 
-    pub(super) fn on_control(&mut self, control: Control, out: &mut Outbox) {
+    /// Asks the user whether a tool may be used, unless the user has allowed it until the end.
+    fn ask_permission(&mut self, request_id: &Text<'_>, request: &PermissionRequest<'_>, out: &mut Outbox) {
+        let tool = request.tool.resolve();
+        if self.allowed_tools.contains(&*tool) {
+            return out.send(allow_tool(request_id, request.input));
+        }
+        let (title, subject) = match &request.action {
+            ToolAction::Command { command } => ("Run a command".to_owned(), command.resolve().into_owned()),
+            ToolAction::Edit { path } => ("Change a file".to_owned(), path.resolve().into_owned()),
+            _ => (format!("Use the tool {tool}"), request.input.to_owned()),
+        };
+        let reason = request.reason.as_ref().map(|reason| format!("\n({})", reason.resolve()));
+        let options = [
+            (OptionKind::AllowOnce, "Allow once".to_owned()),
+            (OptionKind::AllowAlways, format!("Allow {tool} until the task ends")),
+            (OptionKind::RejectOnce, "Reject".to_owned()),
+        ];
+        let detail = subject + &reason.unwrap_or_default();
+        let permission = Permission::new(title, detail, &options);
+        self.questions.ask_permission(open_request(request_id, request), permission, out);
+    }
+
+    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
+        let Some((request, reply)) = self.questions.answer(question, answer, out) else { return };
+        let id = Text::plain(&request.id);
+        out.send(match reply {
+            Reply::Permission { chosen, text } => match chosen.map(|option| option.kind) {
+                Some(OptionKind::AllowOnce) => allow_tool(&id, &request.input),
+                Some(OptionKind::AllowAlways) => {
+                    let allowed = allow_tool(&id, &request.input);
+                    self.allowed_tools.insert(request.tool);
+                    allowed
+                }
+                _ => deny_tool(&id, text.as_deref().unwrap_or(REJECTED)),
+            },
+            Reply::Answers(answers) => {
+                let mut given =
+                    answers.iter().filter_map(|it| Some((it.key.as_str(), it.answer.as_deref()?))).peekable();
+                match given.peek() {
+                    Some(_) => answer_questions(&id, &request.input, given),
+                    None => deny_tool(&id, NO_ANSWER),
+                }
+            }
+        });
+    }
+}
+
+impl Conversation for Claude {
+    fn open(&mut self, out: &mut Outbox) {
+        out.send(user_message(&std::mem::take(&mut self.prompt)));
+    }
+
+    fn on_line(&mut self, line: &str, out: &mut Outbox) {
+        match ClaudeLine::read(line) {
+            Some(ClaudeLine::Init { .. }) => self.on_turn_start(out),
+            Some(ClaudeLine::Result(_)) => {
+                self.report_ready(out);
+                self.questions.withdraw(|_| true, out);
+                self.state = TurnState::Ended;
+                out.report(Step::TurnEnded);
+            }
+            Some(ClaudeLine::ControlRequest { request_id, request }) => match request {
+                ControlRequest::Permission(request) => self.on_permission_request(&request_id, &request, out),
+                ControlRequest::Unknown { .. } => {
+                    out.send(refuse_request(&request_id, "this client does not support the request"));
+                }
+            },
+            Some(ClaudeLine::ControlCancel { request_id }) => {
+                let id = request_id.resolve();
+                self.questions.withdraw(|request| request.id == id, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_control(&mut self, control: Control, out: &mut Outbox) {
         match control {
             Control::Message { number, text, .. } => {
                 out.send(user_message(&text));
@@ -165,50 +214,7 @@ impl Claude {
         }
     }
 
-    /// Asks the user whether a tool may be used, unless the user has allowed it until the end.
-    fn ask_permission(&mut self, request_id: &Text<'_>, request: &PermissionRequest<'_>, out: &mut Outbox) {
-        let tool = request.tool.resolve();
-        if self.allowed_tools.contains(&*tool) {
-            return out.send(allow_tool(request_id, request.input));
-        }
-        let (title, subject) = match &request.action {
-            ToolAction::Command { command } => ("Run a command".to_owned(), command.resolve().into_owned()),
-            ToolAction::Edit { path } => ("Change a file".to_owned(), path.resolve().into_owned()),
-            _ => (format!("Use the tool {tool}"), request.input.to_owned()),
-        };
-        let reason = request.reason.as_ref().map(|reason| format!("\n({})", reason.resolve()));
-        let options = [
-            (OptionKind::AllowOnce, "Allow once".to_owned()),
-            (OptionKind::AllowAlways, format!("Allow {tool} until the task ends")),
-            (OptionKind::RejectOnce, "Reject".to_owned()),
-        ];
-        let detail = subject + &reason.unwrap_or_default();
-        self.questions.ask_permission(open_request(request_id, request), title, detail, &options, out);
-    }
-
-    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
-        let Some((request, reply)) = self.questions.answer(question, answer, out) else { return };
-        let id = Text::plain(&request.id);
-        out.send(match reply {
-            Reply::Permission { chosen: Some(OptionKind::AllowOnce), .. } => allow_tool(&id, &request.input),
-            Reply::Permission { chosen: Some(OptionKind::AllowAlways), .. } => {
-                let allowed = allow_tool(&id, &request.input);
-                self.allowed_tools.insert(request.tool);
-                allowed
-            }
-            Reply::Permission { text, .. } => deny_tool(&id, text.as_deref().unwrap_or(REJECTED)),
-            Reply::Answers(answers) => {
-                let mut given =
-                    answers.iter().filter_map(|it| Some((it.key.as_str(), it.answer.as_deref()?))).peekable();
-                match given.peek() {
-                    Some(_) => answer_questions(&id, &request.input, given),
-                    None => deny_tool(&id, NO_ANSWER),
-                }
-            }
-        });
-    }
-
-    pub(super) fn can_take(&self, delivery: Delivery) -> bool {
+    fn can_take(&self, delivery: Delivery) -> bool {
         delivery == Delivery::Next && self.state == TurnState::Ended && !self.is_interrupted
     }
 }

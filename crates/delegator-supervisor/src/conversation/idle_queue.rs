@@ -1,10 +1,11 @@
-//! The idle dialect: messages as JSON lines, whenever the agent reports that it is idle: all that are queued by then.
+//! The idle dialect: messages as JSON lines, whenever the agent reports that it is idle: all that are queued
+//! by then.
 //!
-//! The agent waits for the result of each tool call. A configured command gives it, else the user. An agent that reports the
-//! result itself, or becomes idle, no longer waits.
+//! The agent waits for the result of each tool call. A configured command gives it, else the user. An agent
+//! that reports the result itself, or becomes idle, no longer waits.
 //!
-//! The prompt is the first message. An agent that was started before it reads anything may report that it is idle although it
-//! still has the prompt to read: it then begins to work later ([`Step::Working`]).
+//! The prompt is the first message. An agent that was started before it reads anything may report that it is
+//! idle although it still has the prompt to read: it then begins to work later ([`Step::Working`]).
 
 use std::ffi::OsString;
 
@@ -14,7 +15,7 @@ use delegator_transcript::wire::idle;
 use delegator_transcript::{Event, IdleEvent, decode_text};
 
 use super::open_questions::truncated;
-use super::{Control, Outbox, Step};
+use super::outbox::{Control, Conversation, Outbox, Step};
 
 /// An agent that never waits for results must not fill our memory.
 const MAX_OPEN_CALLS: usize = 32;
@@ -52,12 +53,53 @@ impl IdleQueue {
         IdleQueue { prompt, tool_command, state, unconfirmed, has_confirmed: false, calls, last_question: 0 }
     }
 
-    pub(super) fn open(&mut self, out: &mut Outbox) {
+    fn on_tool_call(
+        &mut self,
+        tool: &str,
+        call_id: &str,
+        arguments: Option<&str>,
+        line: &str,
+        out: &mut Outbox,
+    ) {
+        if self.calls.len() >= MAX_OPEN_CALLS {
+            return out.send(idle::tool_result(call_id, Err("too many tool calls are open")));
+        }
+        self.last_question += 1;
+        let number = QuestionNumber(self.last_question);
+        self.calls.push((number, call_id.to_owned()));
+        out.report(match self.tool_command.as_slice() {
+            [] => Step::Question(tool_question(number, tool, arguments.unwrap_or("{}"))),
+            command => {
+                Step::ToolCalled { question: number, command: command.to_vec(), call: line.to_owned() }
+            }
+        });
+    }
+
+    fn withdraw_calls(&mut self, is_withdrawn: impl Fn(&str) -> bool, out: &mut Outbox) {
+        for (number, _) in self.calls.extract_if(.., |(_, call_id)| is_withdrawn(call_id)) {
+            out.report(Step::Withdrawn(number));
+        }
+    }
+
+    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
+        let Some(index) = self.calls.iter().position(|(number, _)| *number == question) else { return };
+        let (_, call_id) = self.calls.remove(index);
+        let result = match (answer.option, &answer.text) {
+            (None, Some(output)) => Ok(output.as_str()),
+            (Some(_), error) => Err(error.as_deref().unwrap_or("the tool call failed")),
+            (None, None) => Err("no result was given in time"),
+        };
+        out.send(idle::tool_result(&call_id, result));
+    }
+}
+
+impl Conversation for IdleQueue {
+    fn open(&mut self, out: &mut Outbox) {
         out.send(idle::message(&std::mem::take(&mut self.prompt)));
         out.report(Step::Ready);
     }
 
-    pub(super) fn on_line(&mut self, line: &str, out: &mut Outbox) {
+    fn on_line(&mut self, line: &str, out: &mut Outbox) {
         let event = decode_text(line);
         if matches!(event, Event::Blank) {
             return;
@@ -97,46 +139,7 @@ impl IdleQueue {
         }
     }
 
-    fn on_tool_call(
-        &mut self,
-        tool: &str,
-        call_id: &str,
-        arguments: Option<&str>,
-        line: &str,
-        out: &mut Outbox,
-    ) {
-        if self.calls.len() >= MAX_OPEN_CALLS {
-            return out.send(idle::tool_result(call_id, Err("too many tool calls are open")));
-        }
-        self.last_question += 1;
-        let number = QuestionNumber(self.last_question);
-        self.calls.push((number, call_id.to_owned()));
-        out.report(match self.tool_command.as_slice() {
-            [] => Step::Asked(tool_question(number, tool, arguments.unwrap_or("{}"))),
-            command => {
-                Step::ToolCalled { question: number, command: command.to_vec(), call: line.to_owned() }
-            }
-        });
-    }
-
-    fn withdraw_calls(&mut self, is_withdrawn: impl Fn(&str) -> bool, out: &mut Outbox) {
-        for (number, _) in self.calls.extract_if(.., |(_, call_id)| is_withdrawn(call_id)) {
-            out.report(Step::Withdrawn(number));
-        }
-    }
-
-    fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
-        let Some(index) = self.calls.iter().position(|(number, _)| *number == question) else { return };
-        let (_, call_id) = self.calls.remove(index);
-        let result = match (answer.option, &answer.text) {
-            (None, Some(output)) => Ok(output.as_str()),
-            (Some(_), error) => Err(error.as_deref().unwrap_or("the tool call failed")),
-            (None, None) => Err("no result was given in time"),
-        };
-        out.send(idle::tool_result(&call_id, result));
-    }
-
-    pub(super) fn on_control(&mut self, control: Control, out: &mut Outbox) {
+    fn on_control(&mut self, control: Control, out: &mut Outbox) {
         match control {
             Control::Message { number, text, .. } => {
                 out.send(idle::message(&text));
@@ -156,12 +159,11 @@ impl IdleQueue {
         }
     }
 
-    /// Whether it may still have messages to read although it is idle.
-    pub(super) fn may_have_input(&self) -> bool {
+    fn may_have_input(&self) -> bool {
         !self.unconfirmed.is_empty()
     }
 
-    pub(super) fn can_take(&self, delivery: Delivery) -> bool {
+    fn can_take(&self, delivery: Delivery) -> bool {
         delivery == Delivery::Next && matches!(self.state, AgentState::Idle | AgentState::Receiving)
     }
 }
@@ -237,7 +239,7 @@ mod tests {
         };
         for number in 1..=4 {
             let steps = after(&mut idle, &call(&format!("c{number}")));
-            let [Step::Asked(question)] = &steps[..] else { panic!("{steps:?}") };
+            let [Step::Question(question)] = &steps[..] else { panic!("{steps:?}") };
             assert_eq!(
                 (question.number.0, question.title.as_str()),
                 (number, "Result of the tool call look_up")
@@ -258,7 +260,7 @@ mod tests {
         let expected = [Step::Withdrawn(QuestionNumber(4)), Step::TurnEnded];
         assert_eq!(after(&mut idle, r#"{"type":"idle"}"#), expected);
         let steps = after(&mut idle, &call("c5"));
-        assert!(matches!(&steps[..], [Step::Working, Step::Asked(_)]), "{steps:?}");
+        assert!(matches!(&steps[..], [Step::Working, Step::Question(_)]), "{steps:?}");
         let expired = answer(&mut idle, 5, None, None);
         assert!(expired[0].contains(r#""error":"no result was given in time""#), "{expired:?}");
     }

@@ -1,6 +1,9 @@
-//! All of the input at once: `codex exec` and plain programs.
+//! All of the input at once: `codex exec` and plain programs. They have no turns, ask nothing and take no
+//! messages.
 
-use super::{Outbox, Step};
+use delegator_domain::message::Delivery;
+
+use super::outbox::{Control, Conversation, Outbox, Step};
 
 #[derive(Debug)]
 pub(crate) struct Once {
@@ -11,10 +14,20 @@ impl Once {
     pub(super) fn new(stdin: Vec<u8>) -> Once {
         Once { stdin }
     }
+}
 
-    pub(super) fn open(&mut self, out: &mut Outbox) {
+impl Conversation for Once {
+    fn open(&mut self, out: &mut Outbox) {
         out.send(std::mem::take(&mut self.stdin));
         out.close_stdin();
         out.report(Step::Ready);
+    }
+
+    fn on_line(&mut self, _line: &str, _out: &mut Outbox) {}
+
+    fn on_control(&mut self, _control: Control, _out: &mut Outbox) {}
+
+    fn can_take(&self, _delivery: Delivery) -> bool {
+        false
     }
 }

@@ -1,11 +1,12 @@
 //! Requests of an agent that wait for the user, for agents that ask for permission and ask questions.
 //!
-//! A request for permission is one question of ours. A request with several questions of the agent is asked one after the
-//! other; its answers are complete when the last one is answered. `R` identifies the request to the agent.
+//! A request for permission is one question of ours. A request with several questions of the agent is asked
+//! one after the other; its answers are complete when the last one is answered. `R` identifies the request to
+//! the agent.
 
 use delegator_domain::question::{Answer, AnswerOption, OptionKind, Question, QuestionKind, QuestionNumber};
 
-use super::{Outbox, Step};
+use super::outbox::{Outbox, Step};
 
 const MAX_DETAIL_BYTES: usize = 4 << 10;
 
@@ -27,6 +28,27 @@ struct OpenRequest<R> {
 enum RequestKind {
     Permission { options: Vec<AnswerOption> },
     Questions { answered: Vec<AnsweredQuestion>, current: String, waiting: Vec<AgentQuestion> },
+}
+
+/// A request for permission.
+#[derive(Debug)]
+pub(super) struct Permission {
+    pub(super) title: String,
+    pub(super) detail: Option<String>,
+    pub(super) options: Vec<AnswerOption>,
+}
+
+impl Permission {
+    /// With options that the agent knows by their kinds.
+    pub(super) fn new(title: String, detail: String, options: &[(OptionKind, String)]) -> Permission {
+        let option = |(kind, label): &(OptionKind, String)| AnswerOption {
+            id: kind.name().to_owned(),
+            label: label.clone(),
+            kind: *kind,
+        };
+        let options = options.iter().map(option).collect();
+        Permission { title, detail: Some(truncated(detail)), options }
+    }
 }
 
 /// A question of the agent.
@@ -51,9 +73,9 @@ pub(super) struct AnsweredQuestion {
 /// What is to be said to the agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// The kind of the chosen option; `None` without an answer. The text is for the agent.
+    /// The chosen option; `None` without an answer. The text is for the agent.
     Permission {
-        chosen: Option<OptionKind>,
+        chosen: Option<AnswerOption>,
         text: Option<String>,
     },
     Answers(Vec<AnsweredQuestion>),
@@ -66,27 +88,15 @@ impl<R> Default for OpenQuestions<R> {
 }
 
 impl<R> OpenQuestions<R> {
-    /// Asks for permission. `options` are labels and what choosing them means.
-    pub(super) fn ask_permission(
-        &mut self,
-        request: R,
-        title: String,
-        detail: String,
-        options: &[(OptionKind, String)],
-        out: &mut Outbox,
-    ) {
-        let option = |(kind, label): &(OptionKind, String)| AnswerOption {
-            id: kind.name().to_owned(),
-            label: label.clone(),
-            kind: *kind,
-        };
-        let options: Vec<AnswerOption> = options.iter().map(option).collect();
+    /// Asks for permission.
+    pub(super) fn ask_permission(&mut self, request: R, permission: Permission, out: &mut Outbox) {
+        let Permission { title, detail, options } = permission;
         let number = self.next_number();
-        out.report(Step::Asked(Question {
+        out.report(Step::Question(Question {
             number,
             kind: QuestionKind::Permission,
             title,
-            detail: Some(truncated(detail)),
+            detail,
             options: options.clone(),
             free_text: false,
         }));
@@ -115,8 +125,7 @@ impl<R> OpenQuestions<R> {
         let mut open = self.open.remove(index);
         match open.kind {
             RequestKind::Permission { options } => {
-                let chosen = options.iter().find(|option| Some(&option.id) == answer.option.as_ref());
-                let chosen = chosen.map(|option| option.kind);
+                let chosen = options.into_iter().find(|option| Some(&option.id) == answer.option.as_ref());
                 Some((open.request, Reply::Permission { chosen, text: answer.text }))
             }
             RequestKind::Questions { mut answered, current, mut waiting } => {
@@ -134,15 +143,14 @@ impl<R> OpenQuestions<R> {
         }
     }
 
-    /// The agent no longer waits for this request.
-    pub(super) fn withdraw(&mut self, is_withdrawn: impl Fn(&R) -> bool, out: &mut Outbox) {
-        self.open.retain(|open| {
-            let is_withdrawn = is_withdrawn(&open.request);
-            if is_withdrawn {
-                out.report(Step::Withdrawn(open.number));
-            }
-            !is_withdrawn
+    /// The agent no longer waits for these requests, which are returned.
+    pub(super) fn withdraw(&mut self, is_withdrawn: impl Fn(&R) -> bool, out: &mut Outbox) -> Vec<R> {
+        let withdrawn = self.open.extract_if(.., |open| is_withdrawn(&open.request));
+        let withdrawn = withdrawn.map(|open| {
+            out.report(Step::Withdrawn(open.number));
+            open.request
         });
+        withdrawn.collect()
     }
 
     fn next_number(&mut self) -> QuestionNumber {
@@ -165,7 +173,7 @@ impl AgentQuestion {
             label: label.clone(),
             kind: OptionKind::Other,
         };
-        out.report(Step::Asked(Question {
+        out.report(Step::Question(Question {
             number,
             kind: QuestionKind::Question,
             title: self.text.lines().next().unwrap_or_default().to_owned(),
@@ -199,14 +207,15 @@ mod tests {
         let mut out = Outbox::default();
         questions.ask_questions("r1", vec![question("k1"), question("k2")], &mut out);
         let options = [(OptionKind::AllowOnce, "Yes".to_owned())];
-        questions.ask_permission("r2", "t".to_owned(), "é".repeat(5000), &options, &mut out);
-        let asked: Vec<_> = out.steps.drain(..).collect();
-        let [Step::Asked(first), Step::Asked(second)] = &asked[..] else { panic!("{asked:?}") };
+        let permission = Permission::new("t".to_owned(), "é".repeat(5000), &options);
+        questions.ask_permission("r2", permission, &mut out);
+        let steps: Vec<_> = out.steps.drain(..).collect();
+        let [Step::Question(first), Step::Question(second)] = &steps[..] else { panic!("{steps:?}") };
         assert_eq!((first.number.0, first.title.as_str(), second.number.0), (1, "a", 2));
         assert!(second.detail.as_ref().unwrap().len() < 5000);
         let text = |text: &str| Answer { option: None, text: Some(text.to_owned()) };
         assert_eq!(questions.answer(QuestionNumber(1), text("one"), &mut out), None);
-        assert!(matches!(&out.steps[..], [Step::Asked(next)] if next.number.0 == 3));
+        assert!(matches!(&out.steps[..], [Step::Question(next)] if next.number.0 == 3));
         assert_eq!(questions.answer(QuestionNumber(1), text("again"), &mut out), None);
         let (request, Reply::Answers(answers)) =
             questions.answer(QuestionNumber(3), Answer::default(), &mut out).unwrap()
@@ -227,7 +236,7 @@ mod tests {
         questions.ask_questions("r1", vec![question("k")], &mut out);
         questions.ask_questions("r2", vec![question("k")], &mut out);
         out.steps.clear();
-        questions.withdraw(|request| *request == "r2", &mut out);
+        assert_eq!(questions.withdraw(|request| *request == "r2", &mut out), ["r2"]);
         assert_eq!(out.steps, [Step::Withdrawn(QuestionNumber(2))]);
         questions.withdraw(|_| true, &mut out);
         assert_eq!(out.steps.len(), 2);

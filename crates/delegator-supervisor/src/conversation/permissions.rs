@@ -1,8 +1,8 @@
 //! Decides about permission requests of agents that have no sandbox of their own.
 //!
-//! Pure. The mode of the task decides, unless the user wants to be asked. A command is allowed in read-only mode only if
-//! we enclose the agent, because then it cannot write. Paths are compared as text: where nothing encloses the agent, this
-//! is a check of what it requests and not a sandbox.
+//! Pure. The mode of the task decides, unless the user wants to be asked. A command is allowed in read-only
+//! mode only if we enclose the agent, because then it cannot write. Paths are compared as text: where nothing
+//! encloses the agent, this is a check of what it requests and not a sandbox.
 
 use std::path::{Component, Path, PathBuf};
 

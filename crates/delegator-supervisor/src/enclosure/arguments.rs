@@ -4,7 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::{ENCLOSE, Enclosure, Mechanism, WritablePath};
+use super::mechanism::Mechanism;
+use super::path_rules::{PathRules, WritablePath};
+
+/// The argument that makes this program enclose itself and then execute an agent.
+pub const ENCLOSE: &str = "enclose";
 
 /// Before a path that must not be changed.
 const PROTECTED: &str = "protected:";
@@ -13,32 +17,42 @@ const HIDDEN: &str = "hidden:";
 /// Separates the writable paths from the program. No path is equal to it: they begin with two numbers.
 const END_OF_PATHS: &str = "--";
 
+/// How an agent is enclosed, and where it may write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enclosure {
+    pub mechanism: Mechanism,
+    /// This program.
+    pub launcher: PathBuf,
+    pub paths: PathRules,
+}
+
 /// What to execute, and how to enclose it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) mechanism: Mechanism,
-    pub(super) writable: Vec<WritablePath>,
-    pub(super) protected: Vec<PathBuf>,
-    pub(super) hidden: Vec<PathBuf>,
+    pub(super) paths: PathRules,
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,
 }
 
-pub(super) fn encode(enclosure: &Enclosure, program: &Path, args: &[OsString]) -> Vec<OsString> {
-    let mut encoded: Vec<OsString> = vec![ENCLOSE.into()];
-    encoded.push(match &enclosure.mechanism {
-        Mechanism::Landlock => "landlock".into(),
-        Mechanism::Bubblewrap { program } => joined("bubblewrap:", program),
-    });
-    for WritablePath { path, device, inode } in &enclosure.writable {
-        encoded.push(joined(&format!("{device}:{inode}:"), path));
+impl Enclosure {
+    /// The arguments with which the launcher runs a program enclosed.
+    pub(crate) fn wrap(&self, program: &Path, args: &[OsString]) -> Vec<OsString> {
+        let mut encoded: Vec<OsString> = vec![ENCLOSE.into()];
+        encoded.push(match &self.mechanism {
+            Mechanism::Landlock => "landlock".into(),
+            Mechanism::Bubblewrap { program } => joined("bubblewrap:", program),
+        });
+        for WritablePath { path, device, inode } in &self.paths.writable {
+            encoded.push(joined(&format!("{device}:{inode}:"), path));
+        }
+        encoded.extend(self.paths.protected.iter().map(|path| joined(PROTECTED, path)));
+        encoded.extend(self.paths.hidden.iter().map(|path| joined(HIDDEN, path)));
+        encoded.push(END_OF_PATHS.into());
+        encoded.push(program.into());
+        encoded.extend(args.iter().cloned());
+        encoded
     }
-    encoded.extend(enclosure.protected.iter().map(|path| joined(PROTECTED, path)));
-    encoded.extend(enclosure.hidden.iter().map(|path| joined(HIDDEN, path)));
-    encoded.push(END_OF_PATHS.into());
-    encoded.push(program.into());
-    encoded.extend(args.iter().cloned());
-    encoded
 }
 
 fn joined(prefix: &str, path: &Path) -> OsString {
@@ -63,7 +77,8 @@ pub(super) fn decode(args: &[OsString]) -> Option<Request> {
         None if mechanism == "landlock" => Mechanism::Landlock,
         None => return None,
     };
-    Some(Request { mechanism, writable, protected, hidden, program: program.into(), args: args.to_vec() })
+    let paths = PathRules { writable, protected, hidden };
+    Some(Request { mechanism, paths, program: program.into(), args: args.to_vec() })
 }
 
 fn writable_path(arg: &OsStr) -> Option<WritablePath> {
@@ -86,23 +101,12 @@ mod tests {
         let args: Vec<OsString> = ["--", "-x", "", "a b"].map(OsString::from).to_vec();
         for mechanism in [Mechanism::Landlock, Mechanism::Bubblewrap { program: "/usr/bin/bw:rap".into() }] {
             let protected = vec![PathBuf::from("/a b/.git/config"), "/--".into()];
-            let enclosure = Enclosure {
-                mechanism: mechanism.clone(),
-                launcher: "/m".into(),
-                writable: writable.clone(),
-                protected: protected.clone(),
-                hidden: hidden.clone(),
-            };
-            let encoded = encode(&enclosure, Path::new("/bin/agent"), &args);
+            let paths = PathRules { writable: writable.clone(), protected, hidden: hidden.clone() };
+            let enclosure =
+                Enclosure { mechanism: mechanism.clone(), launcher: "/m".into(), paths: paths.clone() };
+            let encoded = enclosure.wrap(Path::new("/bin/agent"), &args);
             assert_eq!(encoded[0], ENCLOSE);
-            let expected = Request {
-                mechanism,
-                writable: writable.clone(),
-                protected,
-                hidden: hidden.clone(),
-                program: "/bin/agent".into(),
-                args: args.clone(),
-            };
+            let expected = Request { mechanism, paths, program: "/bin/agent".into(), args: args.clone() };
             assert_eq!(decode(&encoded[1..]), Some(expected));
         }
         for invalid in

@@ -1,11 +1,11 @@
 //! Encloses an agent with bubblewrap (`bwrap`), for kernels whose Landlock is too old.
 //!
-//! The agent sees the whole file system read-only, without the hidden paths, and with the writable ones bound over it. It
-//! gets devices and shared memory of its own. It also needs its own process namespace: through `/proc/PID/root` of a process
-//! outside it could write everywhere.
+//! The agent sees the whole file system read-only, without the hidden paths, and with the writable ones bound
+//! over it. It gets devices and shared memory of its own. It also needs its own process namespace: through
+//! `/proc/PID/root` of a process outside it could write everywhere.
 //!
-//! Measured with 0.8.0: `bwrap` stays as the parent of the agent and exits with its exit code (128 + the number of a
-//! signal). SIGTERM ends `bwrap` at once; the sweep then ends the agent.
+//! Measured with 0.8.0: `bwrap` stays as the parent of the agent and exits with its exit code (128 + the
+//! number of a signal). SIGTERM ends `bwrap` at once; the sweep then ends the agent.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use super::WritablePath;
 use super::capabilities::RETAINED;
-use crate::agent::{ProbeError, exit_and_output};
+use super::path_rules::{PathRules, WritablePath};
+use crate::program::{ProbeError, exit_and_output};
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -38,11 +38,8 @@ const COMMON_ARGS: [&str; 13] = [
 ];
 
 /// The arguments of `bwrap` that run a program.
-pub(super) fn args(
-    (writable, protected, hidden): (&[WritablePath], &[PathBuf], &[PathBuf]),
-    program: &Path,
-    args: &[OsString],
-) -> Vec<OsString> {
+pub(super) fn args(paths: &PathRules, program: &Path, args: &[OsString]) -> Vec<OsString> {
+    let PathRules { writable, protected, hidden } = paths;
     let mut all: Vec<OsString> = COMMON_ARGS.map(OsString::from).to_vec();
     // Other users have no capabilities to retain.
     if geteuid().is_root() {
@@ -72,7 +69,7 @@ pub(super) fn args(
 
 /// Runs a command in it: whether user namespaces can be used shows only then.
 pub(super) fn probe(program: &Path) -> Result<(), ProbeError> {
-    let command = args((&[], &[], &[]), Path::new("/bin/sh"), &["-c".into(), ":".into()]);
+    let command = args(&PathRules::default(), Path::new("/bin/sh"), &["-c".into(), ":".into()]);
     let command = command.iter().map(OsString::as_os_str);
     match exit_and_output(program, command, &Vec::new(), PROBE_TIMEOUT)? {
         (true, _) => Ok(()),

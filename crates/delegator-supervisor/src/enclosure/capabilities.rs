@@ -1,7 +1,7 @@
 //! The capabilities that an enclosed process may retain. Only root has any.
 //!
-//! Root could reach around every rule about files: load a kernel module, write to a disk, mount a file system. It retains what
-//! programs need to work with files and processes of other users.
+//! Root could reach around every rule about files: load a kernel module, write to a disk, mount a file
+//! system. It retains what programs need to work with files and processes of other users.
 
 use rustix::io;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};

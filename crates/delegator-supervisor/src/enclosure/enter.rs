@@ -1,22 +1,23 @@
 //! The internal mode that encloses itself and then becomes the agent.
 //!
-//! Everything happens in one process with one thread: open the writable paths, apply the rules, execute. Nothing of the
-//! agent runs before the rules apply.
+//! Everything happens in one process with one thread: open the writable paths, apply the rules, execute.
+//! Nothing of the agent runs before the rules apply.
 
 #![expect(clippy::disallowed_methods, reason = "this module becomes the agent that the supervisor starts")]
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
 
 use super::arguments::{self, Request};
 use super::failure::StartFailure;
-use super::{Mechanism, bubblewrap, capabilities, landlock_rules};
-use crate::run::{BUSY_PAUSE, MAX_BUSY_RETRIES, poll_fds::wait_readable};
+use super::mechanism::Mechanism;
+use super::{bubblewrap, capabilities, landlock_rules};
+use crate::busy_program::retry_while_busy;
 
 /// Runs the internal mode with the arguments after its name. Returns only if the agent could not be started.
 pub fn enter(args: &[OsString]) -> ExitCode {
@@ -31,9 +32,9 @@ pub fn enter(args: &[OsString]) -> ExitCode {
 
 /// Becomes the agent; returns why not.
 fn start(request: &Request) -> StartFailure {
-    let Request { mechanism, writable, protected, hidden, program, args } = request;
+    let Request { mechanism, paths, program, args } = request;
     let mut opened: Vec<OwnedFd> = Vec::new();
-    for writable in writable {
+    for writable in &paths.writable {
         match writable.open() {
             Ok(file) => opened.push(file),
             Err(error) => {
@@ -51,22 +52,15 @@ fn start(request: &Request) -> StartFailure {
                 Err(problem) => StartFailure::NotEnclosed(problem),
             }
         }
-        Mechanism::Bubblewrap { program: bwrap } => {
-            execute(bwrap, &bubblewrap::args((writable, protected, hidden), program, args))
-        }
+        Mechanism::Bubblewrap { program: bwrap } => execute(bwrap, &bubblewrap::args(paths, program, args)),
     }
 }
 
-/// Replaces this process. A program file that is just being written is busy only for a moment.
+/// Replaces this process.
 fn execute(program: &Path, args: &[OsString]) -> StartFailure {
-    let mut retries = 0;
-    loop {
-        let error = Command::new(program).args(args).exec();
-        if error.kind() != io::ErrorKind::ExecutableFileBusy || retries == MAX_BUSY_RETRIES {
-            return StartFailure::NotStarted(error.to_string());
-        }
-        retries += 1;
-        // No event reports that a file was closed.
-        let _ = wait_readable(&[], Instant::now() + BUSY_PAUSE);
+    let replaced =
+        retry_while_busy(None, || -> io::Result<Infallible> { Err(Command::new(program).args(args).exec()) });
+    match replaced {
+        Err(error) => StartFailure::NotStarted(error.to_string()),
     }
 }

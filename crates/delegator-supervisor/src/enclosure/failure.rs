@@ -1,13 +1,14 @@
 //! How the supervisor learns that an enclosed agent never started.
 //!
-//! The internal mode has only its exit code and standard error to report it. An agent that imitates them only misnames its
-//! own failure, and only if it prints nothing on standard output.
+//! The internal mode has only its exit code and standard error to report it. An agent that imitates them only
+//! misnames its own failure, and only if it prints nothing on standard output.
 
 use std::fmt;
 
 use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
 
-use super::{Enclosure, Mechanism};
+use super::arguments::Enclosure;
+use super::mechanism::Mechanism;
 
 const NOT_ENCLOSED: &str = "The agent could not be enclosed: ";
 const NOT_STARTED: &str = "The enclosed agent could not be started: ";
@@ -59,7 +60,8 @@ impl fmt::Display for StartFailure {
 }
 
 impl Enclosure {
-    /// The end of a run that never started its agent, by the exit and the end of standard error. `None` if the agent started.
+    /// The end of a run that never started its agent, by the exit and the end of standard error. `None` if
+    /// the agent started.
     pub(crate) fn start_failure(
         &self,
         exit: Option<ExitStatus>,
@@ -82,12 +84,11 @@ impl Enclosure {
 
 #[cfg(test)]
 mod tests {
+    use super::super::path_rules::PathRules;
     use super::*;
 
     fn kind(mechanism: Mechanism, code: i32, printed: u64, stderr: &str) -> Option<FailureKind> {
-        let (launcher, writable) = ("/m".into(), Vec::new());
-        let (protected, hidden) = (Vec::new(), Vec::new());
-        let enclosure = Enclosure { mechanism, launcher, writable, protected, hidden };
+        let enclosure = Enclosure { mechanism, launcher: "/m".into(), paths: PathRules::default() };
         let end = enclosure.start_failure(Some(ExitStatus::Code(code)), printed, stderr)?;
         match end {
             TaskEnd::Failed { kind, .. } => Some(kind),

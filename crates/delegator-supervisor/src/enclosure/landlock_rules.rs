@@ -1,9 +1,9 @@
 //! The Landlock rules of an enclosure.
 //!
-//! They cover every way to change a file system that the kernel lets them cover. Truncation is one of them only from ABI 3
-//! (Linux 6.2) on, so older kernels are refused. On newer ones the rules also cover ioctls of devices (ABI 5, Linux 6.10),
-//! signals and abstract sockets to processes outside (ABI 6, Linux 6.12). Landlock itself forbids mounting and tracing
-//! processes outside.
+//! They cover every way to change a file system that the kernel lets them cover. Truncation is one of them
+//! only from ABI 3 (Linux 6.2) on, so older kernels are refused. On newer ones the rules also cover ioctls of
+//! devices (ABI 5, Linux 6.10), signals and abstract sockets to processes outside (ABI 6, Linux 6.12).
+//! Landlock itself forbids mounting and tracing processes outside.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use ::landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
-use super::open_path;
+use super::path_rules::open_path;
 
 /// What programs usually write to. Programs with a terminal of their own need `/dev/ptmx` and `/dev/pts`.
 const DEVICES: [&str; 8] = [
@@ -33,8 +33,8 @@ pub(super) fn is_supported() -> bool {
     required_rules().and_then(Ruleset::create).is_ok()
 }
 
-/// Whether the kernel also keeps an enclosed process from sending signals to processes outside, and from connecting to their
-/// abstract sockets.
+/// Whether the kernel also keeps an enclosed process from sending signals to processes outside, and from
+/// connecting to their abstract sockets.
 pub(super) fn supports_scopes() -> bool {
     required_rules().and_then(|rules| rules.scope(Scope::from_all(ABI::V6))).and_then(Ruleset::create).is_ok()
 }
@@ -81,8 +81,9 @@ fn required_rules() -> Result<Ruleset, RulesetError> {
 /// All rights but one: root could create a device file in a writable directory and write to the device.
 fn writing_rights(path: &OwnedFd) -> io::Result<BitFlags<AccessFs>> {
     let found = rustix::fs::fstat(path)?;
-    Ok(match rustix::fs::FileType::from_raw_mode(found.st_mode).is_dir() {
-        true => AccessFs::from_write(ABI::V3) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock}),
-        false => make_bitflags!(AccessFs::{WriteFile | Truncate}),
+    Ok(if rustix::fs::FileType::from_raw_mode(found.st_mode).is_dir() {
+        AccessFs::from_write(ABI::V3) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock})
+    } else {
+        make_bitflags!(AccessFs::{WriteFile | Truncate})
     })
 }

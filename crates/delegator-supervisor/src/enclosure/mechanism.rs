@@ -7,7 +7,7 @@ use delegator_domain::task::EnclosureChoice;
 use serde::{Deserialize, Serialize};
 
 use super::{bubblewrap, landlock_rules};
-use crate::agent::{LocateError, ProbeError, UntrustedTrees, locate};
+use crate::program::{LocateError, ProbeError, UntrustedTrees, locate};
 
 /// What encloses an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,8 @@ pub enum BubblewrapProblem {
     DoesNotWork { program: PathBuf, problem: ProbeError },
 }
 
-/// The mechanism for agents: Landlock, or else bubblewrap, if it is installed and works. `path` is the submitter's PATH.
+/// The mechanism for agents: Landlock, or else bubblewrap, if it is installed and works. `path` is the
+/// submitter's PATH.
 pub fn find_mechanism(
     choice: EnclosureChoice,
     path: Option<&OsStr>,

@@ -1,8 +1,9 @@
-//! Encloses an agent that has no sandbox of its own: it and everything it starts can write only to listed paths.
+//! Encloses an agent that has no sandbox of its own: it and everything it starts can write only to listed
+//! paths.
 //!
-//! The supervisor does not enclose itself. It starts this program again in the internal mode [`ENCLOSE`]
-//! (see [`enter`]), which opens the writable paths, applies the rules to itself and then executes the agent in the same
-//! process. The rules apply to all descendants and cannot be removed.
+//! The supervisor does not enclose itself. It starts this program again in the internal mode [`ENCLOSE`] (see
+//! [`enter`]), which opens the writable paths, applies the rules to itself and then executes the agent in the
+//! same process. The rules apply to all descendants and cannot be removed.
 //!
 //! ```text
 //! Enclosure ─ wrap ─▶ mcp-delegator enclose MECHANISM PATH… -- PROGRAM ARG…
@@ -10,7 +11,8 @@
 //!                       └─ bubblewrap: exec bwrap … -- PROGRAM
 //! ```
 //!
-//! Reading is not restricted, except that bubblewrap hides our own files, and neither is the network. SECURITY.md lists what each mechanism cannot prevent; change both together.
+//! Reading is not restricted, except that bubblewrap hides our own files, and neither is the network.
+//! SECURITY.md lists what each mechanism cannot prevent; change both together.
 
 mod arguments;
 mod bubblewrap;
@@ -19,97 +21,9 @@ mod enter;
 mod failure;
 mod landlock_rules;
 mod mechanism;
+mod path_rules;
 
-use std::ffi::OsString;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-
-use rustix::fs::{Mode, OFlags};
-
+pub use arguments::{ENCLOSE, Enclosure};
 pub use enter::enter;
 pub use mechanism::{BubblewrapProblem, Mechanism, Unavailable, find_mechanism};
-
-/// The argument that makes this program enclose itself and then execute an agent.
-pub const ENCLOSE: &str = "enclose";
-
-/// How an agent is enclosed, and where it may write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enclosure {
-    pub mechanism: Mechanism,
-    /// This program.
-    pub launcher: PathBuf,
-    pub writable: Vec<WritablePath>,
-    /// Paths in writable directories that the agent must not change; only bubblewrap can enforce it.
-    pub protected: Vec<PathBuf>,
-    /// Files and directories that the agent must not read, without symbolic links. Landlock cannot hide them.
-    pub hidden: Vec<PathBuf>,
-}
-
-/// A file or directory that was opened and checked. Only the same file may be made writable, whatever the path leads to by
-/// then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WritablePath {
-    /// Absolute, without symbolic links.
-    pub path: PathBuf,
-    device: u64,
-    inode: u64,
-}
-
-impl WritablePath {
-    /// The file that is open as `file`.
-    pub fn of(path: &Path, file: &OwnedFd) -> io::Result<WritablePath> {
-        let found = rustix::fs::fstat(file)?;
-        Ok(WritablePath { path: path.to_owned(), device: found.st_dev, inode: found.st_ino })
-    }
-
-    /// Resolves symbolic links.
-    pub fn resolve(path: &Path) -> io::Result<WritablePath> {
-        let real = path.canonicalize()?;
-        let file = open_path(&real)?;
-        WritablePath::of(&real, &file)
-    }
-
-    /// Opens the path, unless it leads to another file by now.
-    fn open(&self) -> io::Result<OwnedFd> {
-        let file = open_path(&self.path)?;
-        if WritablePath::of(&self.path, &file)? == *self {
-            return Ok(file);
-        }
-        Err(io::Error::other("it was replaced after it was checked"))
-    }
-}
-
-/// The descriptor identifies the file but cannot be used to read or write it.
-fn open_path(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-impl Enclosure {
-    /// The arguments with which the launcher runs a program enclosed.
-    pub(crate) fn wrap(&self, program: &Path, args: &[OsString]) -> Vec<OsString> {
-        arguments::encode(self, program, args)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_that_leads_to_another_file_is_not_opened() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        let (path, other) = (root.join("state"), root.join("other"));
-        std::fs::create_dir(&path).unwrap();
-        std::fs::create_dir(&other).unwrap();
-        let checked = WritablePath::resolve(&path).unwrap();
-        checked.open().unwrap();
-        std::fs::rename(&path, root.join("moved")).unwrap();
-        std::os::unix::fs::symlink(&other, &path).unwrap();
-        assert!(checked.open().is_err(), "a symbolic link");
-        std::fs::remove_file(&path).unwrap();
-        std::fs::create_dir(&path).unwrap();
-        assert!(checked.open().is_err(), "another directory of the same name");
-    }
-}
+pub use path_rules::{PathRules, WritablePath};

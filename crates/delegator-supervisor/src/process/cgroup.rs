@@ -1,17 +1,18 @@
 //! A cgroup per task, where the system permits creating one.
 //!
-//! Children are born into the cgroup and leave it neither by a new session nor by clearing their environment; so even
-//! after a supervisor was killed, the cgroup still holds every process of the task.
+//! Children are born into the cgroup and leave it neither by a new session nor by clearing their environment;
+//! so even after a supervisor was killed, the cgroup still holds every process of the task.
 //!
-//! Moving a process makes the kernel wait for a grace period, ten milliseconds and more on an idle machine and hundreds on
-//! a busy one, and delays all forks meanwhile. So an agent that ends within `ADOPTION_DELAY` is never moved, and no agent
-//! waits for it: a thread moves it, together with everything it has started since, until a walk over all our descendants
-//! finds nothing outside. Until then, and where there is no cgroup, the child subreaper covers them.
+//! Moving a process makes the kernel wait for a grace period, ten milliseconds and more on an idle machine
+//! and hundreds on a busy one, and delays all forks meanwhile. So an agent that ends within `ADOPTION_DELAY`
+//! is never moved, and no agent waits for it: a thread moves it, together with everything it has started
+//! since, until a walk over all our descendants finds nothing outside. Until then, and where there is no
+//! cgroup, the child subreaper covers them.
 //!
-//! The cgroup lies below the supervisor's own, as delegation requires; but a supervisor started by an agent first
-//! leaves the agent's cgroup, because its task ends independently. Any step may be refused (no cgroup v2, missing
-//! permission, a container); then there is no cgroup. Dropping a `Cgroup` moves remaining members out and removes the
-//! directory.
+//! The cgroup lies below the supervisor's own, as delegation requires; but a supervisor started by an agent
+//! first leaves the agent's cgroup, because its task ends independently. Any step may be refused (no cgroup
+//! v2, missing permission, a container); then there is no cgroup. Dropping a `Cgroup` moves remaining members
+//! out and removes the directory.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -98,8 +99,8 @@ impl Cgroup {
         None
     }
 
-    /// Moves everything that descends from `root` into the cgroup after [`ADOPTION_DELAY`], on a thread of its own. `None`
-    /// if the thread cannot be started; then the cgroup stays empty.
+    /// Moves everything that descends from `root` into the cgroup after [`ADOPTION_DELAY`], on a thread of
+    /// its own. `None` if the thread cannot be started; then the cgroup stays empty.
     pub(crate) fn adopt_descendants(&self, root: i32) -> Option<Adoption> {
         let path = self.path.clone();
         let (running, ended) = channel();
@@ -133,7 +134,8 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    /// Ends the adoption; the cgroup does not change after that. Waits only if processes are just being moved.
+    /// Ends the adoption; the cgroup does not change after that. Waits only if processes are just being
+    /// moved.
     pub(crate) fn end(self) {
         drop(self.running);
         let _ = self.thread.join();

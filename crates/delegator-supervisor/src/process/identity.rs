@@ -1,7 +1,7 @@
 //! Identifies a process beyond its reusable pid: boot id, pid, start time and pid namespace.
 //!
-//! A [`ProcessHandle`] is a pidfd that is opened first and compared with the identity second, so it can only ever reach
-//! that one process.
+//! A [`ProcessHandle`] is a pidfd that is opened first and compared with the identity second, so it can only
+//! ever reach that one process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use super::stat::read_stat;
-use crate::run::poll_fds::wait_readable;
+use crate::poll_fds::wait_readable;
 
 /// One process, unique across pid reuse and reboots.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,8 +32,8 @@ impl ProcessIdentity {
         Ok(Some(ProcessIdentity { boot_id, pid, start_time: stat.start, pid_namespace }))
     }
 
-    /// The identity as the process itself would report it: its pid in its own pid namespace. `None` if there is no such
-    /// process or it may not be inspected.
+    /// The identity as the process itself would report it: its pid in its own pid namespace. `None` if there
+    /// is no such process or it may not be inspected.
     pub fn in_own_namespace(pid: i32) -> Option<ProcessIdentity> {
         let before = read_stat(pid)?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -41,7 +41,8 @@ impl ProcessIdentity {
         let own_pid = numbers.split_ascii_whitespace().last()?.parse().ok()?;
         let pid_namespace = std::fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
         let (boot_id, _) = boot_and_namespace().ok()?;
-        // The start time is equal before and after, so everything read in between belongs to the same process.
+        // The start time is equal before and after, so everything read in between belongs to the same
+        // process.
         let is_same = read_stat(pid).is_some_and(|after| after.start == before.start);
         is_same.then_some(ProcessIdentity { boot_id, pid: own_pid, start_time: before.start, pid_namespace })
     }

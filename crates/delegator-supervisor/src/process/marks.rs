@@ -1,7 +1,7 @@
 //! Finds processes that carry a task's marker in their environment.
 //!
-//! The subreaper sees everything that descends from the agent. The marker finds the rest: processes a daemon started
-//! for the agent, and everything left by a task whose supervisor was killed.
+//! The subreaper sees everything that descends from the agent. The marker finds the rest: processes a daemon
+//! started for the agent, and everything left by a task whose supervisor was killed.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,7 +11,7 @@ use delegator_domain::task::TaskId;
 
 use super::stat::{ProcessStat, read_stat};
 use super::tree::for_each_pid;
-use crate::agent::environment::{MARKER, parse_task_marker};
+use crate::variables::{MARKER, parse_task_marker};
 
 /// The task and the depth in the marker that a process was started with.
 pub fn task_by_marker(pid: i32) -> Option<(TaskId, u32)> {
@@ -39,7 +39,8 @@ pub(crate) fn find_marked_except(task: &TaskId, unmarked: &mut HashSet<i32>) -> 
             unmarked.insert(pid);
             return;
         }
-        // Read between two checks of the environment, the record belongs to the process that carries the marker.
+        // Read between two checks of the environment, the record belongs to the process that carries the
+        // marker.
         if let Some(stat) = read_stat(pid).filter(|stat| !stat.is_dead())
             && has_mark(pid, &needle, &mut buffer)
         {

@@ -1,13 +1,14 @@
 //! Raises the niceness of an agent, so that interactive work and status queries get the processor first.
 //!
-//! It only matters when the processor is contended. An ordinary user cannot lower a niceness again, so the supervisor does
-//! not raise its own to pass it on: a supervisor with the niceness of its agent needed hundreds of milliseconds on a busy
-//! machine to record the end of a task. The agent inherits its niceness from the thread that starts it.
+//! It only matters when the processor is contended. An ordinary user cannot lower a niceness again, so the
+//! supervisor does not raise its own to pass it on: a supervisor with the niceness of its agent needed
+//! hundreds of milliseconds on a busy machine to record the end of a task. The agent inherits its niceness
+//! from the thread that starts it.
 //!
-//! Where the kernel groups processes by session (autogroup), the group's niceness decides between sessions and the
-//! process's own only within one. Supervisor and agent share a session, so the group has the niceness only while the agent
-//! runs, from its first second on; or from the start to the end, if the supervisor is nice, too. Errors are ignored: they
-//! never fail a run.
+//! Where the kernel groups processes by session (autogroup), the group's niceness decides between sessions
+//! and the process's own only within one. Supervisor and agent share a session, so the group has the niceness
+//! only while the agent runs, from its first second on; or from the start to the end, if the supervisor is
+//! nice, too. Errors are ignored: they never fail a run.
 
 use std::fs;
 use std::io;
@@ -61,8 +62,8 @@ impl AutogroupNiceness {
         autogroup
     }
 
-    /// Sets it if this process leads its session. The kernel limits changes to a few per second for all sessions of a user,
-    /// so this is called again and again.
+    /// Sets it if this process leads its session. The kernel limits changes to a few per second for all
+    /// sessions of a user, so this is called again and again.
     pub(crate) fn set(&mut self) {
         if self.is_set || self.niceness == 0 {
             return;
@@ -75,8 +76,8 @@ impl AutogroupNiceness {
         self.is_set = !is_rate_limited(&write_autogroup(self.niceness));
     }
 
-    /// The agent has ended: normal priority for what follows, unless the supervisor is nice. If this fails, it only takes
-    /// longer.
+    /// The agent has ended: normal priority for what follows, unless the supervisor is nice. If this fails,
+    /// it only takes longer.
     pub(crate) fn end_agent(&mut self) {
         if self.is_set && !self.is_supervisor_nice {
             let _ = write_autogroup(0);

@@ -1,7 +1,8 @@
 //! Finds the process at the other end of a TCP connection, if it is on this machine.
 //!
-//! The kernel's list of sockets names the inode of the other end, and `/proc/<pid>/fd` the process that holds it. A process can
-//! forbid to read its descriptors; then it is only known that the owner is one of those processes.
+//! The kernel's list of sockets names the inode of the other end, and `/proc/<pid>/fd` the process that holds
+//! it. A process can forbid to read its descriptors; then it is only known that the owner is one of those
+//! processes.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -12,7 +13,8 @@ use super::tree::for_each_pid;
 /// The lists of IPv4 and IPv6 sockets in this network namespace.
 const SOCKET_LISTS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-/// The process that was found last. Most clients connect more than once, and the search of all processes is expensive.
+/// The process that was found last. Most clients connect more than once, and the search of all processes is
+/// expensive.
 static LAST_HOLDER: AtomicI32 = AtomicI32::new(0);
 
 /// The process that holds one end of a connection.
@@ -23,8 +25,8 @@ pub enum SocketOwner {
     Process(i32),
     /// No process holds it any more.
     Closed,
-    /// One of these processes, whose descriptors cannot be read. Empty if no process can be the owner: it hides its socket,
-    /// or it cannot be seen from here.
+    /// One of these processes, whose descriptors cannot be read. Empty if no process can be the owner: it
+    /// hides its socket, or it cannot be seen from here.
     Hidden(Vec<i32>),
 }
 
@@ -64,8 +66,8 @@ fn find_socket(list: &str, local: SocketAddr, remote: SocketAddr) -> Option<Sock
     })
 }
 
-/// The texts of an address in the lists: words of the machine's byte order and the port, in hexadecimal digits. An IPv6 socket
-/// may have an IPv4 address.
+/// The texts of an address in the lists: words of the machine's byte order and the port, in hexadecimal
+/// digits. An IPv6 socket may have an IPv4 address.
 fn encode(address: SocketAddr) -> Vec<String> {
     let text = |bytes: &[u8]| {
         let words = bytes.chunks_exact(4).filter_map(|word| Some(u32::from_ne_bytes(word.try_into().ok()?)));

@@ -1,8 +1,8 @@
 //! Kills every process that a run left behind.
 //!
-//! Leftovers get SIGTERM, half a second later SIGKILL, repeated until none is left. Programs the user exempted (a
-//! shared build daemon) are not touched, nor their children; they are listed. The time is bounded: a process that
-//! cannot be killed is reported, not waited for.
+//! Leftovers get SIGTERM, half a second later SIGKILL, repeated until none is left. Programs the user
+//! exempted (a shared build daemon) are not touched, nor their children; they are listed. The time is
+//! bounded: a process that cannot be killed is reported, not waited for.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,9 +16,10 @@ use serde::Serialize;
 use super::cgroup::Cgroup;
 use super::identity::open_pidfd;
 use super::marks::find_marked_except;
+use super::owner::{Owner, OwnerLookup};
 use super::stat::{ProcessStat, read_stat};
 use super::tree::{SignalOutcome, WalkStep, signal_checked, walk};
-use crate::run::poll_fds::wait_any;
+use crate::poll_fds::wait_readable;
 
 /// Poll interval for processes that may be supervisors.
 const UNDECIDED_POLL: Duration = Duration::from_millis(10);
@@ -71,22 +72,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) owner: OwnerLookup<'a>,
 }
 
-/// The task a process belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    ThisTask,
-    /// A supervisor of another task, which ends by itself. It and everything below it is not touched.
-    AnotherTask,
-    /// Claims to be a supervisor that is just starting, which only its recorded start can prove. It is spared for as
-    /// long as a sweep may last, then killed like the rest. A supervisor killed this early has not started its task,
-    /// which is then started again.
-    Undecided,
-}
-
-/// Maps a pid to the task it belongs to.
-pub type OwnerLookup<'a> = &'a dyn Fn(i32) -> Owner;
-
-/// Sweeps a task whose supervisor is gone: every process with its marker or in its cgroup. Removes the cgroup.
+/// Sweeps a task whose supervisor is gone: every process with its marker or in its cgroup. Removes the
+/// cgroup.
 pub fn sweep_lost(task: &TaskId, owner: OwnerLookup<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
     let group = Cgroup::find_left_by(task);
     let scope = Scope { root: None, mark: Some(task), group: group.as_ref(), exempt: &[], owner };
@@ -118,13 +105,14 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
     let mut scan_marks = true;
     let mut unmarked = HashSet::new();
     let survivors = loop {
-        // Orphans of a task become children of its supervisor: without children, none of its processes is left.
+        // Orphans of a task become children of its supervisor: without children, none of its processes is
+        // left.
         let no_children = scope.root.is_some() && reap(on_end);
         // Reading the markers of all processes is expensive and rarely finds anything: only first and last.
         let with_marks = scope.root.is_none() || (!no_children && (scan_marks || empty_rounds > 0));
         if scope.root.is_none() {
-            // Only the marker identifies these processes, and a process just before its exec shows none: check all
-            // again.
+            // Only the marker identifies these processes, and a process just before its exec shows none:
+            // check all again.
             unmarked.clear();
         }
         let mut scan = ScanResult::scan(scope, with_marks.then_some(&mut unmarked));
@@ -247,7 +235,8 @@ impl ScanResult {
     }
 }
 
-/// The living members of a cgroup. Each record is read between two reads of the list, so it belongs to a member.
+/// The living members of a cgroup. Each record is read between two reads of the list, so it belongs to a
+/// member.
 fn group_processes(group: &Cgroup) -> Vec<ProcessStat> {
     let read = group.members().into_iter().filter_map(read_stat);
     let living: Vec<ProcessStat> = read.filter(|stat| !stat.is_dead()).collect();
@@ -289,5 +278,5 @@ fn wait_for_one(members: &[ProcessStat], deadline: Instant) -> io::Result<()> {
             None => return Ok(()),
         }
     }
-    wait_any(&watched, deadline)
+    wait_readable(&watched, deadline).map(drop)
 }

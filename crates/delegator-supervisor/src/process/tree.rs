@@ -1,11 +1,11 @@
 //! Walks the descendants of a process.
 //!
-//! The kernel lists the children of every thread, so a walk costs as much as the tree is large, not as the machine is
-//! busy. Without these lists (`CONFIG_PROC_CHILDREN` is off) all of `/proc` is read once per walk.
+//! The kernel lists the children of every thread, so a walk costs as much as the tree is large, not as the
+//! machine is busy. Without these lists (`CONFIG_PROC_CHILDREN` is off) all of `/proc` is read once per walk.
 //!
-//! A listed child counts only if its own record names the parent it was listed under, or the root: orphans below a
-//! child subreaper are reparented to it. A list read while processes exit may miss one; only `wait` proves that none is
-//! left.
+//! A listed child counts only if its own record names the parent it was listed under, or the root: orphans
+//! below a child subreaper are reparented to it. A list read while processes exit may miss one; only `wait`
+//! proves that none is left.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,8 +13,8 @@ use std::io;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::identity::open_pidfd;
+use super::owner::{Owner, OwnerLookup};
 use super::stat::{ProcessStat, read_stat};
-use super::sweep::{Owner, OwnerLookup};
 
 /// Whether to visit the children of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +85,8 @@ pub(crate) fn for_each_pid(mut visit: impl FnMut(i32)) {
 pub(crate) struct TreeUsage {
     /// Living processes, including the agent.
     pub(crate) processes: usize,
-    /// Processor time of the agent's descendants, in clock ticks: their own and that of every reaped child. The agent's
-    /// own time does not count.
+    /// Processor time of the agent's descendants, in clock ticks: their own and that of every reaped child.
+    /// The agent's own time does not count.
     pub(crate) ticks: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::conversation::{Control, Conversation, ConversationPlan, Outbox, Step}
 const MAX_WAITING: usize = 64 << 20;
 
 pub(crate) struct Dialogue {
-    conversation: Conversation,
+    conversation: Box<dyn Conversation>,
     outbox: Outbox,
     stdin: StdinWriter,
     /// Whether the stored stream contains our lines, too.
@@ -25,7 +25,7 @@ impl Dialogue {
     pub(crate) fn new(plan: ConversationPlan, stdin: Option<ChildStdin>) -> std::io::Result<Dialogue> {
         let is_recorded = plan.records_sent_lines();
         let mut dialogue = Dialogue {
-            conversation: Conversation::new(plan),
+            conversation: plan.start(),
             outbox: Outbox::default(),
             stdin: StdinWriter::new(stdin)?,
             is_recorded,

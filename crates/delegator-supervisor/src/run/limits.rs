@@ -1,7 +1,8 @@
 //! The two time limits of a run: idle time and total time.
 //!
-//! Pure: the caller passes the monotonic time since the start. A pause of the supervisor itself (it was stopped, or the
-//! machine slept) is excluded from both limits, because it could not observe any output meanwhile.
+//! Pure: the caller passes the monotonic time since the start. A pause of the supervisor itself (it was
+//! stopped, or the machine slept) is excluded from both limits, because it could not observe any output
+//! meanwhile.
 
 use std::time::Duration;
 
@@ -50,17 +51,20 @@ pub(crate) struct LimitTimers {
     hard_at: Duration,
     warned_of_idle: bool,
     warned_of_hard: bool,
+    /// `None` if only output counts as activity.
+    sampler: Option<ActivitySampler>,
 }
 
 impl LimitTimers {
-    pub(crate) fn new(limits: Limits) -> LimitTimers {
-        let hard_at = limits.hard;
+    pub(crate) fn new(limits: Limits, ticks_per_second: u64) -> LimitTimers {
+        let uses_cpu = limits.activity_source == ActivitySource::OutputOrCpu;
         LimitTimers {
             limits,
             last_activity: Duration::ZERO,
-            hard_at,
+            hard_at: limits.hard,
             warned_of_idle: false,
             warned_of_hard: false,
+            sampler: uses_cpu.then(|| ActivitySampler::new(limits.idle, ticks_per_second)),
         }
     }
 
@@ -72,6 +76,36 @@ impl LimitTimers {
     pub(crate) fn exclude_pause(&mut self, gap: Duration) {
         self.last_activity += gap;
         self.hard_at += gap;
+        if let Some(sampler) = &mut self.sampler {
+            sampler.reset();
+        }
+    }
+
+    /// Whether the processor time is to be sampled: after some silence, and before the idle limit is
+    /// enforced.
+    pub(crate) fn is_sample_due(&mut self, now: Duration) -> bool {
+        let is_expired = self.expired(now) == Some(LimitKind::Idle);
+        let idle_time = self.idle_time(now);
+        let Some(sampler) = &mut self.sampler else { return false };
+        if idle_time < sampler.min_silence() {
+            sampler.reset();
+            return false;
+        }
+        sampler.is_due(now) || is_expired
+    }
+
+    /// Adds a sample of the processor time, in clock ticks.
+    pub(crate) fn record_sample(&mut self, now: Duration, ticks: u64) {
+        if self.sampler.as_mut().is_some_and(|sampler| sampler.sample_shows_activity(now, ticks)) {
+            self.record_activity(now);
+        }
+    }
+
+    /// When the next sample is due if nothing happens.
+    pub(crate) fn next_sample(&self, now: Duration) -> Option<Duration> {
+        let sampler = self.sampler.as_ref()?;
+        let first = now.saturating_sub(self.idle_time(now)) + sampler.min_silence();
+        Some(sampler.next_due().unwrap_or(first))
     }
 
     pub(crate) fn idle_time(&self, now: Duration) -> Duration {
@@ -107,7 +141,8 @@ impl LimitTimers {
         None
     }
 
-    /// Whether the agent should stop to have time for a report: a quarter of the hard limit is left, or two minutes.
+    /// Whether the agent should stop to have time for a report: a quarter of the hard limit is left, or two
+    /// minutes.
     pub(crate) fn is_hard_limit_near(&self, now: Duration) -> bool {
         now + (self.limits.hard / 4).min(REPORT_TIME) >= self.hard_at
     }
@@ -120,7 +155,7 @@ impl LimitTimers {
 
 /// Detects activity by processor time: one percent of one processor.
 #[derive(Debug)]
-pub(crate) struct ActivitySampler {
+struct ActivitySampler {
     window: Duration,
     ticks_per_second: u64,
     last_sample: Option<(Duration, u64)>,
@@ -130,33 +165,33 @@ const MAX_WINDOW: Duration = Duration::from_secs(10);
 const MIN_WINDOW: Duration = Duration::from_millis(50);
 
 impl ActivitySampler {
-    pub(crate) fn new(idle: Duration, ticks_per_second: u64) -> ActivitySampler {
+    fn new(idle: Duration, ticks_per_second: u64) -> ActivitySampler {
         let window = (idle / 4).clamp(MIN_WINDOW, MAX_WINDOW);
         ActivitySampler { window, ticks_per_second, last_sample: None }
     }
 
     /// How long the agent must be silent before sampling starts.
-    pub(crate) fn min_silence(&self) -> Duration {
+    fn min_silence(&self) -> Duration {
         self.window / 2
     }
 
     /// Whether the next sample is due.
-    pub(crate) fn is_due(&self, now: Duration) -> bool {
+    fn is_due(&self, now: Duration) -> bool {
         self.last_sample.is_none_or(|(at, _)| now >= at + self.window)
     }
 
-    pub(crate) fn next_due(&self) -> Option<Duration> {
+    fn next_due(&self) -> Option<Duration> {
         self.last_sample.map(|(at, _)| at + self.window)
     }
 
     /// Output arrived: sampling starts over.
-    pub(crate) fn reset(&mut self) {
+    fn reset(&mut self) {
         self.last_sample = None;
     }
 
-    /// Adds a sample and returns whether there was activity since the last one. Processor time of unreaped children can
-    /// vanish, so a lower value than before starts over.
-    pub(crate) fn sample_shows_activity(&mut self, now: Duration, ticks: u64) -> bool {
+    /// Adds a sample and returns whether there was activity since the last one. Processor time of unreaped
+    /// children can vanish, so a lower value than before starts over.
+    fn sample_shows_activity(&mut self, now: Duration, ticks: u64) -> bool {
         let before = self.last_sample.replace((now, ticks));
         before.is_some_and(|(at, earlier)| {
             let millis = u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
@@ -177,7 +212,7 @@ mod tests {
     fn timers(idle: u64, hard: u64) -> LimitTimers {
         let limits =
             Limits { idle: seconds(idle), hard: seconds(hard), activity_source: ActivitySource::OutputOrCpu };
-        LimitTimers::new(limits)
+        LimitTimers::new(limits, 100)
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Supervises one run of an agent, from its start to the sweep after its end.
 
 mod dialogue;
-pub mod ending;
 pub mod limits;
 mod output;
-pub(crate) mod poll_fds;
 pub mod ports;
 mod sentinel;
 mod spawn;
@@ -12,12 +10,11 @@ mod stdin_writer;
 mod stream_store;
 mod supervise;
 
-pub use ending::{EndAction, EndSignal, EndingRecipe, EndingStep, SignalTarget};
+pub use crate::ending::{EndSignal, EndingRecipe};
 pub use limits::{ActivitySource, LimitWarning, Limits};
 pub use ports::{
     ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Percent, PercentSource, Ports,
     QuestionEnd, RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
 };
-pub(crate) use spawn::{BUSY_PAUSE, MAX_BUSY_RETRIES};
 pub use stream_store::omitted_bytes;
 pub use supervise::{changed_files, next_percent, redact_record, redacted_report, supervise};

@@ -1,21 +1,21 @@
 //! Reads the agent's two streams: decodes them in memory and stores them redacted.
 //!
-//! Decoding sees the original bytes, so decisions do not depend on redaction; the store only ever gets redacted bytes.
+//! Decoding sees the original bytes, so decisions do not depend on redaction; the store only ever gets
+//! redacted bytes.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use delegator_domain::agents::AgentProtocol;
-use delegator_domain::redact::{RedactStream, Redactor};
+use delegator_domain::redact::RedactStream;
 use delegator_transcript::{
-    Effect, FoldOptions, Framer, ItemDetails, ItemPhase, Line, LineBody, LineLimits, LineSummarizer,
-    LineText, ThreadEvent,
+    Effect, Framer, ItemDetails, ItemPhase, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
 };
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
 
 use super::dialogue::Dialogue;
-use super::ports::{ActionPhase, AgentAction, Ports, Stream};
+use super::ports::{ActionPhase, AgentAction, Ports, RunSpec, Stream, StreamSummary};
 use super::sentinel::SentinelFilter;
 use super::stream_store::StreamStore;
 use crate::verdict::StderrDigest;
@@ -93,9 +93,9 @@ struct RedactingStore<'a> {
 }
 
 impl<'a> RedactingStore<'a> {
-    fn new(ports: &'a dyn Ports, stream: Stream, max_bytes: u64, redactor: &Redactor) -> RedactingStore<'a> {
-        let store = StreamStore::open(ports, stream, max_bytes);
-        RedactingStore { redact: redactor.stream(), redacted: Vec::new(), store }
+    fn new(ports: &'a dyn Ports, stream: Stream, spec: &RunSpec) -> RedactingStore<'a> {
+        let store = StreamStore::open(ports, stream, spec.max_stream_bytes);
+        RedactingStore { redact: spec.redactor.stream(), redacted: Vec::new(), store }
     }
 
     fn append(&mut self, bytes: &[u8]) {
@@ -128,19 +128,12 @@ pub(crate) struct EventReader<'a, R> {
 }
 
 impl<'a, R: Read + AsFd> EventReader<'a, R> {
-    pub(crate) fn new(
-        pipe: Pipe<R>,
-        ports: &'a dyn Ports,
-        max_bytes: u64,
-        redactor: &Redactor,
-        fold: FoldOptions,
-    ) -> EventReader<'a, R> {
-        let sink = RedactingStore::new(ports, Stream::Events, max_bytes, redactor);
+    pub(crate) fn new(pipe: Pipe<R>, ports: &'a dyn Ports, spec: &RunSpec) -> EventReader<'a, R> {
         EventReader {
             pipe,
-            summarizer: LineSummarizer::new(fold),
+            summarizer: LineSummarizer::new(spec.fold.clone()),
             framer: Framer::new(LineLimits::STANDARD),
-            sink,
+            sink: RedactingStore::new(ports, Stream::Events, spec),
             ports,
             empty_at_ms: ports.now_ms(),
         }
@@ -150,8 +143,8 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         self.empty_at_ms = self.ports.now_ms();
     }
 
-    /// Reads once. Returns the number of bytes, and whether they count as activity. What the conversation wants to send is
-    /// stored between two lines of the agent.
+    /// Reads once. Returns the number of bytes, and whether they count as activity. What the conversation
+    /// wants to send is stored between two lines of the agent.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>, dialogue: &mut Dialogue) -> (u64, bool) {
         let Some(bytes) = self.pipe.read(buffer) else {
             self.record_empty();
@@ -182,8 +175,8 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         is_activity
     }
 
-    /// Stores what the conversation wants to send and passes it on to be written. Waits for the end of the agent's current
-    /// line, so that the stored lines stay whole.
+    /// Stores what the conversation wants to send and passes it on to be written. Waits for the end of the
+    /// agent's current line, so that the stored lines stay whole.
     pub(crate) fn send_pending(&mut self, dialogue: &mut Dialogue) {
         let EventReader { summarizer, framer, sink, .. } = self;
         if framer.is_mid_line() {
@@ -259,37 +252,29 @@ pub(crate) struct StderrReader<'a, R> {
 const STDERR_LINE_LIMITS: LineLimits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 1 << 10 };
 
 impl<'a, R: Read + AsFd> StderrReader<'a, R> {
-    pub(crate) fn new(
-        pipe: Pipe<R>,
-        ports: &'a dyn Ports,
-        max_bytes: u64,
-        redactor: &Redactor,
-        protocol: AgentProtocol,
-    ) -> StderrReader<'a, R> {
-        let sink = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
-        let digest = StderrDigest::new(protocol);
-        StderrReader { digest, ..StderrReader::with_store(pipe, sink, SentinelFilter::new(None)) }
+    pub(crate) fn new(pipe: Pipe<R>, ports: &'a dyn Ports, spec: &RunSpec) -> StderrReader<'a, R> {
+        StderrReader {
+            pipe,
+            digest: StderrDigest::new(spec.protocol),
+            sentinel: SentinelFilter::new(None),
+            framer: Framer::new(STDERR_LINE_LIMITS),
+            sink: RedactingStore::new(ports, Stream::Stderr, spec),
+        }
     }
 
     /// The output of a verification, without its sentinel line.
     pub(crate) fn for_verification(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
-        max_bytes: u64,
-        redactor: &Redactor,
+        spec: &RunSpec,
         sentinel: Option<&str>,
     ) -> StderrReader<'a, R> {
-        let sink = RedactingStore::new(ports, Stream::Verify, max_bytes, redactor);
-        StderrReader::with_store(pipe, sink, SentinelFilter::new(sentinel))
-    }
-
-    fn with_store(pipe: Pipe<R>, sink: RedactingStore<'a>, sentinel: SentinelFilter) -> StderrReader<'a, R> {
         StderrReader {
             pipe,
             digest: StderrDigest::new(AgentProtocol::Plain),
-            sentinel,
+            sentinel: SentinelFilter::new(sentinel),
             framer: Framer::new(STDERR_LINE_LIMITS),
-            sink,
+            sink: RedactingStore::new(ports, Stream::Verify, spec),
         }
     }
 
@@ -312,6 +297,12 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         });
         sentinel.finish(&mut |output| sink.append(output));
         sink.finish();
+    }
+
+    /// The sizes of the stream, without the sentinel.
+    pub(crate) fn summary(&self) -> StreamSummary {
+        let printed = self.pipe.received().saturating_sub(self.sentinel.removed_bytes());
+        self.sink.store.summary(printed)
     }
 
     pub(crate) fn store(&self) -> &StreamStore<'a> {

@@ -15,10 +15,10 @@ use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
 use delegator_transcript::{FoldOptions, PlanStep, PlanSteps, Report, TurnState, UsageReport};
 use serde::{Deserialize, Serialize};
 
-use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Leftovers, Variables, VerifyPlan};
 use crate::enclosure::Enclosure;
+use crate::ending::EndSignal;
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
@@ -34,8 +34,8 @@ pub struct RunSpec {
     pub workdir: OwnedFd,
     /// Encloses the agent and its verification, if they have no sandbox of their own.
     pub enclosure: Option<Enclosure>,
-    /// Other validated directories, and the paths passed to the agent. The start is refused if a path leads to another
-    /// directory by then.
+    /// Other validated directories, and the paths passed to the agent. The start is refused if a path leads
+    /// to another directory by then.
     pub pinned: Vec<(OwnedFd, PathBuf)>,
     /// The submitter's umask.
     pub umask: u32,
@@ -102,11 +102,12 @@ pub struct CancelRequest {
     pub reason: Option<String>,
 }
 
-/// What a run needs from its caller. Every method is called from the run's only thread and blocks it, so none may take
-/// long. No method can fail a run.
+/// What a run needs from its caller. Every method is called from the run's only thread and blocks it, so none
+/// may take long. No method can fail a run.
 pub trait Ports {
-    /// A new, empty, owner-only file for a stream, open for reading and writing. Part 0 is the stream that others read.
-    /// Higher parts temporarily hold the end of a stream that exceeds its limit. An existing file is replaced.
+    /// A new, empty, owner-only file for a stream, open for reading and writing. Part 0 is the stream that
+    /// others read. Higher parts temporarily hold the end of a stream that exceeds its limit. An existing
+    /// file is replaced.
     fn create(&self, stream: Stream, part: u32) -> io::Result<File>;
 
     /// Removes a part above 0.
@@ -115,8 +116,8 @@ pub trait Ports {
     /// The wall clock, in milliseconds since 1970.
     fn now_ms(&self) -> i64;
 
-    /// Whether the task is to be ended. Called at least once a second and whenever [`Ports::wake_fd`] is readable; must
-    /// consume whatever made it readable, and never block.
+    /// Whether the task is to be ended. Called at least once a second and whenever [`Ports::wake_fd`] is
+    /// readable; must consume whatever made it readable, and never block.
     fn cancel_requested(&self) -> Option<CancelRequest>;
 
     /// How long similar tasks took, if enough of them have completed. Called at most once.
@@ -124,7 +125,8 @@ pub trait Ports {
         None
     }
 
-    /// Readable when [`Ports::cancel_requested`] should be called (an epoll descriptor may combine several sources).
+    /// Readable when [`Ports::cancel_requested`] should be called (an epoll descriptor may combine several
+    /// sources).
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -135,8 +137,8 @@ pub trait Ports {
     /// The agent has the prompt, or closed its input. Called once.
     fn on_stdin_delivered(&self) {}
 
-    /// The next message for the agent; with `now_only` the next one that is to be delivered into the running turn. The
-    /// caller delivers it at once. It must be recorded as delivered before this returns.
+    /// The next message for the agent; with `now_only` the next one that is to be delivered into the running
+    /// turn. The caller delivers it at once. It must be recorded as delivered before this returns.
     fn next_message(&self, _now_only: bool) -> Option<QueuedMessage> {
         None
     }
@@ -147,7 +149,8 @@ pub trait Ports {
     /// The agent waits for an answer, at most until `expires_ms`. The texts are redacted.
     fn on_question(&self, _question: &Question, _expires_ms: i64) {}
 
-    /// Closes a question that has no answer. Returns false if an answer came first: [`Ports::answers`] returns it.
+    /// Closes a question that has no answer. Returns false if an answer came first: [`Ports::answers`]
+    /// returns it.
     fn close_question(&self, _question: QuestionNumber, _reason: QuestionEnd) -> bool {
         true
     }
@@ -177,8 +180,8 @@ pub trait Ports {
     /// A limit is close.
     fn on_warning(&self, _warning: LimitWarning) {}
 
-    /// The agent and its descendants are gone, and the verification comes next: the last moment at which the files are
-    /// as the agent left them. Nothing of the task runs meanwhile, so this may take a while.
+    /// The agent and its descendants are gone, and the verification comes next: the last moment at which the
+    /// files are as the agent left them. Nothing of the task runs meanwhile, so this may take a while.
     fn before_verification(&self, _result: &RunResult) {}
 
     /// Called every half minute, for maintenance of other tasks.

@@ -1,7 +1,7 @@
 //! Finds the sentinel line that a sandboxed verification prints first, and removes it from the stored output.
 //!
-//! Without the sentinel the command itself never ran, whatever was printed and whatever the exit code is. Output before
-//! it comes from the sandbox program and is stored.
+//! Without the sentinel the command itself never ran, whatever was printed and whatever the exit code is.
+//! Output before it comes from the sandbox program and is stored.
 
 /// The sentinel is not expected after this many bytes.
 const MAX_BEFORE: usize = 64 << 10;

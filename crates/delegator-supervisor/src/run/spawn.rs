@@ -1,5 +1,5 @@
-//! Starts the agent, its verification or a command that answers its tool calls: in the validated directory, with the
-//! submitter's umask, in its own process group.
+//! Starts the agent, its verification or a command that answers its tool calls: in the validated directory,
+//! with the submitter's umask, in its own process group.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
@@ -9,18 +9,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use super::poll_fds::wait_readable;
 use super::ports::{Ports, RunSpec};
+use crate::busy_program::retry_while_busy;
 use crate::process::niceness::with_niceness;
 
-/// A program file that is just being written is busy only for a moment.
-pub(crate) const MAX_BUSY_RETRIES: u32 = 20;
-pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// Files the supervisor creates are for the owner only.
 const OUR_UMASK: u32 = 0o077;
 
@@ -100,20 +96,7 @@ fn with_args(program: &Path, args: &[OsString]) -> Command {
 }
 
 fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
-    for _ in 0..MAX_BUSY_RETRIES {
-        match spawn_with_umask(&mut command, spec) {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                let deadline = Instant::now() + BUSY_PAUSE;
-                // No event reports that a file was closed. A wake-up may end the pause early.
-                match ports.wake_fd() {
-                    Some(wake) => wait_readable(&[&wake], deadline)?,
-                    None => wait_readable(&[], deadline)?,
-                };
-            }
-            outcome => return outcome,
-        }
-    }
-    spawn_with_umask(&mut command, spec)
+    retry_while_busy(ports.wake_fd(), || spawn_with_umask(&mut command, spec))
 }
 
 fn spawn_with_umask(command: &mut Command, spec: &RunSpec) -> io::Result<Child> {

@@ -1,15 +1,16 @@
 //! Stores a stream in bounded space, readable at any time.
 //!
-//! Part 0 is the beginning and grows by whole lines. When it is full, the stream continues in numbered parts, of which
-//! the last two are retained; at the end they are appended to part 0, after a line with the number of omitted bytes. So
-//! every file is complete up to its end at any moment, nothing is held in memory, and no line is split.
+//! Part 0 is the beginning and grows by whole lines. When it is full, the stream continues in numbered parts,
+//! of which the last two are retained; at the end they are appended to part 0, after a line with the number
+//! of omitted bytes. So every file is complete up to its end at any moment, nothing is held in memory, and no
+//! line is split.
 //!
 //! ```text
 //! unit = max_bytes / 8     part 0: 3..4 units     two parts: 1..4 units     a line: at most 1 unit
 //! ```
 //!
-//! A line longer than [`LineLimits::whole`] is stored as its head and tail with the number of omitted bytes between
-//! them; inside a JSON string the line remains valid JSON.
+//! A line longer than [`LineLimits::whole`] is stored as its head and tail with the number of omitted bytes
+//! between them; inside a JSON string the line remains valid JSON.
 //!
 //! Storage errors never end a task: the rest is counted and dropped, and the error is reported.
 
@@ -165,7 +166,8 @@ impl<'a> StreamStore<'a> {
         Ok(())
     }
 
-    /// The unfinished line exceeds its limit: its head stays in the file, its end becomes the start of the tail.
+    /// The unfinished line exceeds its limit: its head stays in the file, its end becomes the start of the
+    /// tail.
     fn begin_truncation(&mut self) -> io::Result<()> {
         let (length, limits) = (self.line_length, self.line);
         let mut line = TruncatedLine { omitted: 0, tail: Vec::new() };

@@ -10,8 +10,8 @@ const MIN_QUOTE_BYTES: usize = 12;
 /// What agents write around an error: `Ran into this error: … Please retry if you think …`.
 const MAX_CONTEXT_BYTES: usize = 128;
 
-/// Errors are no work, and neither is a last message that only says why the turn failed: some agents send their error as a
-/// message, too.
+/// Errors are no work, and neither is a last message that only says why the turn failed: some agents send
+/// their error as a message, too.
 pub fn has_acted(report: &Report) -> bool {
     let last = report.final_message.as_ref().map(|message| message.text.as_str()).unwrap_or_default();
     let only_states_failure = match &report.outcome {

@@ -1,62 +1,41 @@
 //! Decides how a run ended: a pure function of our own actions, the exit status and the agent's output.
 //!
-//! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report of its
-//! turn; its exit code. A run is completed only if its turn is and the exit code is 0. Refused calls are warnings: the
-//! agent knows about them and continues.
+//! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report
+//! of its turn; its exit code. A run is completed only if its turn is and the exit code is 0. Refused calls
+//! are warnings: the agent knows about them and continues.
 //!
-//! What a failure is about comes from the agent's error events, else from the last message on standard error, and only if
-//! it is certain: callers retry by it.
+//! What a failure is about comes from the agent's error events, else from the last message on standard error,
+//! and only if it is certain: callers retry by it.
 
 mod acted;
+mod cause;
 mod retry_time;
 mod signals;
 mod stderr;
 mod verification;
 
 use delegator_domain::agents::AgentProtocol;
-use delegator_domain::budget::BudgetFinding;
-use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
 use delegator_transcript::{ErrorCode, Report, StreamOutcome};
 use jiff::Zoned;
 
 use crate::agent::{NO_SANDBOX_HELPER, reported_failure};
 pub use acted::has_acted;
+pub use cause::Cause;
 pub use retry_time::retry_time;
 pub use signals::signal_name;
 pub use stderr::{RefusedCalls, StderrDigest};
 pub(crate) use verification::verification_outcome;
 
-/// Why the supervisor ended the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    Cancelled {
-        reason: Option<String>,
-    },
-    Limit(LimitKind),
-    TooManyProcesses {
-        count: usize,
-    },
-    /// It is exhausted.
-    Budget(BudgetFinding),
-    WrongThread {
-        expected: String,
-        announced: String,
-    },
-    /// An error of the supervisor itself.
-    Internal {
-        message: String,
-    },
-}
-
-/// The facts a verdict is derived from.
+/// What a verdict is derived from.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct EndedRun<'a> {
     pub protocol: AgentProtocol,
     pub cause: Option<&'a Cause>,
     /// `None` if it could not be killed.
     pub exit: Option<ExitStatus>,
-    /// We ended the agent after its last turn, because it takes messages and would have waited for the next one. Then its exit
-    /// status says nothing.
+    /// We ended the agent after its last turn, because it takes messages and would have waited for the next
+    /// one. Then its exit status says nothing.
     pub was_finished: bool,
     pub report: &'a Report,
     pub stderr: &'a StderrDigest,
@@ -73,52 +52,50 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-pub fn verdict(facts: &Facts<'_>) -> Verdict {
-    Verdict { end: end(facts), refused: facts.stderr.refused_calls(), warnings: warnings(facts) }
+pub fn verdict(run: &EndedRun<'_>) -> Verdict {
+    Verdict { end: end(run), refused: run.stderr.refused_calls(), warnings: warnings(run) }
 }
 
-fn end(facts: &Facts<'_>) -> TaskEnd {
-    if let Some(cause) = facts.cause {
+fn end(run: &EndedRun<'_>) -> TaskEnd {
+    if let Some(cause) = run.cause {
         return ended_by_us(cause);
     }
-    if let (Some(expected), Some(announced)) = (facts.expected_thread, facts.report.thread_id.as_deref())
+    if let (Some(expected), Some(announced)) = (run.expected_thread, run.report.thread_id.as_deref())
         && expected != announced
     {
         return wrong_thread(expected, announced);
     }
-    let code = match facts.exit {
-        _ if facts.was_finished => 0,
+    let code = match run.exit {
+        _ if run.was_finished => 0,
         Some(ExitStatus::Signal(signal)) => return killed_by_signal(signal),
         Some(ExitStatus::Code(code)) => code,
         None => return failed(FailureKind::Internal, "the exit status of the agent is unknown".to_owned()),
     };
-    match &facts.report.outcome {
+    match &run.report.outcome {
         StreamOutcome::Failed { message, code } => {
-            let end = reported_end(facts.protocol, message, *code, facts.ended_at);
-            with_reset_time(end, facts.report.limit_resets_at)
+            let end = reported_end(run.protocol, message, *code, run.ended_at);
+            with_reset_time(end, run.report.limit_resets_at)
         }
-        StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => {
-            match blocking_sandbox(facts) {
-                Some(warning) => failed(FailureKind::Sandbox, warning.to_owned()),
-                None => TaskEnd::Completed,
-            }
-        }
+        StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => match blocking_sandbox(run) {
+            Some(warning) => failed(FailureKind::Sandbox, warning.to_owned()),
+            None => TaskEnd::Completed,
+        },
         StreamOutcome::Interrupted if code == 0 => {
-            failed(FailureKind::NoTerminalEvent, facts.stderr.last_message().unwrap_or_default().to_owned())
+            failed(FailureKind::NoTerminalEvent, run.stderr.last_message().unwrap_or_default().to_owned())
         }
         StreamOutcome::Completed | StreamOutcome::NotAnnounced | StreamOutcome::Interrupted => {
-            unreported_end(facts)
+            unreported_end(run)
         }
     }
 }
 
-/// The agent's warning, if its sandbox blocked all work. Without its helper Codex's sandbox fails every command silently
-/// and every patch with an item, yet the turn succeeds.
-fn blocking_sandbox<'a>(facts: &Facts<'a>) -> Option<&'a str> {
-    let Report { files, commands, .. } = facts.report;
+/// The agent's warning, if its sandbox blocked all work. Without its helper Codex's sandbox fails every
+/// command silently and every patch with an item, yet the turn succeeds.
+fn blocking_sandbox<'a>(run: &EndedRun<'a>) -> Option<&'a str> {
+    let Report { files, commands, .. } = run.report;
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
     let is_blocked = files.failed_patches > 0 && did_nothing && commands.finished == 0;
-    facts.stderr.no_sandbox_helper().filter(|_| is_blocked)
+    run.stderr.no_sandbox_helper().filter(|_| is_blocked)
 }
 
 fn failed(kind: FailureKind, message: String) -> TaskEnd {
@@ -144,7 +121,8 @@ fn failed_with_message(kind: FailureKind, message: &str, ended_at: &Zoned) -> Ta
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms }
 }
 
-/// A limit whose reset the agent reported with a time of its own: the message may name none, or only the time of day.
+/// A limit whose reset the agent reported with a time of its own: the message may name none, or only the time
+/// of day.
 fn with_reset_time(end: TaskEnd, resets_at: Option<i64>) -> TaskEnd {
     match (end, resets_at) {
         (TaskEnd::Failed { kind: FailureKind::UsageLimit, message, .. }, Some(second)) => TaskEnd::Failed {
@@ -182,10 +160,10 @@ fn killed_by_signal(signal: i32) -> TaskEnd {
     failed(FailureKind::Killed, format!("killed by {name}{hint}"))
 }
 
-/// The end of a run that exited with an error code and reported no end of its turn: an error event that nothing followed
-/// decides, else the last message on standard error.
-fn unreported_end(facts: &Facts<'_>) -> TaskEnd {
-    let Facts { protocol, report, stderr, ended_at, .. } = facts;
+/// The end of a run that exited with an error code and reported no end of its turn: an error event that
+/// nothing followed decides, else the last message on standard error.
+fn unreported_end(run: &EndedRun<'_>) -> TaskEnd {
+    let EndedRun { protocol, report, stderr, ended_at, .. } = run;
     let unresolved = report.unresolved_error.as_deref();
     let event_kind = unresolved.and_then(|message| reported_failure(*protocol, message, None));
     let (kind, message) = match (event_kind, stderr.failure_kind()) {
@@ -196,8 +174,8 @@ fn unreported_end(facts: &Facts<'_>) -> TaskEnd {
     failed_with_message(kind.unwrap_or(unknown), message.unwrap_or_default(), ended_at)
 }
 
-fn warnings(facts: &Facts<'_>) -> Vec<String> {
-    facts.stderr.no_sandbox_helper().map(|_| NO_SANDBOX_HELPER.to_owned()).into_iter().collect()
+fn warnings(run: &EndedRun<'_>) -> Vec<String> {
+    run.stderr.no_sandbox_helper().map(|_| NO_SANDBOX_HELPER.to_owned()).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! When an agent says that the model is available again.
 //!
-//! Messages name a span (`try again in 1.898s`), a time of day or a date (`try again at Nov 20th, 2026 3:42 PM`, in the
-//! agent's time zone), or carry the fields of a provider's error response. Spans count from the end of the task. A time
-//! that cannot be parsed is left to the reader of the message.
+//! Messages name a span (`try again in 1.898s`), a time of day or a date (`try again at Nov 20th, 2026 3:42
+//! PM`, in the agent's time zone), or carry the fields of a provider's error response. Spans count from the
+//! end of the task. A time that cannot be parsed is left to the reader of the message.
 
 use delegator_transcript::ResetTime;
 use jiff::civil::{Date, DateTime, Time};
@@ -117,7 +117,8 @@ fn parse_date(text: &str) -> Option<Date> {
     Date::strptime("%b %d %Y", format!("{month} {day} {}", year.trim_end_matches(','))).ok()
 }
 
-/// Codex leaves out the date of today. A time in the current minute has just passed, any earlier one is tomorrow's.
+/// Codex leaves out the date of today. A time in the current minute has just passed, any earlier one is
+/// tomorrow's.
 fn next_time_of_day(time: Time, now: &Zoned) -> Option<Timestamp> {
     let today = now.date().to_datetime(time).to_zoned(now.time_zone().clone()).ok()?;
     let this_minute =

@@ -20,7 +20,8 @@ pub struct StderrDigest {
     protocol: AgentProtocol,
     refused: VecDeque<String>,
     refused_count: u64,
-    /// The last line marked as an error. Its kind is removed when lines follow that show that the agent overcame it.
+    /// The last line marked as an error. Its kind is removed when lines follow that show that the agent
+    /// overcame it.
     last_error: Option<StoredLine>,
     last_line: Option<StoredLine>,
     active_writer: bool,
@@ -110,16 +111,17 @@ impl StderrDigest {
         }
     }
 
-    /// An error of the log is overcome if any line follows it. A printed one is the agent's last, and only lines of other
-    /// programs can follow it; a line that is certainly of the agent (`by_agent`) shows that it was not.
+    /// An error of the log is overcome if any line follows it. A printed one is the agent's last, and only
+    /// lines of other programs can follow it; a line that is certainly of the agent (`by_agent`) shows that
+    /// it was not.
     fn discard_overcome_kind(&mut self, by_agent: bool) {
         if let Some(error) = self.last_error.as_mut().filter(|error| error.is_log || by_agent) {
             error.kind = None;
         }
     }
 
-    /// Adds a line to a printed error that announces its cause, such as `Error loading config.toml:`. Returns whether it
-    /// belongs there.
+    /// Adds a line to a printed error that announces its cause, such as `Error loading config.toml:`. Returns
+    /// whether it belongs there.
     fn extend_last_error(&mut self, line: &str) -> bool {
         let Some(error) = self.last_error.as_mut().filter(|error| error.announces_cause) else {
             return false;
@@ -162,7 +164,8 @@ impl StderrDigest {
         self.active_writer
     }
 
-    /// The agent's warning that sandboxed commands will fail, because CODEX_HOME lies below the temporary directory.
+    /// The agent's warning that sandboxed commands will fail, because CODEX_HOME lies below the temporary
+    /// directory.
     pub fn no_sandbox_helper(&self) -> Option<&str> {
         self.no_sandbox_helper.as_deref()
     }

@@ -1,5 +1,6 @@
 //! Verdicts on recorded runs of Codex: its real output and exit status.
 
+use delegator_domain::task::LimitKind;
 use delegator_transcript::{Dialect, FoldOptions, LineLimits, Summarizer};
 
 use super::*;
@@ -20,13 +21,13 @@ fn ended_at() -> Zoned {
     "2026-11-16T14:00:00Z[UTC]".parse().unwrap()
 }
 
-fn facts<'a>(
+fn ended_run<'a>(
     report: &'a Report,
     stderr: &'a StderrDigest,
     exit: ExitStatus,
     ended_at: &'a Zoned,
-) -> Facts<'a> {
-    Facts {
+) -> EndedRun<'a> {
+    EndedRun {
         protocol: AgentProtocol::CodexExec,
         was_finished: false,
         cause: None,
@@ -40,7 +41,7 @@ fn facts<'a>(
 
 fn verdict_for(report: &Report, exit: ExitStatus, stderr: &str) -> Verdict {
     let stderr = StderrDigest::of(AgentProtocol::CodexExec, stderr);
-    verdict(&facts(report, &stderr, exit, &ended_at()))
+    verdict(&ended_run(report, &stderr, exit, &ended_at()))
 }
 
 fn kind(end: &TaskEnd) -> Option<FailureKind> {
@@ -205,8 +206,8 @@ fn our_own_cause_overrides_the_agents_report() {
     for (cause, expected) in causes {
         for exit in [None, Some(ExitStatus::Code(0)), Some(ExitStatus::Signal(9))] {
             let ended_at = ended_at();
-            let facts = facts(&report, &stderr, ExitStatus::Code(0), &ended_at);
-            assert_eq!(verdict(&Facts { cause: Some(&cause), exit, ..facts }).end, expected);
+            let run = ended_run(&report, &stderr, ExitStatus::Code(0), &ended_at);
+            assert_eq!(verdict(&EndedRun { cause: Some(&cause), exit, ..run }).end, expected);
         }
     }
 }
@@ -216,11 +217,11 @@ fn unexpected_thread_is_a_failure() {
     let report = report("plain");
     let stderr = StderrDigest::new(AgentProtocol::CodexExec);
     let ended_at = ended_at();
-    let facts = facts(&report, &stderr, ExitStatus::Code(0), &ended_at);
-    let other = Facts { expected_thread: Some("other"), ..facts };
+    let run = ended_run(&report, &stderr, ExitStatus::Code(0), &ended_at);
+    let other = EndedRun { expected_thread: Some("other"), ..run };
     assert_eq!(kind(&verdict(&other).end), Some(FailureKind::WrongThread));
     let expected_thread = report.thread_id.as_deref();
-    assert_eq!(verdict(&Facts { expected_thread, ..facts }).end, TaskEnd::Completed);
+    assert_eq!(verdict(&EndedRun { expected_thread, ..run }).end, TaskEnd::Completed);
 }
 
 #[test]
@@ -233,8 +234,8 @@ fn the_exit_code_decides_about_plain_text() {
     assert!(stderr.push_line("warning: 429 requests, rate limit, codex login"), "it is activity");
     let end = |code| {
         let ended_at = ended_at();
-        let facts = facts(&report, &stderr, ExitStatus::Code(code), &ended_at);
-        verdict(&Facts { protocol: AgentProtocol::Plain, ..facts }).end
+        let run = ended_run(&report, &stderr, ExitStatus::Code(code), &ended_at);
+        verdict(&EndedRun { protocol: AgentProtocol::Plain, ..run }).end
     };
     assert_eq!(end(0), TaskEnd::Completed);
     assert_eq!(kind(&end(3)), Some(FailureKind::AgentExit), "its words are not interpreted");

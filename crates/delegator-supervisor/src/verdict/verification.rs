@@ -2,7 +2,7 @@
 
 use delegator_domain::task::{ExitStatus, Verification};
 
-use super::Cause;
+use super::cause::Cause;
 
 /// `began`: whether the command itself ever ran.
 pub(crate) fn verification_outcome(

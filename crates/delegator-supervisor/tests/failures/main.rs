@@ -1,9 +1,10 @@
 //! Measures what failures are taken for: recorded ones have their kind, ordinary lines have none.
 //!
-//! A false kind makes callers retry a task that fails for another reason, so not one is tolerated. The ordinary lines are
-//! recorded: programs that talk to a server which refuses everything, package managers, compilers, test runners, and
-//! Codex with `RUST_LOG=trace`. Variations of them carry numbers and words that occur in messages about limits. Some
-//! lines are ordinary only on stderr (`stderr_lines.txt`): as the message of an error event they would be a provider's.
+//! A false kind makes callers retry a task that fails for another reason, so not one is tolerated. The
+//! ordinary lines are recorded: programs that talk to a server which refuses everything, package managers,
+//! compilers, test runners, and Codex with `RUST_LOG=trace`. Variations of them carry numbers and words that
+//! occur in messages about limits. Some lines are ordinary only on stderr (`stderr_lines.txt`): as the
+//! message of an error event they would be a provider's.
 
 #![expect(clippy::unwrap_used, reason = "a recording that cannot be read is a failure")]
 
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
-use delegator_supervisor::verdict::{Facts, StderrDigest, has_acted, verdict};
+use delegator_supervisor::verdict::{EndedRun, StderrDigest, has_acted, verdict};
 use delegator_transcript::{FoldOptions, LineLimits, Report, Summarizer};
 use jiff::Zoned;
 use serde::Deserialize;
@@ -76,7 +77,7 @@ fn judge(report: &Report, stderr: &str) -> (FailureKind, bool) {
 fn judge_run_of(protocol: AgentProtocol, report: &Report, stderr: &str) -> (FailureKind, bool) {
     let stderr = StderrDigest::of(protocol, stderr);
     let ended_at: Zoned = "2026-11-16T14:00:00Z[UTC]".parse().unwrap();
-    let facts = Facts {
+    let run = EndedRun {
         protocol,
         was_finished: false,
         cause: None,
@@ -86,7 +87,7 @@ fn judge_run_of(protocol: AgentProtocol, report: &Report, stderr: &str) -> (Fail
         expected_thread: None,
         ended_at: &ended_at,
     };
-    match verdict(&facts).end {
+    match verdict(&run).end {
         TaskEnd::Failed { kind, retry_at_ms, .. } => (kind, retry_at_ms.is_some()),
         end => panic!("{end:?}"),
     }
@@ -209,7 +210,8 @@ fn ordinary_lines_have_no_kind() {
             prefixed,
         ]);
         stderr_lines.extend((0..HOSTILE_NUMBERS.len()).map(|number| with_hostile_numbers(line, number)));
-        // `Error: ` is of Codex, and so is what it quotes after its own phrases; a response of a provider never is bare.
+        // `Error: ` is of Codex, and so is what it quotes after its own phrases; a response of a provider
+        // never is bare.
         stderr_lines.extend(line.starts_with('{').then(|| format!("Error: {line}")));
     }
     let mut wrong: Vec<String> = Vec::new();

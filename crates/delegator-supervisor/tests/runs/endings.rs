@@ -89,7 +89,8 @@ fn agent_ignoring_sigint_and_sigterm_is_killed() {
     world.assert_no_processes_left();
 }
 
-/// Runs many cases in one supervisor and cancels each at about the time its agent exits and its limit expires.
+/// Runs many cases in one supervisor and cancels each at about the time its agent exits and its limit
+/// expires.
 fn race_ends(seed: u64, races: u64) -> Vec<String> {
     let world = World::new();
     let cases = (0..races).map(|race| {
@@ -99,7 +100,8 @@ fn race_ends(seed: u64, races: u64) -> Vec<String> {
     });
     let mut supervisor = world.start(&cases.collect::<Vec<_>>());
     for race in (0..races).step_by(2) {
-        // A cancel that comes too late for one race applies to the next, which may then end before it prints anything.
+        // A cancel that comes too late for one race applies to the next, which may then end before it prints
+        // anything.
         let started = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
         wait_until("the race has started", || started() > race);
         let since = std::time::Instant::now();

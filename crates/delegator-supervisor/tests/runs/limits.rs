@@ -11,7 +11,8 @@ fn run_limited(world: &World, script: &str) -> Value {
     world.run(&case)
 }
 
-/// Without processor time as activity: on a slow machine, even starting `sleep` in a loop takes enough of it to count.
+/// Without processor time as activity: on a slow machine, even starting `sleep` in a loop takes enough of it
+/// to count.
 fn run_limited_by_output(world: &World, script: &str) -> Value {
     let mut case = world.case(script);
     (case.idle_ms, case.hard_ms, case.output_only) = (1000, 3000, true);

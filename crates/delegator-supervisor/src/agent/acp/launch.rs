@@ -2,16 +2,11 @@
 
 use delegator_domain::task::{Mode, SandboxKind};
 
-use super::profile::{ModelInput, Profile};
-use super::profiles::profile;
+use super::profile::{AcpProfile, ModelInput};
+use super::profiles::acp_profile;
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::conversation::{AcpPlan, AcpSetting, ConversationPlan, PermissionPolicy};
-use crate::run::ending::EndingRecipe;
-
-/// The arguments that make it speak the protocol.
-pub(in crate::agent) fn args(name: &str) -> &'static [&'static str] {
-    profile(name).args
-}
+use crate::ending::EndingRecipe;
 
 /// An error if a value cannot be passed to an agent: its messages are Unicode.
 pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
@@ -22,7 +17,7 @@ pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanErro
 fn texts(request: &LaunchRequest) -> Result<(String, Vec<String>), PlanError> {
     let problem = "it is not valid Unicode";
     let text = |path: &std::path::PathBuf, field| {
-        path.to_str().map(str::to_owned).ok_or(PlanError::Value { field, problem })
+        path.to_str().map(str::to_owned).ok_or(PlanError::value(field, problem))
     };
     let directories = request.add_dirs.iter().map(|path| text(path, "add_dirs")).collect::<Result<_, _>>()?;
     Ok((text(&request.workdir, "working_dir")?, directories))
@@ -34,7 +29,7 @@ pub(in crate::agent) fn conversation(
     request: &LaunchRequest,
     sandbox: SandboxKind,
 ) -> Result<ConversationPlan, PlanError> {
-    let profile = profile(name);
+    let profile = acp_profile(name);
     let (cwd, directories) = texts(request)?;
     Ok(ConversationPlan::Acp(AcpPlan {
         prompt: request.prompt(),
@@ -47,33 +42,25 @@ pub(in crate::agent) fn conversation(
     }))
 }
 
-fn task_mode(request: &LaunchRequest) -> Mode {
-    if request.preview { Mode::ReadOnly } else { request.mode }
-}
-
-/// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits. An agent that
-/// ends its turn when it is refused something is refused nothing where we enclose it: what it may not do fails, and its turn
-/// continues.
-fn permissions(profile: &Profile, request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
-    let mode = match (task_mode(request), sandbox) {
+/// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits.
+/// An agent that ends its turn when it is refused something is refused nothing where we enclose it: what it
+/// may not do fails, and its turn continues.
+fn permissions(profile: &AcpProfile, request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
+    let mode = match (request.effective_mode(), sandbox) {
         (Mode::WorkspaceWrite, SandboxKind::Agent) => Mode::ReadOnly,
         (_, SandboxKind::Enforced) if profile.refusal_ends_turn => Mode::DangerFullAccess,
         (mode, _) => mode,
     };
-    PermissionPolicy {
-        mode,
-        ask: request.ask,
-        is_enforced: sandbox == SandboxKind::Enforced,
-        writable_roots: std::iter::once(&request.workdir).chain(&request.add_dirs).cloned().collect(),
-    }
+    request.permissions(mode, sandbox == SandboxKind::Enforced)
 }
 
 /// The mode, model and reasoning effort of the session.
 ///
-/// A read-only task runs in the agent's mode for that only where we do not enclose it. Such modes make an agent plan instead of
-/// answering, and some take its tools away; enclosed, it can use commands that only read.
-fn settings(profile: &Profile, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<AcpSetting> {
-    let modes = match task_mode(request) {
+/// A read-only task runs in the agent's mode for that only where we do not enclose it. Such modes make an
+/// agent plan instead of answering, and some take its tools away; enclosed, it can use commands that only
+/// read.
+fn settings(profile: &AcpProfile, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<AcpSetting> {
+    let modes = match request.effective_mode() {
         Mode::DangerFullAccess if !request.ask => profile.modes.full_access,
         Mode::ReadOnly if sandbox != SandboxKind::Enforced => profile.modes.read_only,
         _ => profile.modes.asking,
@@ -92,22 +79,24 @@ pub(in crate::agent) fn set_variables(
     request: &LaunchRequest,
     sandbox: SandboxKind,
 ) -> Vec<(String, String)> {
-    let profile = profile(name);
-    let is_asked = request.ask || (sandbox == SandboxKind::None && request.mode != Mode::DangerFullAccess);
-    let asking = if is_asked { profile.asking_variables } else { &[] };
+    let profile = acp_profile(name);
+    let requests_permissions =
+        request.ask || (sandbox == SandboxKind::None && request.mode != Mode::DangerFullAccess);
+    let asking = if requests_permissions { profile.asking_variables } else { &[] };
     let model = match (&profile.model, &request.model) {
         (ModelInput::Variable(variable), Some(model)) => Some((*variable, model.as_str())),
         _ => None,
     };
-    let variables = profile.set_variables.iter().chain(asking).copied().chain(model);
+    let variables = profile.profile.set_variables.iter().chain(asking).copied().chain(model);
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// How it is ended after its last turn.
 pub(in crate::agent) fn finish(name: &str, request: &LaunchRequest) -> EndingRecipe {
-    match profile(name).ignores_end_of_input {
-        true => EndingRecipe::terminate(request.terminate_grace),
-        false => EndingRecipe::close(request.terminate_grace),
+    if acp_profile(name).ignores_end_of_input {
+        EndingRecipe::terminate(request.terminate_grace)
+    } else {
+        EndingRecipe::close(request.terminate_grace)
     }
 }
 

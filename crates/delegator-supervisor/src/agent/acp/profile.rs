@@ -1,36 +1,20 @@
 //! What differs between agents of the Agent Client Protocol. Data.
 
-use crate::agent::capabilities::UsageScope;
-use crate::agent::state_dir::StatePaths;
+use crate::agent::profile::Profile;
 use crate::conversation::AcpSetting;
 
 /// One agent. Measured with the version in its table.
 #[derive(Debug)]
-pub(in crate::agent) struct Profile {
+pub(in crate::agent) struct AcpProfile {
     /// The name of the built-in agent.
     pub(in crate::agent) name: &'static str,
-    /// The version that was measured.
-    pub(in crate::agent) tested_version: &'static str,
-    pub(super) program: ProgramBehind,
+    pub(in crate::agent) profile: Profile,
     /// Make it speak the protocol.
-    pub(super) args: &'static [&'static str],
-    pub(super) set_variables: &'static [(&'static str, &'static str)],
+    pub(in crate::agent) args: &'static [&'static str],
     /// Set in addition if permissions are requested of us: `ask`, or a mode that nothing else enforces.
     pub(super) asking_variables: &'static [(&'static str, &'static str)],
-    /// Variables of the submitter that it gets in addition to those of every agent: keys, endpoints, directories.
-    pub(in crate::agent) own_variables: &'static [&'static str],
-    pub(in crate::agent) state: StatePaths,
     pub(super) modes: Modes,
     pub(super) model: ModelInput,
-    pub(super) has_reasoning_effort: bool,
-    /// It enforces the mode of a task with a sandbox of its own.
-    pub(super) has_sandbox: bool,
-    /// It takes messages into the running turn.
-    pub(super) can_steer: bool,
-    pub(super) usage: UsageScope,
-    pub(super) has_cost: bool,
-    pub(super) has_plan: bool,
-    pub(super) has_exit_codes: bool,
     /// It ends its turn when a permission is refused.
     pub(super) refusal_ends_turn: bool,
     /// It does not exit when its input is closed.
@@ -39,18 +23,7 @@ pub(in crate::agent) struct Profile {
     pub(super) replays_late: bool,
     /// The oldest Node.js that it runs on, if not every supported one.
     pub(in crate::agent) min_node: Option<u32>,
-    pub(in crate::agent) sign_in: SignIn,
-}
-
-/// The program to supervise, if what is installed only starts it: ending the wrapper would leave the agent running.
-#[derive(Debug)]
-pub(super) enum ProgramBehind {
-    /// It is the program itself.
-    None,
-    /// A native program in another npm package. `ARCH` stands for npm's name of the architecture.
-    Package(&'static [&'static str]),
-    /// A script beside the installed one, for Node.js.
-    Script(&'static str),
+    pub(super) sign_in: SignInTraces,
 }
 
 /// Settings of the session for the modes of tasks.
@@ -71,10 +44,9 @@ pub(super) enum ModelInput {
     Variable(&'static str),
 }
 
-/// How a user signs in, and what shows without the network that this happened.
+/// What shows without the network that a user has signed in.
 #[derive(Debug)]
-pub(in crate::agent) struct SignIn {
-    pub(in crate::agent) command: Option<&'static str>,
+pub(super) struct SignInTraces {
     /// Any of these variables is enough.
     pub(super) variables: &'static [&'static str],
     /// Any of these files below HOME is enough. Empty if the agent has other ways that cannot be seen.

@@ -2,39 +2,34 @@
 
 use std::path::Path;
 
-use super::profile::SignIn;
-use crate::agent::environment::{Variables, variable};
-use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
+use super::profile::{AcpProfile, SignInTraces};
+use crate::agent::health::{HealthCheck, HealthStatus};
+use crate::variables::{Variables, set_variable, variable};
 
 /// `None` if the agent has ways to sign in that cannot be seen.
-pub(super) fn check(sign_in: &SignIn, environment: &Variables) -> Option<HealthCheck> {
-    if sign_in.files.is_empty() {
+pub(in crate::agent) fn check_sign_in(agent: &AcpProfile, environment: &Variables) -> Option<HealthCheck> {
+    let SignInTraces { variables, files } = agent.sign_in;
+    if files.is_empty() {
         return None;
     }
-    let is_set = |name: &&&str| variable(environment, name).is_some_and(|value| !value.is_empty());
     let home = variable(environment, "HOME").unwrap_or_default();
-    let exists = |file: &&&str| Path::new(home).join(file).is_file();
-    let given = sign_in.variables.iter().find(is_set).map(|name| format!("{name} is set"));
-    let found = given.or_else(|| sign_in.files.iter().find(exists).map(|file| format!("~/{file} exists")));
-    let (status, message, suggestion) = match found {
-        Some(found) => (HealthStatus::Ok, found, None),
-        None => {
-            let variables = sign_in.variables.join(", ");
-            let message =
-                format!("no sign-in was found: none of {variables} is set, and no sign-in is stored");
-            let suggestion = sign_in.command.map(|command| format!("run '{command}' to sign in"));
-            (HealthStatus::Warning, message, suggestion)
-        }
-    };
-    Some(HealthCheck { subject: HealthSubject::SignIn, status, message, suggestion })
+    let given = variables.iter().find(|name| set_variable(environment, name).is_some());
+    let stored = || files.iter().find(|file| Path::new(home).join(file).is_file());
+    let found =
+        given.map(|name| format!("{name} is set")).or_else(|| Some(format!("~/{} exists", stored()?)));
+    if let Some(found) = found {
+        return Some(HealthCheck::sign_in(HealthStatus::Ok, found, None));
+    }
+    let variables = variables.join(", ");
+    let message = format!("no sign-in was found: none of {variables} is set, and no sign-in is stored");
+    let suggestion = agent.profile.sign_in_command.map(|command| format!("run '{command}' to sign in"));
+    Some(HealthCheck::sign_in(HealthStatus::Warning, message, suggestion))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::profiles::acp_profile;
     use super::*;
-
-    const SIGN_IN: SignIn =
-        SignIn { command: Some("tool login"), variables: &["TOOL_KEY"], files: &[".tool/auth.json"] };
 
     #[test]
     fn a_key_or_a_stored_sign_in_is_enough() {
@@ -43,15 +38,14 @@ mod tests {
         let check = |more: &[(&str, &str)]| {
             let more = more.iter().map(|(name, value)| (name.into(), value.into()));
             let variables: Variables = [home.clone()].into_iter().chain(more).collect();
-            let check = check(&SIGN_IN, &variables).unwrap();
+            let check = check_sign_in(acp_profile("gemini"), &variables).unwrap();
             (check.status, check.suggestion.is_some())
         };
-        assert_eq!(check(&[("TOOL_KEY", "")]), (HealthStatus::Warning, true));
-        assert_eq!(check(&[("TOOL_KEY", "k")]), (HealthStatus::Ok, false));
-        std::fs::create_dir(temp.path().join(".tool")).unwrap();
-        std::fs::write(temp.path().join(".tool/auth.json"), "{}").unwrap();
+        assert_eq!(check(&[("GEMINI_API_KEY", "")]), (HealthStatus::Warning, true));
+        assert_eq!(check(&[("GEMINI_API_KEY", "k")]), (HealthStatus::Ok, false));
+        std::fs::create_dir(temp.path().join(".gemini")).unwrap();
+        std::fs::write(temp.path().join(".gemini/oauth_creds.json"), "{}").unwrap();
         assert_eq!(check(&[]), (HealthStatus::Ok, false));
-        let unknown = SignIn { files: &[], ..SIGN_IN };
-        assert_eq!(super::check(&unknown, &Vec::new()), None);
+        assert_eq!(check_sign_in(acp_profile("kimi"), &Vec::new()), None);
     }
 }

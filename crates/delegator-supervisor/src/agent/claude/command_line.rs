@@ -1,13 +1,15 @@
-//! Builds the command line: a pure function, except that it reads the output schema and whether the project has settings.
+//! Builds the command line: a pure function, except that it reads the output schema and whether the project
+//! has settings.
 //!
-//! Every value is attached to its flag (`--model=…`), so that none can become a flag. The task text goes to standard input.
+//! Every value is attached to its flag (`--model=…`), so that none can become a flag. The task text goes to
+//! standard input.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-use super::{invalid, project_settings};
+use super::project_settings;
 use crate::agent::launch::{LaunchRequest, PlanError};
+use crate::conversation::{ClaudePlan, ConversationPlan};
 
 /// Others are ignored by Claude Code, with a warning.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
@@ -15,9 +17,9 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const MAX_SCHEMA_BYTES: u64 = 120 << 10;
 
 /// The arguments of one run.
-pub(crate) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, PlanError> {
+pub(in crate::agent) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, PlanError> {
     validate(request)?;
-    let schema = request.output_schema.as_deref().map(read_schema).transpose()?;
+    let schema = request.read_output_schema(MAX_SCHEMA_BYTES, "it is longer than 120 KiB")?;
     Ok(build(request, schema.as_deref(), project_settings::defines_programs(&request.workdir)))
 }
 
@@ -51,31 +53,29 @@ fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs
 }
 
 /// An error if the request cannot be passed on.
-pub(crate) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
+pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
     let effort = request.reasoning_effort.as_deref();
     if effort.is_some_and(|effort| !EFFORTS.contains(&effort)) {
-        return Err(invalid("reasoning_effort", "claude accepts low, medium, high, xhigh and max"));
+        return Err(PlanError::value("reasoning_effort", "claude accepts low, medium, high, xhigh and max"));
     }
     if request.resume.as_deref().is_some_and(|thread| thread.trim().is_empty()) {
-        return Err(invalid("thread_id", "it is empty"));
+        return Err(PlanError::value("thread_id", "it is empty"));
     }
     for (field, text) in [("model", &request.model), ("thread_id", &request.resume)] {
         if text.as_deref().is_some_and(|text| text.contains('\0')) {
-            return Err(invalid(field, "it contains a NUL character"));
+            return Err(PlanError::value(field, "it contains a NUL character"));
         }
     }
     if request.add_dirs.iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
-        return Err(invalid("add_dirs", "one contains a NUL character"));
+        return Err(PlanError::value("add_dirs", "one contains a NUL character"));
     }
     Ok(())
 }
 
-fn read_schema(path: &Path) -> Result<String, PlanError> {
-    let size = path.metadata().map_err(|_| invalid("output_schema", "it could not be read"))?.len();
-    if size > MAX_SCHEMA_BYTES {
-        return Err(invalid("output_schema", "it is longer than 120 KiB"));
-    }
-    std::fs::read_to_string(path).map_err(|_| invalid("output_schema", "it could not be read"))
+/// What is said to the agent. `is_enforced`: we enclose it.
+pub(in crate::agent) fn conversation(request: &LaunchRequest, is_enforced: bool) -> ConversationPlan {
+    let permissions = request.permissions(request.effective_mode(), is_enforced);
+    ConversationPlan::Claude(ClaudePlan { prompt: request.prompt(), permissions })
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Whether Claude Code may read the settings of the project.
 //!
-//! The folder `.claude` of the working directory can define hooks and programs that print credentials; `.mcp.json` there or
-//! in a parent directory defines servers. Measured with 2.1.325: with `-p` all of them run without a question, also where
-//! the user has not trusted the directory. Without the settings of the project (`--setting-sources=user`) they do not
-//! run, but no CLAUDE.md of the project is read either. Therefore the settings are left out only where there are such files.
+//! The folder `.claude` of the working directory can define hooks and programs that print credentials;
+//! `.mcp.json` there or in a parent directory defines servers. Measured with 2.1.325: with `-p` all of them
+//! run without a question, also where the user has not trusted the directory. Without the settings of the
+//! project (`--setting-sources=user`) they do not run, but no CLAUDE.md of the project is read either.
+//! Therefore the settings are left out only where there are such files.
 
 use std::path::Path;
 

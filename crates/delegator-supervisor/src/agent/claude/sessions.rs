@@ -1,24 +1,33 @@
-//! Finds the file of a session: `projects/<directory>/<session id>.jsonl`. Measured with 2.1.325: a session can be resumed
-//! from any directory, and an unknown id fails.
+//! Finds the file of a session: `projects/<directory>/<session id>.jsonl`. Measured with 2.1.325: a session
+//! can be resumed from any directory, and an unknown id fails.
 
 use std::io;
-use std::path::Path;
-
-use delegator_domain::similar_names;
+use std::path::{Path, PathBuf};
 
 use crate::agent::threads::ThreadLookup;
+use crate::variables::{Variables, set_variable};
 
 /// Bounds the search.
 const MAX_ENTRIES: usize = 200_000;
 
-pub(super) fn find_thread(projects: &Path, thread_id: &str) -> ThreadLookup {
+pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
+    match config_dir(environment) {
+        Some(config_dir) => find_in(&config_dir.join("projects"), thread_id),
+        None => ThreadLookup::NotSearchable,
+    }
+}
+
+/// Its directory for settings, credentials and sessions in that environment.
+fn config_dir(environment: &Variables) -> Option<PathBuf> {
+    let named = set_variable(environment, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    named.or_else(|| Some(Path::new(set_variable(environment, "HOME")?).join(".claude")))
+}
+
+fn find_in(projects: &Path, thread_id: &str) -> ThreadLookup {
     match sessions(projects) {
         Err(_) => ThreadLookup::NotSearchable,
         Ok(sessions) if sessions.iter().any(|session| session == thread_id) => ThreadLookup::Stored,
-        Ok(sessions) => {
-            let known = sessions.iter().map(String::as_str);
-            ThreadLookup::Unknown { nearest: similar_names::nearest(thread_id, known).map(str::to_owned) }
-        }
+        Ok(sessions) => ThreadLookup::unknown(thread_id, &sessions),
     }
 }
 
@@ -54,14 +63,14 @@ mod tests {
         let projects = folder.path().join("projects");
         let unknown = |nearest: Option<&str>| ThreadLookup::Unknown { nearest: nearest.map(str::to_owned) };
         let id = "6ed19866-e777-4526-a182-a92e84d4c21b";
-        assert_eq!(find_thread(&projects, id), unknown(None), "there is no store");
+        assert_eq!(find_in(&projects, id), unknown(None), "there is no store");
         let project = projects.join("-home-dev-project");
         std::fs::create_dir_all(&project).unwrap();
         std::fs::write(projects.join("6ed19866-e777-4526-a182-a92e84d4c21b.jsonl"), "").unwrap();
-        assert_eq!(find_thread(&projects, id), unknown(None), "the file is not in a project");
+        assert_eq!(find_in(&projects, id), unknown(None), "the file is not in a project");
         std::fs::write(project.join(format!("{id}.jsonl")), "").unwrap();
-        assert_eq!(find_thread(&projects, id), ThreadLookup::Stored);
-        assert_eq!(find_thread(&projects, "6ed19866-e777-4526-a182-a92e84d4c21c"), unknown(Some(id)));
-        assert_eq!(find_thread(&project.join(format!("{id}.jsonl")), id), ThreadLookup::NotSearchable);
+        assert_eq!(find_in(&projects, id), ThreadLookup::Stored);
+        assert_eq!(find_in(&projects, "6ed19866-e777-4526-a182-a92e84d4c21c"), unknown(Some(id)));
+        assert_eq!(find_in(&project.join(format!("{id}.jsonl")), id), ThreadLookup::NotSearchable);
     }
 }

@@ -1,11 +1,16 @@
-//! Whether Claude Code can authenticate: `claude auth status` prints JSON and exits with 0 if it has credentials, without
-//! using the network.
+//! Whether Claude Code can authenticate: `claude auth status` prints JSON and exits with 0 if it has
+//! credentials, without using the network.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::SIGN_IN_COMMAND;
-use crate::agent::environment::Variables;
-use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
+use super::profile::SIGN_IN_COMMAND;
+use crate::agent::health::{HealthCheck, HealthStatus};
+use crate::program::exit_and_output;
+use crate::variables::{Variables, variable};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -15,36 +20,41 @@ struct AuthStatus {
     api_provider: Option<String>,
 }
 
-/// Variables with which it authenticates against cloud providers. Agents get them only if the configuration names them.
+/// Variables with which it authenticates against cloud providers. Agents get them only if the configuration
+/// names them.
 const CLOUD_PROVIDERS: [&str; 3] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
 
-/// The finding. `status` is whether the command succeeded and what it printed; `caller` are the variables of the caller.
-pub(super) fn check(status: Option<(bool, &str)>, caller: &Variables) -> HealthCheck {
-    let finding = |status, message: String, suggestion| HealthCheck {
-        subject: HealthSubject::SignIn,
-        status,
-        message,
-        suggestion,
-    };
-    let Some((is_success, output)) = status else {
-        let message = "`claude auth status` could not be run".to_owned();
-        return finding(HealthStatus::Warning, message, None);
-    };
+/// Whether it can authenticate, by `claude auth status`. `caller` are the variables of the caller.
+pub(in crate::agent) fn check_sign_in(
+    program: &Path,
+    args: &[OsString],
+    environment: &Variables,
+    caller: &Variables,
+    limit: Duration,
+) -> HealthCheck {
+    let args = args.iter().map(OsString::as_os_str).chain(["auth", "status"].map(OsStr::new));
+    match exit_and_output(program, args, environment, limit) {
+        Ok((is_success, output)) => check(is_success, &output, caller),
+        Err(_) => HealthCheck::sign_in(HealthStatus::Warning, "`claude auth status` could not be run", None),
+    }
+}
+
+/// The finding, by whether the command succeeded and what it printed.
+fn check(is_success: bool, output: &str, caller: &Variables) -> HealthCheck {
     let printed: AuthStatus = serde_json::from_str(output.trim()).unwrap_or_default();
     if is_success && printed.logged_in {
         let words = [printed.auth_method, printed.api_provider].into_iter().flatten();
         let message = format!("signed in ({})", words.collect::<Vec<_>>().join(", "));
-        return finding(HealthStatus::Ok, message, None);
+        return HealthCheck::sign_in(HealthStatus::Ok, message, None);
     }
-    let provider = CLOUD_PROVIDERS.iter().find(|name| caller.iter().any(|(variable, _)| variable == **name));
-    let suggestion = match provider {
+    let suggestion = match CLOUD_PROVIDERS.iter().find(|name| variable(caller, name).is_some()) {
         Some(name) => {
             format!("Add {name} and the variables it needs to the configuration: [agents.claude] env")
         }
         None => format!("Run `{SIGN_IN_COMMAND}`, or set ANTHROPIC_API_KEY."),
     };
-    finding(HealthStatus::Problem, "not signed in".to_owned(), Some(suggestion))
+    HealthCheck::sign_in(HealthStatus::Problem, "not signed in", Some(suggestion))
 }
 
 #[cfg(test)]
@@ -54,22 +64,24 @@ mod tests {
     #[test]
     fn the_printed_status_decides() {
         let none = Variables::new();
-        let found = check(
-            Some((true, r#"{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}"#)),
-            &none,
-        );
+        let signed_in = r#"{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}"#;
+        let found = check(true, signed_in, &none);
         assert_eq!(
             (found.status, found.message.as_str()),
             (HealthStatus::Ok, "signed in (api_key, firstParty)")
         );
-        for status in [(false, r#"{"loggedIn":false,"authMethod":"none"}"#), (true, "text"), (false, "")] {
-            let found = check(Some(status), &none);
+        for (is_success, output) in
+            [(false, r#"{"loggedIn":false,"authMethod":"none"}"#), (true, "text"), (false, "")]
+        {
+            let found = check(is_success, output, &none);
             assert_eq!(found.status, HealthStatus::Problem);
             assert!(found.suggestion.unwrap().contains("claude auth login"));
         }
-        assert_eq!(check(None, &none).status, HealthStatus::Warning);
+        let missing = Path::new("/no/such/program");
+        let found = check_sign_in(missing, &[], &none, &none, Duration::from_secs(20));
+        assert_eq!(found.status, HealthStatus::Warning);
         let caller = vec![("CLAUDE_CODE_USE_BEDROCK".into(), "1".into())];
-        let found = check(Some((false, "{}")), &caller);
+        let found = check(false, "{}", &caller);
         assert!(found.suggestion.unwrap().contains("CLAUDE_CODE_USE_BEDROCK"));
     }
 }

@@ -1,40 +1,30 @@
-//! `codex app-server`: the same Codex, driven by messages. Its settings are those of `codex exec`, passed as `-c` options; what
-//! has no option is said in the conversation.
+//! `codex app-server`: the same Codex, driven by messages. Its settings are those of `codex exec`, passed as
+//! `-c` options; what has no option is said in the conversation.
 //!
-//! Measured with 0.166: there is no `--profile`. An approval runs a command outside of the sandbox, so approvals are requested
-//! only if the user wants to be asked. Questions of the agent need a feature that is off by default; it is enabled
-//! for the same tasks, without the warning that Codex prints about it.
+//! Measured with 0.166: there is no `--profile`. An approval runs a command outside of the sandbox, so
+//! approvals are requested only if the user wants to be asked. Questions of the agent need a feature that is
+//! off by default; it is enabled for the same tasks, without the warning that Codex prints about it.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use delegator_domain::task::Mode;
 use delegator_transcript::wire::app_server::{ApprovalPolicy, SandboxMode, ThreadOptions, TurnOptions};
 
-use super::command_line::{ArgList, push_features, push_settings, validate};
+use super::arg_list::ArgList;
+use super::command_line::{push_features, push_settings, validate};
 use super::permissions::Confinement;
 use super::project_trust::ProjectTrust;
 use super::toml_text;
-use super::version::CodexVersion;
-use crate::agent::capabilities::{AgentInput, Capabilities, MessageSupport};
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::conversation::{AppServerPlan, ConversationPlan};
-
-pub(crate) const CAPABILITIES: Capabilities = Capabilities {
-    messages: MessageSupport::RunningTurn,
-    unsupported_inputs: &[AgentInput::Profile],
-    ..super::CAPABILITIES
-};
-
-/// Its log is parsed, which colours would disturb.
-pub(crate) const SET_VARIABLES: [(&str, &str); 1] = [("NO_COLOR", "1")];
+use crate::program::Version;
 
 /// A schema that is longer is not one.
 const MAX_SCHEMA_BYTES: u64 = 1 << 20;
 
-pub(super) fn args(
+pub(in crate::agent) fn args(
     request: &LaunchRequest,
-    version: CodexVersion,
+    version: Version,
     trust: ProjectTrust,
 ) -> Result<Vec<OsString>, PlanError> {
     validate(request, version)?;
@@ -56,14 +46,13 @@ pub(super) fn args(
     Ok(args.0)
 }
 
-fn confinement(request: &LaunchRequest, version: CodexVersion) -> Confinement {
-    let mode = if request.preview { Mode::ReadOnly } else { request.mode };
-    Confinement::of(mode, request.denied_dir.as_deref(), version)
+fn confinement(request: &LaunchRequest, version: Version) -> Confinement {
+    Confinement::of(request.effective_mode(), request.denied_dir.as_deref(), version)
 }
 
-pub(super) fn conversation(
+pub(in crate::agent) fn conversation(
     request: &LaunchRequest,
-    version: CodexVersion,
+    version: Version,
 ) -> Result<ConversationPlan, PlanError> {
     let sandbox = match confinement(request, version) {
         Confinement::Mode(Mode::ReadOnly) => Some(SandboxMode::ReadOnly),
@@ -83,27 +72,22 @@ pub(super) fn conversation(
             sandbox,
             approval_policy,
         },
-        turn: TurnOptions { output_schema: request.output_schema.as_deref().map(read_schema).transpose()? },
+        turn: TurnOptions { output_schema: output_schema(request)? },
         ask: request.ask,
     }))
 }
 
-fn read_schema(path: &Path) -> Result<serde_json::Value, PlanError> {
-    let invalid = |problem| PlanError::Value { field: "output_schema", problem };
-    let size = path.metadata().map_err(|_| invalid("it could not be read"))?.len();
-    if size > MAX_SCHEMA_BYTES {
-        return Err(invalid("it is longer than 1 MiB"));
-    }
-    let text = std::fs::read(path).map_err(|_| invalid("it could not be read"))?;
-    serde_json::from_slice(&text).map_err(|_| invalid("it is not JSON"))
+fn output_schema(request: &LaunchRequest) -> Result<Option<serde_json::Value>, PlanError> {
+    let text = request.read_output_schema(MAX_SCHEMA_BYTES, "it is longer than 1 MiB")?;
+    let parse = |text: String| serde_json::from_str(&text);
+    text.map(parse).transpose().map_err(|_| PlanError::value("output_schema", "it is not JSON"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::codex::features::NEWEST_MEASURED as NEWEST;
     use crate::agent::launch::tests::request;
-
-    const NEWEST: CodexVersion = CodexVersion::NEWEST_MEASURED;
 
     fn plan(request: &LaunchRequest) -> AppServerPlan {
         match conversation(request, NEWEST) {

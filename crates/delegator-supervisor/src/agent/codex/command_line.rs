@@ -1,43 +1,35 @@
 //! Builds Codex's command line: a pure function from validated values to arguments.
 //!
-//! Every caller-supplied value is attached to its flag
-//! (`--model=…`) or quoted inside `-c key=…`, so that none can become a flag; a value that cannot be passed safely is
-//! an error. Flags precede `resume`, because Codex rejects them after it.
+//! Every caller-supplied value is attached to its flag (`--model=…`) or quoted inside `-c key=…`, so that
+//! none can become a flag; a value that cannot be passed safely is an error. Flags precede `resume`, because
+//! Codex rejects them after it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-use delegator_domain::task::{EnvPolicy, Mode};
+use delegator_domain::task::EnvPolicy;
 
+use super::arg_list::ArgList;
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
-use super::toml_text;
-use super::version::{Ability, CodexVersion};
-use crate::agent::environment::{CORE_NAMES, MARKER};
-use crate::agent::launch::LaunchRequest;
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ArgsError {
-    #[error("codex {version} does not support {}; install codex {} or newer", ability.name(), ability.since())]
-    TooOld { version: CodexVersion, ability: Ability },
-    #[error("{field} cannot be passed to codex: {problem}")]
-    Value { field: &'static str, problem: &'static str },
-}
+use super::{features, toml_text};
+use crate::agent::launch::{LaunchRequest, PlanError};
+use crate::program::Version;
+use crate::variables::{CORE_NAMES, MARKER};
 
 /// Builds the arguments of one run.
-pub(super) fn args(
+pub(in crate::agent) fn args(
     request: &LaunchRequest,
-    version: CodexVersion,
+    version: Version,
     trust: ProjectTrust,
-) -> Result<Vec<OsString>, ArgsError> {
+) -> Result<Vec<OsString>, PlanError> {
     validate(request, version)?;
     let mut args = ArgList::default();
     args.push(&["exec", "--json"]);
     if request.skip_git_repo_check {
         args.push(&["--skip-git-repo-check"]);
     }
-    let mode = if request.preview { Mode::ReadOnly } else { request.mode };
+    let mode = request.effective_mode();
     let confinement = Confinement::of(mode, request.denied_dir.as_deref(), version);
     if confinement == Confinement::Mode(mode) {
         args.push(&["--sandbox", mode.name()]);
@@ -65,18 +57,18 @@ pub(super) fn args(
 }
 
 /// An error if this version cannot honour the request.
-pub(super) fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), ArgsError> {
+pub(in crate::agent) fn validate(request: &LaunchRequest, version: Version) -> Result<(), PlanError> {
     let needs = [
-        (request.resume.is_some(), Ability::ExecResume),
-        (request.output_schema.is_some(), Ability::OutputSchema),
-        (!request.add_dirs.is_empty(), Ability::AddDir),
+        (request.resume.is_some(), "resume", features::EXEC_RESUME),
+        (request.output_schema.is_some(), "output_schema", features::OUTPUT_SCHEMA),
+        (!request.add_dirs.is_empty(), "add_dirs", features::ADD_DIR),
     ];
-    for (is_requested, ability) in needs {
-        if is_requested && !version.supports(ability) {
-            return Err(ArgsError::TooOld { version, ability });
+    for (is_requested, feature, since) in needs {
+        if is_requested && version < since {
+            return Err(PlanError::TooOld { version, feature, since });
         }
     }
-    let invalid = |field, problem| Err(ArgsError::Value { field, problem });
+    let invalid = |field, problem| Err(PlanError::Value { field, recipient: "codex", problem });
     if request.resume.as_deref().is_some_and(|thread| thread.starts_with('-') || thread.trim().is_empty()) {
         return invalid("thread_id", "it is empty or starts with a dash");
     }
@@ -100,19 +92,19 @@ pub(super) fn validate(request: &LaunchRequest, version: CodexVersion) -> Result
         return invalid("paths", "one contains a NUL character");
     }
     // Codex itself (0.166) does not start in such a directory.
-    if request.workdir.to_str().is_none() && version.supports(Ability::UntrustedProjects) {
+    if request.workdir.to_str().is_none() && version >= features::UNTRUSTED_PROJECTS {
         return invalid("working_dir", "the path is not valid UTF-8");
     }
     Ok(())
 }
 
-pub(super) fn push_features(args: &mut ArgList, version: CodexVersion) {
+pub(super) fn push_features(args: &mut ArgList, version: Version) {
     // Without a connection Codex would otherwise retry forever.
-    if version.supports(Ability::UnboundedRetries) {
+    if version >= features::UNBOUNDED_RETRIES {
         args.push(&["--disable", "unbounded_connection_retries"]);
     }
     // A snapshot contains every exported variable and survives a forced end.
-    if version.supports(Ability::ShellSnapshots) {
+    if version >= features::SHELL_SNAPSHOTS {
         args.push(&["--disable", "shell_snapshot"]);
     }
 }
@@ -120,10 +112,10 @@ pub(super) fn push_features(args: &mut ArgList, version: CodexVersion) {
 pub(super) fn push_settings(
     args: &mut ArgList,
     request: &LaunchRequest,
-    version: CodexVersion,
+    version: Version,
     trust: ProjectTrust,
 ) {
-    if version.supports(Ability::PlanSetting) {
+    if version >= features::PLAN_SETTING {
         args.push_setting("tools.update_plan.enabled", "true");
     }
     if let Some(effort) = &request.reasoning_effort {
@@ -142,33 +134,8 @@ pub(super) fn push_settings(
     }
     let marker = format!("shell_environment_policy.set.{MARKER}");
     args.push_setting(&marker, &toml_text::string(&request.marker));
-    if version.supports(Ability::UntrustedProjects) {
+    if version >= features::UNTRUSTED_PROJECTS {
         args.push_setting("projects", &projects_setting(&request.workdir, trust));
-    }
-}
-
-#[derive(Default)]
-pub(super) struct ArgList(pub(super) Vec<OsString>);
-
-impl ArgList {
-    pub(super) fn push(&mut self, args: &[&str]) {
-        self.0.extend(args.iter().map(OsString::from));
-    }
-
-    /// `--flag=value`: a value that starts with a dash stays a value.
-    pub(super) fn push_option(&mut self, flag: &str, value: Option<&str>) {
-        self.0.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
-    }
-
-    fn push_path(&mut self, flag: &str, path: &Path) {
-        let mut arg = OsString::from(format!("{flag}="));
-        arg.push(path);
-        self.0.push(arg);
-    }
-
-    pub(super) fn push_setting(&mut self, key: &str, value: &str) {
-        self.0.push(OsString::from("-c"));
-        self.0.push(OsString::from(format!("{key}={value}")));
     }
 }
 

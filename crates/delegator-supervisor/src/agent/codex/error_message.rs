@@ -1,8 +1,8 @@
 //! What an error message of Codex consists of.
 //!
-//! Codex puts context before a cause, and quotes causes in each other: `stream disconnected before completion: unexpected
-//! status 429 Too Many Requests: {"error":{…}}, request id: …`. Messages come from the agent and may have any length, so
-//! only a few levels are read.
+//! Codex puts context before a cause, and quotes causes in each other: `stream disconnected before
+//! completion: unexpected status 429 Too Many Requests: {"error":{…}}, request id: …`. Messages come from the
+//! agent and may have any length, so only a few levels are read.
 
 use delegator_transcript::ErrorBody;
 
@@ -73,8 +73,8 @@ impl ErrorMessage {
         ErrorMessage::split(message, false)
     }
 
-    /// Splits an error on standard error. Other programs print errors there too, so only what they would not print counts:
-    /// a status needs its reason, and a response has to be quoted.
+    /// Splits an error on standard error. Other programs print errors there too, so only what they would not
+    /// print counts: a status needs its reason, and a response has to be quoted.
     pub(super) fn of_printed_error(message: &str) -> ErrorMessage {
         ErrorMessage::split(message, true)
     }
@@ -154,7 +154,8 @@ fn ends_status(rest: &str) -> bool {
     }
 }
 
-/// Whether a sentence or a part of it ends here. Codex appends codes in parentheses, Claude Code advice after a dot.
+/// Whether a sentence or a part of it ends here. Codex appends codes in parentheses, Claude Code advice after
+/// a dot.
 pub(super) fn ends_clause(rest: &str) -> bool {
     rest.is_empty()
         || rest.starts_with(['.', ':', ',', ';'])

@@ -1,9 +1,10 @@
 //! What Codex's error messages are about.
 //!
-//! Codex has an error code only in its session files; elsewhere it reports in prose what callers branch on. A message has
-//! a kind only if it begins with a whole phrase that Codex is known to print, after the context that Codex puts before
-//! it. The phrases are recorded from Codex 0.166 or taken from its source. A status code counts only inside such a
-//! phrase. Words anywhere else in a message never decide: they may be numbers of a log, names of files or text of a user.
+//! Codex has an error code only in its session files; elsewhere it reports in prose what callers branch on. A
+//! message has a kind only if it begins with a whole phrase that Codex is known to print, after the context
+//! that Codex puts before it. The phrases are recorded from Codex 0.166 or taken from its source. A status
+//! code counts only inside such a phrase. Words anywhere else in a message never decide: they may be numbers
+//! of a log, names of files or text of a user.
 
 use delegator_domain::task::FailureKind;
 use delegator_transcript::ErrorCode;
@@ -69,8 +70,8 @@ const CODEX_PHRASES: Phrases = &[
     ),
 ];
 
-/// Lines that Codex and its sandbox print on standard error without any prefix. Other programs print there as well, so
-/// phrases about the model do not count without one.
+/// Lines that Codex and its sandbox print on standard error without any prefix. Other programs print there as
+/// well, so phrases about the model do not count without one.
 const PLAIN_LINES: Phrases = &[
     (UntrustedDirectory, &["not inside a trusted directory and --skip-git-repo-check was not specified$"]),
     (Auth, &["not signed in. please run 'codex login'"]),
@@ -85,8 +86,9 @@ const PLAIN_LINES: Phrases = &[
     ),
 ];
 
-/// Phrases that other programs print as well: of model providers, quoted by Codex, and short ones of Codex. They count
-/// only where the text is about the model for certain: in an error event, or quoted by a phrase of Codex.
+/// Phrases that other programs print as well: of model providers, quoted by Codex, and short ones of Codex.
+/// They count only where the text is about the model for certain: in an error event, or quoted by a phrase of
+/// Codex.
 const EVENT_PHRASES: Phrases = &[
     (
         ThreadNotFound,
@@ -196,7 +198,7 @@ const BODY_NAMES: Phrases = &[
 const MAX_WORD_BYTES: usize = 100;
 
 /// The kind of an error that an agent reported in an event.
-pub(crate) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
+pub(in crate::agent) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
     let text = normalized(message);
     if is_stopped_response(&text) {
         return None;
@@ -209,7 +211,8 @@ pub(crate) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option
     }
 }
 
-/// Whether the model ended its response itself: another attempt has the same result. Codex reports that as a lost connection.
+/// Whether the model ended its response itself: another attempt has the same result. Codex reports that as a
+/// lost connection.
 fn is_stopped_response(text: &str) -> bool {
     ["incomplete response returned, reason: ", "reason: content_filter"]
         .iter()
@@ -269,10 +272,7 @@ fn begins_with(text: &str, phrase: &str) -> bool {
         }
         rest = &after[part.len()..];
     }
-    match is_closed {
-        true => ends_clause(rest),
-        false => phrase.ends_with(' ') || ends_word(rest),
-    }
+    if is_closed { ends_clause(rest) } else { phrase.ends_with(' ') || ends_word(rest) }
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
 //! The Codex permission profile for commands that must not read a directory.
 //!
-//! Codex's sandbox modes let commands read the whole machine. A permission profile that extends the built-in profile of
-//! the same mode can deny a directory (measured with 0.166: same writable directories, same network, also after
-//! `resume`). `--sandbox` and `sandbox_mode` on the command line override a profile and would allow the directory
-//! again, so a command line has one or the other. A profile ignores `[sandbox_workspace_write]` of the user's Codex
-//! configuration, so additional writable directories are listed in the profile.
+//! Codex's sandbox modes let commands read the whole machine. A permission profile that extends the built-in
+//! profile of the same mode can deny a directory (measured with 0.166: same writable directories, same
+//! network, also after `resume`). `--sandbox` and `sandbox_mode` on the command line override a profile and
+//! would allow the directory again, so a command line has one or the other. A profile ignores
+//! `[sandbox_workspace_write]` of the user's Codex configuration, so additional writable directories are
+//! listed in the profile.
 
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
 
-use super::command_line::ArgList;
-use super::toml_text;
-use super::version::{Ability, CodexVersion};
+use super::arg_list::ArgList;
+use super::{features, toml_text};
+use crate::program::Version;
 
 const PROFILE: &str = "mcp_delegator";
 
@@ -27,10 +28,10 @@ pub(super) enum Confinement {
 
 impl Confinement {
     /// Denies the directory where this version of Codex and the mode support it.
-    pub(super) fn of(mode: Mode, denied_dir: Option<&Path>, version: CodexVersion) -> Confinement {
+    pub(super) fn of(mode: Mode, denied_dir: Option<&Path>, version: Version) -> Confinement {
         match denied_dir {
             Some(dir)
-                if version.supports(Ability::DeniedReads)
+                if version >= features::DENIED_READS
                     && mode != Mode::DangerFullAccess
                     && dir.to_str().is_some() =>
             {
@@ -59,9 +60,9 @@ impl Confinement {
 mod tests {
     use super::*;
 
-    const NEW: CodexVersion = CodexVersion::NEWEST_MEASURED;
+    const NEW: Version = features::NEWEST_MEASURED;
 
-    fn settings_for(mode: Mode, hidden: Option<&str>, version: CodexVersion) -> Vec<String> {
+    fn settings_for(mode: Mode, hidden: Option<&str>, version: Version) -> Vec<String> {
         let mut args = ArgList::default();
         let confinement = Confinement::of(mode, hidden.map(Path::new), version);
         confinement.push_settings(&["/more \"x\"".into()], &mut args);
@@ -90,7 +91,7 @@ mod tests {
         for (mode, hidden, version) in [
             (Mode::WorkspaceWrite, None, NEW),
             (Mode::DangerFullAccess, Some("/state"), NEW),
-            (Mode::ReadOnly, Some("/state"), CodexVersion::new(0, 165, 9)),
+            (Mode::ReadOnly, Some("/state"), (0, 165, 9)),
         ] {
             assert_eq!(Confinement::of(mode, hidden.map(Path::new), version), Confinement::Mode(mode));
             assert!(settings_for(mode, hidden, version).is_empty());

@@ -1,36 +1,38 @@
 //! Runs a verification in `codex sandbox`: a pure function from validated values to arguments.
 //!
-//! Measured with 0.146 and 0.166; 0.110 takes other arguments, and a probe of it fails. The sandbox passes exit codes and
-//! signals through as a shell does, disables the network, and passes the environment on unchanged without applying
-//! `env_policy`; so the environment is built by us.
+//! Measured with 0.146 and 0.166; 0.110 takes other arguments, and a probe of it fails. The sandbox passes
+//! exit codes and signals through as a shell does, disables the network, and passes the environment on
+//! unchanged without applying `env_policy`; so the environment is built by us.
 //!
-//! Two gaps are closed by a constant shell script inside the sandbox: Codex needs `CODEX_HOME`, which the command may
-//! not see, so the script unsets it; and a sandbox that failed to start looks like a failed command, so the script
-//! first prints a sentinel line. The command's arguments are never part of that script.
+//! Two gaps are closed by a constant shell script inside the sandbox: Codex needs `CODEX_HOME`, which the
+//! command may not see, so the script unsets it; and a sandbox that failed to start looks like a failed
+//! command, so the script first prints a sentinel line. The command's arguments are never part of that
+//! script.
 //!
-//! A project's own `.codex` could widen the sandbox, see [`super::project_trust`]. Here the directory is untrusted even
-//! without one: the agent may have created it meanwhile, and a verification needs nothing that trust provides.
+//! A project's own `.codex` could widen the sandbox, see [`super::project_trust`]. Here the directory is
+//! untrusted even without one: the agent may have created it meanwhile, and a verification needs nothing that
+//! trust provides.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::command_line::ArgList;
+use super::arg_list::ArgList;
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
 use super::toml_text;
-use super::version::CodexVersion;
-use crate::agent::environment::Variables;
 use crate::agent::verification::{
     SENTINEL_SCRIPT, SHELL, SandboxRequest, VerifyPlan, VerifyRequest, command_environment, sentinel,
 };
+use crate::program::Version;
+use crate::variables::Variables;
 
 const CODEX_HOME: &str = "CODEX_HOME";
 const SENTINEL_SCRIPT_UNSET_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
 
 /// Arguments and environment of a verification, derived from the agent's environment.
-pub(super) fn plan(
+pub(in crate::agent) fn sandboxed(
     program: &Path,
-    version: CodexVersion,
+    version: Version,
     request: &VerifyRequest,
     sandbox: &SandboxRequest,
     agent: &Variables,
@@ -53,7 +55,7 @@ pub(super) fn plan(
     }
 }
 
-fn sandbox_args(sandbox: &SandboxRequest, version: CodexVersion) -> ArgList {
+fn sandbox_args(sandbox: &SandboxRequest, version: Version) -> ArgList {
     let SandboxRequest { mode, denied_dir, workdir, add_dirs, profile } = sandbox;
     let confinement = Confinement::of(*mode, denied_dir.as_deref(), version);
     let mut args = ArgList::default();
@@ -78,8 +80,8 @@ mod tests {
     use delegator_domain::task::{EnvPolicy, Mode};
 
     use super::*;
-    use crate::agent::environment::MARKER;
     use crate::agent::verification::{VerifyCommand, VerifySandbox};
+    use crate::variables::MARKER;
 
     fn agent_variables() -> Variables {
         let variables = [
@@ -97,8 +99,7 @@ mod tests {
         let command = VerifyCommand::Program(words.to_vec());
         let request =
             VerifyRequest { command, sandbox: VerifySandbox::None, env_policy, marker: "T:0".to_owned() };
-        let version = CodexVersion::NEWEST_MEASURED;
-        plan(Path::new("/opt/codex"), version, &request, &sandbox, &agent_variables())
+        sandboxed(Path::new("/opt/codex"), (0, 166, 0), &request, &sandbox, &agent_variables())
     }
 
     fn sandbox(mode: Mode, add_dirs: &[&str], profile: Option<&str>) -> SandboxRequest {

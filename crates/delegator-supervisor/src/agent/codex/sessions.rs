@@ -1,15 +1,16 @@
 //! Finds the session file of a thread in Codex's home directory.
 //!
-//! Measured with 0.166: `codex exec resume ID` looks for `rollout-<time>-<id>.jsonl` (or `.jsonl.zst`) anywhere below
-//! `sessions/`, also through links, and refuses a thread whose file is below `archived_sessions/`. An unknown UUID fails;
-//! any other unknown text silently begins a new thread. Only file names are read: a store may hold gigabytes.
+//! Measured with 0.166: `codex exec resume ID` looks for `rollout-<time>-<id>.jsonl` (or `.jsonl.zst`)
+//! anywhere below `sessions/`, also through links, and refuses a thread whose file is below
+//! `archived_sessions/`. An unknown UUID fails; any other unknown text silently begins a new thread. Only
+//! file names are read: a store may hold gigabytes.
 
 use std::io;
 use std::path::Path;
 
-use delegator_domain::similar_names;
-
+use super::home::codex_home;
 use crate::agent::threads::ThreadLookup;
+use crate::variables::Variables;
 
 const SESSIONS: &str = "sessions";
 const ARCHIVED: &str = "archived_sessions";
@@ -20,8 +21,16 @@ const MAX_ENTRIES: usize = 200_000;
 /// Length of `2026-11-16T05-56-29-`, which precedes the id in a file name.
 const TIME_PREFIX: usize = 20;
 
+/// Whether Codex, in that environment, has a thread to resume.
+pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
+    match codex_home(environment) {
+        Some(home) => find_in(&home, thread_id),
+        None => ThreadLookup::NotSearchable,
+    }
+}
+
 /// Looks for the thread's session file below Codex's home.
-pub(super) fn find_thread(codex_home: &Path, thread_id: &str) -> ThreadLookup {
+fn find_in(codex_home: &Path, thread_id: &str) -> ThreadLookup {
     let mut search = Search { thread_id, found: false, entries_left: MAX_ENTRIES, other_ids: Vec::new() };
     if search.visit(&codex_home.join(SESSIONS), 0).is_err() {
         return ThreadLookup::NotSearchable;
@@ -35,10 +44,7 @@ pub(super) fn find_thread(codex_home: &Path, thread_id: &str) -> ThreadLookup {
         Ok(()) if archive.found => {
             ThreadLookup::Archived { unarchive: format!("codex unarchive {thread_id}") }
         }
-        Ok(()) => {
-            let known = search.other_ids.iter().map(String::as_str);
-            ThreadLookup::Unknown { nearest: similar_names::nearest(thread_id, known).map(str::to_owned) }
-        }
+        Ok(()) => ThreadLookup::unknown(thread_id, &search.other_ids),
     }
 }
 
@@ -107,7 +113,7 @@ mod tests {
     }
 
     fn lookup(files: &[&str]) -> ThreadLookup {
-        find_thread(home_with(files).path(), THREAD)
+        find_in(home_with(files).path(), THREAD)
     }
 
     const UNKNOWN: ThreadLookup = ThreadLookup::Unknown { nearest: None };
@@ -141,7 +147,7 @@ mod tests {
     fn the_end_of_an_id_is_not_the_id() {
         let home =
             home_with(&["sessions/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl"]);
-        assert_eq!(find_thread(home.path(), "f5deb5a505cb"), UNKNOWN);
+        assert_eq!(find_in(home.path(), "f5deb5a505cb"), UNKNOWN);
     }
 
     #[test]
@@ -152,7 +158,7 @@ mod tests {
             ["01a1e2ed-acee-7d60-a137-f5deb5a505cc", "01a1e2ed", "01A1E2ED-ACEE-7D60-A137-F5DEB5A505CB"]
         {
             let nearest = Some(THREAD.to_owned());
-            assert_eq!(find_thread(home.path(), typed), ThreadLookup::Unknown { nearest }, "{typed}");
+            assert_eq!(find_in(home.path(), typed), ThreadLookup::Unknown { nearest }, "{typed}");
         }
     }
 
@@ -170,8 +176,8 @@ mod tests {
             home_with(&["else/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl"]);
         std::os::unix::fs::symlink("else", home.path().join("sessions")).unwrap();
         std::os::unix::fs::symlink(".", home.path().join("else/loop")).unwrap();
-        assert_eq!(find_thread(home.path(), THREAD), ThreadLookup::Stored);
-        assert_eq!(find_thread(home.path(), "absent"), UNKNOWN);
+        assert_eq!(find_in(home.path(), THREAD), ThreadLookup::Stored);
+        assert_eq!(find_in(home.path(), "absent"), UNKNOWN);
     }
 
     #[test]

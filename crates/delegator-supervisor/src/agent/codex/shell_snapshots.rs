@@ -1,12 +1,42 @@
-//! Removes the shell snapshots Codex leaves behind after a forced end: files that contain every exported variable.
+//! Removes the shell snapshots Codex leaves behind after a forced end: files that contain every exported
+//! variable.
 //!
-//! They are named after the thread (`<thread>.<nonce>.sh`, `<thread>.tmp-<nonce>`). Only files of our own thread are
-//! removed: other runs share the directory.
+//! They are named after the thread (`<thread>.<nonce>.sh`, `<thread>.tmp-<nonce>`). Only files of our own
+//! thread are removed: other runs share the directory.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use super::home::codex_home;
+use crate::variables::Variables;
 
 const FOLDER: &str = "shell_snapshots";
+
+/// What an agent may leave behind after a forced end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leftovers {
+    None,
+    /// Files of the thread with every exported variable.
+    ShellSnapshots {
+        codex_home: PathBuf,
+    },
+}
+
+impl Leftovers {
+    pub(in crate::agent) fn of_codex(environment: &Variables) -> Leftovers {
+        match codex_home(environment) {
+            Some(codex_home) => Leftovers::ShellSnapshots { codex_home },
+            None => Leftovers::None,
+        }
+    }
+
+    /// Removes those of one thread; returns a warning if that fails.
+    pub(crate) fn remove(&self, thread_id: Option<&str>) -> Option<String> {
+        let Leftovers::ShellSnapshots { codex_home } = self else { return None };
+        let error = remove_shell_snapshots(codex_home, thread_id?).err()?;
+        Some(format!("could not remove a shell snapshot in {}: {error}", codex_home.display()))
+    }
+}
 
 /// Whether a file is a snapshot of that thread.
 fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
@@ -17,7 +47,7 @@ fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
 }
 
 /// Removes the snapshots of that thread and returns their number.
-pub(crate) fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
+fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
     let folder = codex_home.join(FOLDER);
     let entries = match std::fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,18 +1,23 @@
 //! Whether Codex can authenticate, decided without using the network.
 //!
-//! Codex's own configuration names the model provider. Only OpenAI's needs `codex login`; another provider needs the
-//! variable that its `env_key` names, or nothing. Measured with 0.166: `codex login status` exits with 0 only if
-//! credentials are stored, whatever the provider; `codex exec` uses CODEX_API_KEY, but not OPENAI_API_KEY. With an invalid
-//! configuration it prints `Error loading configuration: …`, and no other command works either.
+//! Codex's own configuration names the model provider. Only OpenAI's needs `codex login`; another provider
+//! needs the variable that its `env_key` names, or nothing. Measured with 0.166: `codex login status` exits
+//! with 0 only if credentials are stored, whatever the provider; `codex exec` uses CODEX_API_KEY, but not
+//! OPENAI_API_KEY. With an invalid configuration it prints `Error loading configuration: …`, and no other
+//! command works either.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::time::Duration;
 
 use delegator_domain::text::last_line;
 use serde::Deserialize;
 
-use super::SIGN_IN_COMMAND;
-use crate::agent::environment::Variables;
+use super::home::codex_home;
+use super::profile::SIGN_IN_COMMAND;
 use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
+use crate::program::exit_and_output;
+use crate::variables::{Variables, set_variable};
 
 const OPENAI: &str = "openai";
 /// Used instead of stored credentials.
@@ -22,14 +27,14 @@ const INVALID_CONFIGURATION: &str = "Error loading config";
 
 /// What `codex login status` reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LoginStatus {
-    pub(crate) is_success: bool,
-    pub(crate) output: String,
+struct LoginStatus {
+    is_success: bool,
+    output: String,
 }
 
 /// What the configuration says about the model provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Provider {
+enum Provider {
     /// Needs OpenAI's credentials.
     OpenAi,
     /// Needs the variable of this name, or nothing.
@@ -60,7 +65,7 @@ struct ProviderTable {
 
 impl Provider {
     /// The provider in the text of Codex's `config.toml`. An invalid file is Codex's to report.
-    pub(crate) fn configured(text: &str) -> Provider {
+    fn configured(text: &str) -> Provider {
         let file: ConfigFile = toml::from_str(text).unwrap_or_default();
         let of_profile =
             file.profile.as_ref().and_then(|name| file.profiles.get(name)?.model_provider.clone());
@@ -75,17 +80,35 @@ impl Provider {
     }
 }
 
+/// Whether Codex can authenticate, or a problem of its configuration. `environment` are the variables that
+/// the agent gets, `caller` those of the caller.
+pub(in crate::agent) fn check_sign_in(
+    program: &Path,
+    args: &[OsString],
+    environment: &Variables,
+    caller: &Variables,
+    limit: Duration,
+) -> HealthCheck {
+    let file = codex_home(environment).map(|home| home.join("config.toml"));
+    let args = args.iter().map(OsString::as_os_str).chain(["login", "status"].map(OsStr::new));
+    let login = exit_and_output(program, args, environment, limit).ok();
+    let login = login.map(|(is_success, output)| LoginStatus { is_success, output });
+    let problem = login.as_ref().and_then(|it| configuration_problem(&it.output, file.as_deref()));
+    problem.unwrap_or_else(|| {
+        let config = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        check(&Provider::configured(&config), environment, caller, login.as_ref())
+    })
+}
+
 /// The problem of Codex's configuration that `codex login status` printed, if it is invalid.
-pub(crate) fn configuration_problem(output: &str, file: Option<&Path>) -> Option<HealthCheck> {
+fn configuration_problem(output: &str, file: Option<&Path>) -> Option<HealthCheck> {
     let line = output.lines().find(|line| line.starts_with(INVALID_CONFIGURATION))?;
     let problem: String =
         line.split_once(": ").map_or(line, |(_, problem)| problem).chars().take(400).collect();
     let file = file.map(|file| file.display().to_string()).unwrap_or_default();
     // Codex names the file only if it knows the line.
-    let message = match problem.contains(&file) {
-        true => format!("Codex's configuration is invalid: {problem}"),
-        false => format!("Codex's configuration {file} is invalid: {problem}"),
-    };
+    let named = if problem.contains(&file) { String::new() } else { format!(" {file}") };
+    let message = format!("Codex's configuration{named} is invalid: {problem}");
     Some(HealthCheck {
         subject: HealthSubject::Configuration,
         status: HealthStatus::Problem,
@@ -96,48 +119,42 @@ pub(crate) fn configuration_problem(output: &str, file: Option<&Path>) -> Option
 
 /// The finding. `agent` are the variables that an agent gets, `caller` those of the caller; `login` is what
 /// `codex login status` reported, if it could be run.
-pub(crate) fn check(
+fn check(
     provider: &Provider,
     agent: &Variables,
     caller: &Variables,
     login: Option<&LoginStatus>,
 ) -> HealthCheck {
-    let finding = |status, message: String, suggestion: Option<String>| HealthCheck {
-        subject: HealthSubject::SignIn,
-        status,
-        message,
-        suggestion,
-    };
-    let ok = |message: String| finding(HealthStatus::Ok, message, None);
-    match (provider, login) {
-        (Provider::Other { name, variable: None }, _) => {
-            ok(format!("the model provider {name} needs no sign-in"))
+    use HealthStatus::{Ok, Problem, Warning};
+    let finding = HealthCheck::sign_in;
+    match provider {
+        Provider::Other { name, variable: None } => {
+            finding(Ok, format!("the model provider {name} needs no sign-in"), None)
         }
-        (Provider::Other { name, variable: Some(variable) }, _) if is_set(agent, variable) => {
-            ok(format!("{variable} is set, for the model provider {name}"))
+        Provider::Other { name, variable: Some(variable) } => {
+            let setting = format!("[agents.codex] env = [\"{variable}\"]");
+            if set_variable(agent, variable).is_some() {
+                finding(Ok, format!("{variable} is set, for the model provider {name}"), None)
+            } else if set_variable(caller, variable).is_some() {
+                let message = format!("the model provider {name} needs {variable}, which agents do not get");
+                finding(Problem, message, Some(format!("Add to the configuration: {setting}")))
+            } else {
+                let message = format!("the model provider {name} needs {variable}, which is not set");
+                let suggestion = format!("Set {variable}, and add to the configuration: {setting}");
+                finding(Problem, message, Some(suggestion))
+            }
         }
-        (Provider::Other { name, variable: Some(variable) }, _) if is_set(caller, variable) => finding(
-            HealthStatus::Problem,
-            format!("the model provider {name} needs {variable}, which agents do not get"),
-            Some(format!("Add to the configuration: [agents.codex] env = [\"{variable}\"]")),
-        ),
-        (Provider::Other { name, variable: Some(variable) }, _) => finding(
-            HealthStatus::Problem,
-            format!("the model provider {name} needs {variable}, which is not set"),
-            Some(format!(
-                "Set {variable}, and add to the configuration: [agents.codex] env = [\"{variable}\"]"
-            )),
-        ),
-        (Provider::OpenAi, login) => {
-            match (CREDENTIAL_VARIABLES.iter().find(|name| is_set(agent, name)), login) {
-                (Some(variable), _) => ok(format!("{variable} is set")),
-                (None, Some(login)) if login.is_success => ok("Codex is signed in".to_owned()),
+        Provider::OpenAi => {
+            let credential = CREDENTIAL_VARIABLES.iter().find(|name| set_variable(agent, name).is_some());
+            match (credential, login) {
+                (Some(variable), _) => finding(Ok, format!("{variable} is set"), None),
+                (None, Some(login)) if login.is_success => finding(Ok, "Codex is signed in".to_owned(), None),
                 (None, Some(login)) => {
                     let (message, suggestion) = not_signed_in(&login.output, caller);
-                    finding(HealthStatus::Problem, message, Some(suggestion))
+                    finding(Problem, message, Some(suggestion))
                 }
                 (None, None) => finding(
-                    HealthStatus::Warning,
+                    Warning,
                     "`codex login status` could not be run".to_owned(),
                     Some(format!("Run: {SIGN_IN_COMMAND} status")),
                 ),
@@ -153,15 +170,11 @@ fn not_signed_in(output: &str, caller: &Variables) -> (String, String) {
             "Correct that, then check again.".to_owned(),
         );
     }
-    if is_set(caller, "OPENAI_API_KEY") {
+    if set_variable(caller, "OPENAI_API_KEY").is_some() {
         let suggestion = format!("Run: printenv OPENAI_API_KEY | {SIGN_IN_COMMAND} --with-api-key");
         return ("Codex is not signed in; it does not use OPENAI_API_KEY by itself".to_owned(), suggestion);
     }
     ("Codex is not signed in".to_owned(), format!("Run: {SIGN_IN_COMMAND}"))
-}
-
-fn is_set(variables: &Variables, wanted: &str) -> bool {
-    variables.iter().any(|(name, value)| name == wanted && !value.is_empty())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Lines that Codex prints on standard error.
 //!
-//! Codex logs there (`2026-… ERROR codex_core::…: …`), prints `Error: …` if it cannot start, and otherwise prints free
-//! text. A refused call produces no event, only a log line of its tool router.
+//! Codex logs there (`2026-… ERROR codex_core::…: …`), prints `Error: …` if it cannot start, and otherwise
+//! prints free text. A refused call produces no event, only a log line of its tool router.
 
 use delegator_domain::task::FailureKind;
 
@@ -70,15 +70,15 @@ fn is_about_missing_helper(line: &str) -> bool {
     line.contains("Refusing to create helper binaries")
 }
 
-/// What to do about a sandbox that failed with this message, if the cause is known.
-pub(crate) fn sandbox_advice(message: &str) -> Option<&'static str> {
+/// What to do about a sandbox that failed with this message of the agent, if the cause is known.
+pub fn sandbox_advice(message: &str) -> Option<&'static str> {
     is_about_missing_helper(message)
         .then_some("Set CODEX_HOME to a directory that is not below the temporary directory.")
 }
 
-/// Whether a refused call was an attempt to write without permission. Codex 0.166 refuses a patch in a read-only sandbox
-/// with this message.
-pub(crate) fn is_refused_write(message: &str) -> bool {
+/// Whether the agent's message about a refused call is about an attempt to write without permission. Codex
+/// 0.166 refuses a patch in a read-only sandbox with this message.
+pub fn is_refused_write(message: &str) -> bool {
     message.starts_with("patch rejected: writing is blocked by read-only sandbox")
 }
 

@@ -1,7 +1,7 @@
 //! Formats values as TOML for `-c key=value`.
 //!
-//! Codex takes a value it cannot parse as a plain string, so a badly escaped value would not fail but change its
-//! meaning. Every string is therefore a basic string on one line.
+//! Codex takes a value it cannot parse as a plain string, so a badly escaped value would not fail but change
+//! its meaning. Every string is therefore a basic string on one line.
 
 use toml_writer::{ToTomlValue, TomlStringBuilder};
 

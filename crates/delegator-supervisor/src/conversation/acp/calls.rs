@@ -1,7 +1,7 @@
 //! What a permission request is about.
 //!
-//! A request contains the call, but not always all of it: Kimi names the kind only when it announces the call. So the last
-//! calls are remembered, in bounded memory.
+//! A request contains the call, but not always all of it: Kimi names the kind only when it announces the
+//! call. So the last calls are remembered, in bounded memory.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Settings of a session: modes, models and other options, and the requests that set them.
 //!
-//! Agents offer the same setting as a mode, as an option with an id, or as an option of a category. A setting that the agent
-//! does not offer is left out if the task does not depend on it; otherwise it is requested nevertheless, and the agent's
-//! refusal ends the task.
+//! Agents offer the same setting as a mode, as an option with an id, or as an option of a category. A setting
+//! that the agent does not offer is left out if the task does not depend on it; otherwise it is requested
+//! nevertheless, and the agent's refusal ends the task.
 
 use delegator_transcript::wire::acp::outgoing::{self, ConfigValue};
 use delegator_transcript::wire::acp::{ConfigOption, SessionResult};

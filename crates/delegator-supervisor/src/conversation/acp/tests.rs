@@ -213,7 +213,7 @@ fn the_user_is_asked_and_the_answer_is_passed_on_by_its_option() {
         assert_eq!(talk.line(&permission(id, &call)), Vec::<Value>::new());
     }
     let steps = talk.take_steps();
-    let Step::Asked(question) = &steps[0] else { panic!("{steps:?}") };
+    let Step::Question(question) = &steps[0] else { panic!("{steps:?}") };
     assert_eq!((question.title.as_str(), question.detail.as_deref()), ("Run a command", Some("make")));
     let kinds = [OptionKind::RejectOnce, OptionKind::AllowAlways, OptionKind::AllowOnce];
     assert_eq!(question.options.iter().map(|option| option.kind).collect::<Vec<_>>(), kinds);
@@ -236,7 +236,7 @@ fn a_question_about_a_command_contains_it_wherever_the_agent_writes_it() {
     let mut question = |call: Value| {
         talk.line(&permission(call["toolCallId"].clone(), &call));
         let steps = talk.take_steps();
-        let Step::Asked(question) = &steps[0] else { panic!("{steps:?}") };
+        let Step::Question(question) = &steps[0] else { panic!("{steps:?}") };
         (question.title.clone(), question.detail.clone().unwrap())
     };
     let text = |text: &str| json!([{"type": "content", "content": {"type": "text", "text": text}}]);
@@ -258,7 +258,7 @@ fn a_question_names_each_file_once() {
         "rawInput": {"file_path": "/p/a"}, "content": [{"type": "diff", "path": "/p/a", "newText": "x"}]});
     talk.line(&permission(json!(0), &call));
     let steps = talk.take_steps();
-    let Step::Asked(question) = &steps[0] else { panic!("{steps:?}") };
+    let Step::Question(question) = &steps[0] else { panic!("{steps:?}") };
     assert_eq!(question.detail.as_deref(), Some("/p/a"), "claude-acp names it three times");
 }
 

@@ -239,7 +239,7 @@ fn approvals_travel_to_the_user_and_back() {
         // The app server says that a request is resolved when it has our answer.
         talk.line(&line);
         for step in talk.steps() {
-            if let Step::Asked(Question { number, detail, .. }) = step {
+            if let Step::Question(Question { number, detail, .. }) = step {
                 details.push(detail.unwrap());
                 let option = if details.len() == 4 { "reject_once" } else { "allow_once" };
                 let answer = Answer { option: Some(option.to_owned()), text: None };
@@ -287,7 +287,10 @@ fn questions_of_the_agent_are_asked_and_unknown_requests_are_refused() {
     let params = json!({"threadId": "t", "itemId": "i", "questions": [question]});
     talk.json(&json!({"id": "q", "method": "item/tool/requestUserInput", "params": params}));
     let steps = talk.steps();
-    assert!(matches!(&steps[..], [Step::Asked(asked)] if asked.title == "Which colour?"), "{steps:?}");
+    assert!(
+        matches!(&steps[..], [Step::Question(question)] if question.title == "Which colour?"),
+        "{steps:?}"
+    );
     let answer = Answer { option: Some("Blue".to_owned()), text: None };
     talk.control(Control::Answer { question: QuestionNumber(1), answer });
     let answers = json!({"answers": {"colour": {"answers": ["Blue"]}}});

@@ -110,7 +110,7 @@ fn permissions_are_given_by_the_mode() {
 #[test]
 fn permissions_and_questions_are_answered_by_the_user() {
     let allow = |claude: &mut Claude, step: &Step| match step {
-        Step::Asked(Question { number, options, detail, .. }) => {
+        Step::Question(Question { number, options, detail, .. }) => {
             assert!(detail.as_ref().is_some_and(|detail| !detail.is_empty()));
             let option = options.iter().find(|option| option.kind == OptionKind::AllowOnce).unwrap();
             control(claude, answer(number.0, Some(&option.id), None)).0
@@ -119,7 +119,7 @@ fn permissions_and_questions_are_answered_by_the_user() {
     };
     let steps = replay("task_ask", policy(true), allow);
     let titles = steps.iter().filter_map(|step| match step {
-        Step::Asked(question) => Some((question.number.0, question.title.as_str())),
+        Step::Question(question) => Some((question.number.0, question.title.as_str())),
         _ => None,
     });
     assert_eq!(
@@ -132,12 +132,12 @@ fn permissions_and_questions_are_answered_by_the_user() {
 fn questions_of_the_agent_are_asked_one_after_the_other() {
     let mut answers = Vec::new();
     let reply = |claude: &mut Claude, step: &Step| match step {
-        Step::Asked(question) if question.title == "Which colour?" => {
+        Step::Question(question) if question.title == "Which colour?" => {
             let labels: Vec<_> = question.options.iter().map(|option| option.label.as_str()).collect();
             assert_eq!((labels, question.free_text), (vec!["Red", "Blue"], true));
             assert_eq!(question.detail.as_deref(), Some("Red: like fire\nBlue: like water"));
             let (sent, steps) = control(claude, answer(question.number.0, Some("Blue"), None));
-            let [Step::Asked(next)] = &steps[..] else { panic!("{steps:?}") };
+            let [Step::Question(next)] = &steps[..] else { panic!("{steps:?}") };
             assert!(sent.is_empty() && next.title == "Which sizes?");
             let (sent, _) = control(claude, answer(next.number.0, None, Some("S, L")));
             answers.clone_from(&sent);
@@ -146,7 +146,7 @@ fn questions_of_the_agent_are_asked_one_after_the_other() {
         _ => Vec::new(),
     };
     let steps = replay("ask", policy(false), reply);
-    assert!(matches!(steps[..], [Step::Ready, Step::Asked(_), Step::TurnEnded]), "{steps:?}");
+    assert!(matches!(steps[..], [Step::Ready, Step::Question(_), Step::TurnEnded]), "{steps:?}");
     assert_eq!(answers.len(), 1);
 }
 
@@ -218,7 +218,7 @@ fn an_interrupt_withdraws_open_questions_and_no_message_follows() {
     }
     let withdrawn = Step::Withdrawn(QuestionNumber(1));
     assert!(
-        matches!(&steps[..], [Step::Ready, Step::Asked(_), w, Step::TurnEnded] if *w == withdrawn),
+        matches!(&steps[..], [Step::Ready, Step::Question(_), w, Step::TurnEnded] if *w == withdrawn),
         "{steps:?}"
     );
     assert!(!claude.can_take(Delivery::Next));

@@ -10,60 +10,51 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::ports::{RunResult, RunSpec, StreamSummary};
-use super::Run;
+use super::state::Run;
 use crate::agent::local_time;
 use crate::conversation::Control;
 use crate::process::SweepReport;
-use crate::verdict::{Facts, RefusedCalls, verdict};
+use crate::verdict::{EndedRun, RefusedCalls, Verdict, verdict};
 
 pub(super) const LAST_BYTES: usize = 64 << 10;
 
 impl Run<'_> {
     /// Also returns the specification, for a verification that follows.
     pub(super) fn finish(mut self, sweep_result: io::Result<SweepReport>) -> (RunResult, RunSpec) {
-        self.stderr.finish();
-        if !self.prompt_reported {
-            self.ports.on_stdin_delivered();
+        self.streams.stderr.finish();
+        if !self.progress.prompt_reported {
+            self.context.ports.on_stdin_delivered();
         }
         let elapsed = self.ended_at.unwrap_or_default();
         self.record_budgets(elapsed);
         let (mut report, stdout, last_output) = self.finish_stdout();
-        let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
-        let mut run_verdict = verdict(&Facts {
-            protocol: self.spec.protocol,
-            cause: self.cause.as_ref().or(self.salvage.cause()),
-            exit: self.exit,
-            was_finished: self.finishing.is_some(),
-            report: &report,
-            stderr: &self.stderr.digest,
-            expected_thread: self.spec.plan.expected_thread.as_deref(),
-            ended_at: &ended_at,
-        });
+        let mut run_verdict = self.verdict(&report);
         if run_verdict.end == TaskEnd::Completed {
-            self.control(Control::Completed);
+            self.talk.control(Control::Completed, &self.context, &mut self.ending);
         }
-        let redactor = &self.spec.redactor;
+        let spec = &self.context.spec;
         let redact_all = |texts: &[String]| -> Vec<String> {
-            texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
+            texts.iter().map(|text| self.context.redact(text)).collect()
         };
         let mut warnings: Vec<_> = run_verdict.warnings.into_iter().chain(self.budgets.warnings()).collect();
         let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()
         });
-        warnings.extend(survivor_warning(&sweep));
-        if self.cause.is_some() || self.exit.is_none() {
-            warnings.extend(self.spec.leftovers.remove(report.thread_id.as_deref()));
+        warnings.extend(survivor_warning(&sweep, ""));
+        if self.ending.cause.is_some() || self.process.exit.is_none() {
+            warnings.extend(spec.leftovers.remove(report.thread_id.as_deref()));
         }
-        let stderr = self.stderr.store().summary(self.stderr.pipe.received());
-        warnings.extend(storage_warnings(&[("events", &stdout), ("stderr", &stderr)]));
-        let last_stderr = self.stderr.store().tail(LAST_BYTES);
+        let stderr = self.streams.stderr.summary();
+        warnings.extend(storage_warning("all of events", &stdout));
+        warnings.extend(storage_warning("all of stderr", &stderr));
+        let last_stderr = self.streams.stderr.store().tail(LAST_BYTES);
         self.add_agent_texts(&mut report, &mut run_verdict.end, &last_stderr);
         let not_started = self.failed_start(stdout.received, &last_stderr);
-        let redacted_report = redacted_report(redactor, &report, &mut warnings);
+        let redacted_report = redacted_report(&spec.redactor, &report, &mut warnings);
         let result = RunResult {
-            end: redacted_end(redactor, not_started.unwrap_or(run_verdict.end)),
-            exit: self.exit,
+            end: redacted_end(&spec.redactor, not_started.unwrap_or(run_verdict.end)),
+            exit: self.process.exit,
             report,
             redacted_report,
             refused: RefusedCalls { last: redact_all(&run_verdict.refused.last), ..run_verdict.refused },
@@ -72,25 +63,39 @@ impl Run<'_> {
             last_stderr,
             stdout,
             stderr,
-            signals: self.signals,
+            signals: self.ending.signals,
             sweep,
             elapsed,
-            quiet: self.limit_timers.idle_time(elapsed),
-            stdin_delivered: self.dialogue.is_delivered(),
+            quiet: self.limits.idle_time(elapsed),
+            stdin_delivered: self.talk.dialogue.is_delivered(),
             verification: None,
-            reported_before_limit: self.salvage.cause().is_some(),
+            reported_before_limit: self.talk.salvage.cause().is_some(),
         };
-        (result, self.spec)
+        (result, self.context.spec)
+    }
+
+    fn verdict(&self, report: &Report) -> Verdict {
+        let spec = &self.context.spec;
+        verdict(&EndedRun {
+            protocol: spec.protocol,
+            cause: self.ending.cause.as_ref().or(self.talk.salvage.cause()),
+            exit: self.process.exit,
+            was_finished: self.ending.is_finishing(),
+            report,
+            stderr: &self.streams.stderr.digest,
+            expected_thread: spec.plan.expected_thread.as_deref(),
+            ended_at: &local_time(self.context.ports.now_ms(), &spec.environment),
+        })
     }
 
     /// Adds what the agent's own texts say. An agent that gave no reason failed with the error in them.
     fn add_agent_texts(&self, report: &mut Report, end: &mut TaskEnd, stderr: &str) {
         use FailureKind::{AgentError, AgentExit, NoTerminalEvent};
-        let exit_code = match self.exit {
+        let exit_code = match self.process.exit {
             Some(ExitStatus::Code(code)) => Some(code),
             _ => None,
         };
-        let workdir = self.spec.fold.workdir.as_deref();
+        let workdir = self.context.spec.fold.workdir.as_deref();
         let texts = AgentTexts { failure: "", stderr, exit_code, workdir };
         report.add_printed_tests(texts);
         let TaskEnd::Failed { kind: kind @ (AgentError | AgentExit | NoTerminalEvent), message, .. } = end
@@ -107,15 +112,16 @@ impl Run<'_> {
         }
     }
 
-    /// The end of the run, if its agent is enclosed and never started. `printed` is the size of its standard output.
+    /// The end of the run, if its agent is enclosed and never started. `printed` is the size of its standard
+    /// output.
     fn failed_start(&self, printed: u64, last_stderr: &str) -> Option<TaskEnd> {
-        let enclosure = self.spec.enclosure.as_ref().filter(|_| self.cause.is_none())?;
-        enclosure.start_failure(self.exit, printed, last_stderr)
+        let enclosure = self.context.spec.enclosure.as_ref().filter(|_| self.ending.cause.is_none())?;
+        enclosure.start_failure(self.process.exit, printed, last_stderr)
     }
 
     /// Ends the event stream. Returns the report, the sizes of the stored stream and its last bytes.
     fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
-        let Some(events) = &mut self.stdout else {
+        let Some(events) = &mut self.streams.stdout else {
             return Default::default();
         };
         events.finish();
@@ -124,14 +130,14 @@ impl Run<'_> {
     }
 }
 
-fn survivor_warning(sweep: &SweepReport) -> Option<String> {
+/// `of` says of what, unless it is the agent.
+pub(super) fn survivor_warning(sweep: &SweepReport, of: &str) -> Option<String> {
     let pids: Vec<String> = sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect();
-    (!pids.is_empty()).then(|| format!("kill_incomplete: could not kill processes {}", pids.join(", ")))
+    (!pids.is_empty()).then(|| format!("kill_incomplete: could not kill processes {}{of}", pids.join(", ")))
 }
 
-fn storage_warnings(streams: &[(&str, &StreamSummary)]) -> Vec<String> {
-    let problems = streams.iter().filter_map(|(name, stream)| Some((name, stream.problem.as_ref()?)));
-    problems.map(|(name, problem)| format!("could not store all of {name}: {problem}")).collect()
+pub(super) fn storage_warning(stream: &str, stored: &StreamSummary) -> Option<String> {
+    stored.problem.as_ref().map(|problem| format!("could not store {stream}: {problem}"))
 }
 
 /// The result of a run that could not be started.
@@ -181,8 +187,8 @@ pub fn redacted_report(redactor: &Redactor, report: &Report, warnings: &mut Vec<
     Report { recent_lines, ..redacted }
 }
 
-/// Masks the secrets in a record. If a secret is also the name of a field, only the values are redacted. An error if it
-/// is also a fixed value of the record's format, such as a state.
+/// Masks the secrets in a record. If a secret is also the name of a field, only the values are redacted. An
+/// error if it is also a fixed value of the record's format, such as a state.
 pub fn redact_record<T: Serialize + DeserializeOwned>(
     redactor: &Redactor,
     record: &T,

@@ -1,9 +1,11 @@
 //! Reports the progress of a run through its ports.
 //!
-//! The percentage comes from the agent's plan, else from the time that similar tasks took, else it is unknown. It never
-//! decreases: after a change of the source the higher value stays, with its own source. In the first second nothing is
-//! estimated from similar tasks: many tasks end before, and looking for similar ones would delay their start.
+//! The percentage comes from the agent's plan, else from the time that similar tasks took, else it is
+//! unknown. It never decreases: after a change of the source the higher value stays, with its own source. In
+//! the first second nothing is estimated from similar tasks: many tasks end before, and looking for similar
+//! ones would delay their start.
 
+use std::cell::OnceCell;
 use std::process::ChildStdout;
 use std::time::Duration;
 
@@ -11,89 +13,136 @@ use delegator_transcript::{FileOperations, Progress};
 
 use super::super::output::EventReader;
 use super::super::ports::{Percent, PercentSource, Snapshot};
-use super::{Run, TICK};
+use super::budgets::BudgetWatch;
+use super::context::{RunContext, TICK};
+use super::talk::Talk;
 use crate::verdict::Cause;
 
-impl Run<'_> {
-    pub(super) fn report_progress(&mut self) {
-        self.report_prompt_and_thread();
-        self.report_snapshot();
-    }
+/// What was reported so far.
+#[derive(Default)]
+pub(super) struct ReportedProgress {
+    thread_reported: bool,
+    pub(super) prompt_reported: bool,
+    last_snapshot: Option<LastSnapshot>,
+    /// Looked up when it is needed.
+    typical_duration: OnceCell<Option<Duration>>,
+}
 
-    /// That the agent has its prompt, and which thread it works in; each once.
-    pub(super) fn report_prompt_and_thread(&mut self) {
-        let Some(events) = &self.stdout else { return };
-        if !self.prompt_reported && self.talk.has_prompt && self.dialogue.is_written() {
+struct LastSnapshot {
+    at: Duration,
+    size: ProgressSize,
+    percent: Option<Percent>,
+}
+
+/// A snapshot that is due.
+pub(super) struct NextSnapshot {
+    snapshot: Snapshot,
+    at: Duration,
+    size: ProgressSize,
+}
+
+/// By what progress is recognised.
+#[derive(Default, PartialEq, Eq)]
+struct ProgressSize {
+    lines: u64,
+    stdout_bytes: u64,
+    stderr_bytes: u64,
+    budget_findings: usize,
+}
+
+/// What a snapshot is made of.
+pub(super) struct SnapshotSource<'r, 'a> {
+    pub(super) run: &'r RunContext<'a>,
+    pub(super) events: &'r EventReader<'a, ChildStdout>,
+    pub(super) budgets: &'r BudgetWatch,
+    pub(super) now: Duration,
+    pub(super) stderr_bytes: u64,
+    pub(super) quiet: Duration,
+    pub(super) processes: usize,
+}
+
+impl SnapshotSource<'_, '_> {
+    fn size(&self) -> ProgressSize {
+        ProgressSize {
+            // A line that we sent is new, too.
+            lines: self.events.lines(),
+            stdout_bytes: self.events.pipe.received(),
+            stderr_bytes: self.stderr_bytes,
+            budget_findings: self.budgets.findings().len(),
+        }
+    }
+}
+
+impl ReportedProgress {
+    /// Reports that the agent has its prompt, and which thread it works in; each once. Returns why the run
+    /// must end, if it is the wrong thread.
+    pub(super) fn report_prompt_and_thread(
+        &mut self,
+        run: &RunContext<'_>,
+        events: &EventReader<'_, ChildStdout>,
+        talk: &Talk,
+    ) -> Option<Cause> {
+        if !self.prompt_reported && talk.has_prompt && talk.dialogue.is_written() {
             self.prompt_reported = true;
-            self.ports.on_stdin_delivered();
+            run.ports.on_stdin_delivered();
         }
-        if !self.thread_reported
-            && let Some(thread) = events.summarizer.thread_id()
-        {
-            self.thread_reported = true;
-            self.ports.on_thread(thread);
-            let expected = self.spec.plan.expected_thread.as_deref();
-            if let Some(expected) = expected.filter(|expected| *expected != thread) {
-                let (expected, announced) = (expected.to_owned(), thread.to_owned());
-                self.begin_ending(Cause::WrongThread { expected, announced });
-            }
-        }
+        let thread = events.summarizer.thread_id().filter(|_| !self.thread_reported)?;
+        self.thread_reported = true;
+        run.ports.on_thread(thread);
+        let expected = run.spec.plan.expected_thread.as_deref().filter(|expected| *expected != thread)?;
+        Some(Cause::WrongThread { expected: expected.to_owned(), announced: thread.to_owned() })
     }
 
-    fn report_snapshot(&mut self) {
-        let now = self.now();
-        let Some(events) = &self.stdout else { return };
-        // A line that we sent is new, too.
-        let (stdout, stderr) = (events.pipe.received(), self.stderr.pipe.received());
-        let counts = (events.lines(), stdout, stderr, self.budgets.findings().len());
-        let is_new = self.last_snapshot_counts.unwrap_or_default() != counts
-            || self.percent_at(events.summarizer.progress(), now) != self.percent;
-        if is_new && self.last_snapshot_at.is_none_or(|last| now >= last + TICK) {
-            let snapshot = self.snapshot(events, now);
-            self.last_snapshot_counts = Some(counts);
-            self.last_snapshot_at = Some(now);
-            self.percent = snapshot.percent;
-            self.ports.on_snapshot(&snapshot);
-        }
+    /// The next snapshot, if there is progress and the last one was a second ago.
+    pub(super) fn next_snapshot(&self, source: &SnapshotSource<'_, '_>) -> Option<NextSnapshot> {
+        let percent = || self.percent(source.events.summarizer.progress(), source);
+        let is_new = match &self.last_snapshot {
+            Some(last) if source.now < last.at + TICK => false,
+            Some(last) => last.size != source.size() || last.percent != percent(),
+            None => source.size() != ProgressSize::default() || percent().is_some(),
+        };
+        is_new.then(|| NextSnapshot { snapshot: self.snapshot(source), at: source.now, size: source.size() })
     }
 
-    fn percent_at(&self, progress: Option<Progress>, now: Duration) -> Option<Percent> {
-        let typical = (now >= TICK)
-            .then(|| *self.typical_duration.get_or_init(|| self.ports.typical_duration()))
-            .flatten();
-        next_percent(self.percent, progress, now, typical)
+    /// Records that the snapshot is reported, and returns it.
+    pub(super) fn record(&mut self, next: NextSnapshot) -> Snapshot {
+        let NextSnapshot { snapshot, at, size } = next;
+        self.last_snapshot = Some(LastSnapshot { at, size, percent: snapshot.percent });
+        snapshot
     }
 
-    /// The progress now.
-    pub(super) fn current_snapshot(&self) -> Option<Snapshot> {
-        self.stdout.as_ref().map(|events| self.snapshot(events, self.now()))
+    fn percent(&self, progress: Option<Progress>, source: &SnapshotSource<'_, '_>) -> Option<Percent> {
+        let find = || *self.typical_duration.get_or_init(|| source.run.ports.typical_duration());
+        let typical = (source.now >= TICK).then(find).flatten();
+        let last = self.last_snapshot.as_ref().and_then(|last| last.percent);
+        next_percent(last, progress, source.now, typical)
     }
 
-    fn snapshot(&self, events: &EventReader<'_, ChildStdout>, now: Duration) -> Snapshot {
+    pub(super) fn snapshot(&self, source: &SnapshotSource<'_, '_>) -> Snapshot {
+        let SnapshotSource { run, events, budgets, now, stderr_bytes, quiet, processes } = *source;
         let report = events.summarizer.report();
-        let redact = |text: String| self.spec.redactor.redact_str(&text).into_owned();
         let mut plan = report.plan;
         for step in &mut plan {
-            step.text = redact(std::mem::take(&mut step.text));
+            step.text = run.redact(&step.text);
         }
         Snapshot {
-            thread_id: report.thread_id.map(redact),
+            thread_id: report.thread_id.map(|id| run.redact(&id)),
             turn: report.turn,
-            percent: self.percent_at(report.progress, now),
+            percent: self.percent(report.progress, source),
             steps: report.progress.and_then(|progress| progress.steps),
-            current_activity: report.current_activity.map(redact),
+            current_activity: report.current_activity.map(|activity| run.redact(&activity)),
             plan,
             usage: report.usage,
             events: events.lines(),
             commands: report.commands.finished,
             files: changed_files(&report.files),
             stdout_bytes: events.pipe.received(),
-            stderr_bytes: self.stderr.pipe.received(),
+            stderr_bytes,
             elapsed_ms: millis(now),
-            hard_limit_sec: self.spec.limits.hard.as_secs(),
-            quiet_ms: millis(self.limit_timers.idle_time(now)),
-            processes: self.usage.processes,
-            warnings: self.budgets.warnings().collect(),
+            hard_limit_sec: run.spec.limits.hard.as_secs(),
+            quiet_ms: millis(quiet),
+            processes,
+            warnings: budgets.warnings().collect(),
         }
     }
 }

@@ -1,15 +1,10 @@
 //! Asks an agent to stop and report shortly before a limit, if it takes messages during a turn.
 //!
-//! The task of an agent that ends its turn then still counts as ended by the limit: what the agent would have done without
-//! the request is unknown.
+//! The task of an agent that ends its turn then still counts as ended by the limit: what the agent would have
+//! done without the request is unknown.
 
-use std::time::Duration;
-
-use delegator_domain::budget::BudgetLevel;
 use delegator_domain::message::{Delivery, MessageNumber, OWN_MESSAGE};
-use delegator_domain::task::LimitKind;
 
-use super::Run;
 use crate::conversation::Control;
 use crate::verdict::Cause;
 
@@ -30,6 +25,16 @@ pub(super) enum Salvage {
 }
 
 impl Salvage {
+    pub(super) fn is_requested(&self) -> bool {
+        !matches!(self, Salvage::NotRequested)
+    }
+
+    /// Records the limit that is near and returns the request.
+    pub(super) fn request(&mut self, cause: Cause) -> Control {
+        *self = Salvage::Requested(cause);
+        Control::Message { number: OWN_MESSAGE, text: REQUEST.to_owned(), delivery: Delivery::Now }
+    }
+
     /// Why the task ended, if the agent has reported.
     pub(super) fn cause(&self) -> Option<&Cause> {
         if let Salvage::Reported(cause) = self { Some(cause) } else { None }
@@ -57,36 +62,10 @@ impl Salvage {
     }
 }
 
-impl Run<'_> {
-    pub(super) fn request_report_if_due(&mut self, now: Duration) {
-        let is_possible = self.spec.salvage
-            && matches!(self.salvage, Salvage::NotRequested)
-            && self.ending.is_none()
-            && self.finishing.is_none()
-            && self.dialogue.can_take(Delivery::Now)
-            // While no turn runs, there is nothing to stop.
-            && !self.dialogue.can_take(Delivery::Next);
-        if !is_possible {
-            return;
-        }
-        if let Some(cause) = self.near_limit(now) {
-            self.salvage = Salvage::Requested(cause);
-            let text = REQUEST.to_owned();
-            self.control(Control::Message { number: OWN_MESSAGE, text, delivery: Delivery::Now });
-        }
-    }
-
-    fn near_limit(&self, now: Duration) -> Option<Cause> {
-        if self.limit_timers.is_hard_limit_near(now) {
-            return Some(Cause::Limit(LimitKind::Hard));
-        }
-        let near = self.budgets.findings().iter().find(|finding| finding.level == BudgetLevel::Near);
-        near.cloned().map(Cause::Budget)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use delegator_domain::task::LimitKind;
+
     use super::*;
 
     const CAUSE: Cause = Cause::Limit(LimitKind::Hard);

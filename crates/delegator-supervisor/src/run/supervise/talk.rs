@@ -1,13 +1,17 @@
-//! The user's side of a conversation with a running agent: messages, questions and answers, and the end after the last turn.
+//! The user's side of a conversation with a running agent: messages, questions and answers, and the end after
+//! the last turn.
 
 use std::time::Duration;
 
 use delegator_domain::message::{Delivery, QueuedMessage};
 use delegator_domain::question::{Answer, AnswerOption, Question, QuestionNumber};
 
-use super::super::ending::Ending;
+use super::super::dialogue::Dialogue;
 use super::super::ports::{LogAction, MessageOutcome, QuestionEnd};
-use super::Run;
+use super::context::RunContext;
+use super::run_ending::RunEnding;
+use super::salvage::Salvage;
+use super::tool_commands::ToolCommands;
 use crate::conversation::{Control, Step};
 use crate::verdict::Cause;
 
@@ -17,8 +21,8 @@ const MAX_MESSAGES_PER_ROUND: usize = 256;
 const UNREAD_INPUT_GRACE: Duration = Duration::from_secs(60);
 
 /// What the supervision loop knows of the conversation.
-#[derive(Debug, Default)]
 pub(super) struct Talk {
+    pub(super) dialogue: Dialogue,
     /// The agent has the prompt.
     pub(super) has_prompt: bool,
     /// When the agent ended its last turn; `None` while one runs.
@@ -26,6 +30,8 @@ pub(super) struct Talk {
     /// The agent takes nothing more.
     is_over: bool,
     open_questions: Vec<OpenQuestion>,
+    pub(super) tool_commands: ToolCommands,
+    pub(super) salvage: Salvage,
 }
 
 #[derive(Debug)]
@@ -35,173 +41,201 @@ struct OpenQuestion {
 }
 
 impl Talk {
+    pub(super) fn new(dialogue: Dialogue) -> Talk {
+        Talk {
+            dialogue,
+            has_prompt: false,
+            waiting_since: None,
+            is_over: false,
+            open_questions: Vec::new(),
+            tool_commands: ToolCommands::default(),
+            salvage: Salvage::default(),
+        }
+    }
+
     /// No further turn is begun.
     pub(super) fn take_no_more(&mut self) {
         self.is_over = true;
     }
-}
 
-impl Run<'_> {
-    /// Passes a wish on to the conversation.
-    pub(super) fn control(&mut self, control: Control) {
-        self.dialogue.control(control);
-        self.act_on_steps();
+    /// Whether the agent waits for us: that is not its idle time.
+    pub(super) fn is_agent_waiting(&self) -> bool {
+        !self.open_questions.is_empty() || !self.tool_commands.is_empty() || self.waiting_since.is_some()
     }
 
-    /// Acts on what happened since the last call, delivers messages, and ends an agent that has nothing left to do.
-    pub(super) fn continue_talk(&mut self, now: Duration) {
-        self.act_on_steps();
-        self.expire_questions(now);
-        self.continue_tool_commands(now);
-        if self.ending.is_some() {
-            return self.send_pending();
+    /// Passes a wish on to the conversation.
+    pub(super) fn control(&mut self, control: Control, run: &RunContext<'_>, ending: &mut RunEnding) {
+        self.dialogue.control(control);
+        self.act_on_steps(run, ending);
+    }
+
+    /// Acts on what happened since the last call. `buffer` is for reading.
+    pub(super) fn settle(
+        &mut self,
+        now: Duration,
+        run: &RunContext<'_>,
+        ending: &mut RunEnding,
+        buffer: &mut Vec<u8>,
+    ) {
+        self.act_on_steps(run, ending);
+        self.expire_questions(now, run, ending);
+        for (question, answer) in self.tool_commands.exchange(now, run.spec.answer_timeout, buffer) {
+            self.control(Control::Answer { question, answer }, run, ending);
         }
-        let is_asked = !self.talk.open_questions.is_empty() || !self.tool_commands.is_empty();
-        if is_asked || self.talk.waiting_since.is_some() {
-            // The agent waits for us: that is not its idle time.
-            self.limit_timers.record_activity(now);
-        }
+    }
+
+    /// Delivers messages, and ends an agent that has nothing left to do.
+    pub(super) fn continue_turns(&mut self, now: Duration, run: &RunContext<'_>, ending: &mut RunEnding) {
         if self.dialogue.is_overflowing() {
             let message = "the agent does not read its input".to_owned();
-            self.begin_ending(Cause::Internal { message });
+            ending.force(Cause::Internal { message }, run);
         }
-        if !self.talk.is_over {
-            self.deliver_messages();
+        if !self.is_over {
+            self.deliver_messages(run, ending);
         }
-        let has_waited = self.talk.waiting_since.is_some_and(|since| now >= since + self.spec.plan.linger);
-        if (has_waited || self.talk.is_over) && self.finishing.is_none() && self.ending.is_none() {
-            self.control(Control::Finish);
+        let has_waited = self.waiting_since.is_some_and(|since| now >= since + run.spec.plan.linger);
+        if (has_waited || self.is_over) && !ending.has_begun() {
+            self.control(Control::Finish, run, ending);
             let grace = if self.dialogue.may_have_input() { UNREAD_INPUT_GRACE } else { Duration::ZERO };
-            self.finishing = Some(Ending::start(self.spec.plan.finish.clone(), now + grace));
+            ending.finish(run.spec.plan.finish.clone(), now + grace);
         }
-        self.send_pending();
     }
 
     /// When something is due that no event announces.
-    pub(super) fn next_talk_deadline(&self) -> Duration {
-        let linger = self.talk.waiting_since.map(|since| since + self.spec.plan.linger);
-        let expiry = self.talk.open_questions.iter().map(|question| question.expires_at);
-        linger.into_iter().chain(expiry).chain(self.tool_command_deadlines()).min().unwrap_or(Duration::MAX)
+    pub(super) fn next_deadline(&self, run: &RunContext<'_>) -> Duration {
+        let linger = self.waiting_since.map(|since| since + run.spec.plan.linger);
+        let expiry = self.open_questions.iter().map(|question| question.expires_at);
+        linger.into_iter().chain(expiry).chain(self.tool_commands.deadlines()).min().unwrap_or(Duration::MAX)
     }
 
-    fn send_pending(&mut self) {
-        match &mut self.stdout {
-            Some(events) => events.send_pending(&mut self.dialogue),
-            None => self.dialogue.flush(|_| {}),
-        }
-    }
-
-    fn deliver_messages(&mut self) {
+    fn deliver_messages(&mut self, run: &RunContext<'_>, ending: &mut RunEnding) {
         for _ in 0..MAX_MESSAGES_PER_ROUND {
-            if self.finishing.is_some() || self.ending.is_some() {
+            if ending.has_begun() {
                 return;
             }
             let can_take_next = self.dialogue.can_take(Delivery::Next);
             if !can_take_next && !self.dialogue.can_take(Delivery::Now) {
                 return;
             }
-            let Some(message) = self.ports.next_message(!can_take_next) else {
-                return self.control(Control::QueueEmpty);
+            let Some(message) = run.ports.next_message(!can_take_next) else {
+                return self.control(Control::QueueEmpty, run, ending);
             };
             let QueuedMessage { number, text, delivery } = message;
             if can_take_next {
-                self.talk.waiting_since = None;
+                self.waiting_since = None;
             }
-            self.control(Control::Message { number, text, delivery });
+            self.control(Control::Message { number, text, delivery }, run, ending);
         }
+    }
+
+    /// Whether the agent can be asked to stop and report. While no turn runs, there is nothing to stop.
+    pub(super) fn can_request_report(&self) -> bool {
+        !self.salvage.is_requested()
+            && self.dialogue.can_take(Delivery::Now)
+            && !self.dialogue.can_take(Delivery::Next)
+    }
+
+    /// Asks the agent to stop and report, because a limit is near.
+    pub(super) fn request_report(&mut self, cause: Cause, run: &RunContext<'_>, ending: &mut RunEnding) {
+        let request = self.salvage.request(cause);
+        self.control(request, run, ending);
     }
 
     /// Passes answers of the user on to the agent.
-    pub(super) fn pass_on_answers(&mut self) {
-        if self.talk.open_questions.is_empty() {
+    pub(super) fn pass_on_answers(&mut self, run: &RunContext<'_>, ending: &mut RunEnding) {
+        if self.open_questions.is_empty() {
             return;
         }
-        for (number, answer) in self.ports.answers() {
-            self.answer(number, answer);
+        for (number, answer) in run.ports.answers() {
+            self.answer(number, answer, run, ending);
         }
     }
 
-    fn answer(&mut self, number: QuestionNumber, answer: Answer) {
-        let open = &mut self.talk.open_questions;
-        if let Some(index) = open.iter().position(|question| question.number == number) {
-            open.remove(index);
-            self.control(Control::Answer { question: number, answer });
+    fn answer(
+        &mut self,
+        question: QuestionNumber,
+        answer: Answer,
+        run: &RunContext<'_>,
+        ending: &mut RunEnding,
+    ) {
+        if let Some(index) = self.open_questions.iter().position(|open| open.number == question) {
+            self.open_questions.remove(index);
+            self.control(Control::Answer { question, answer }, run, ending);
         }
     }
 
-    fn expire_questions(&mut self, now: Duration) {
-        let due = self.talk.open_questions.iter().find(|question| now >= question.expires_at);
+    fn expire_questions(&mut self, now: Duration, run: &RunContext<'_>, ending: &mut RunEnding) {
+        let due = self.open_questions.iter().find(|question| now >= question.expires_at);
         let Some(number) = due.map(|question| question.number) else { return };
-        if self.ports.close_question(number, QuestionEnd::Expired) {
-            self.answer(number, Answer::default());
+        if run.ports.close_question(number, QuestionEnd::Expired) {
+            self.answer(number, Answer::default(), run, ending);
         } else {
-            self.pass_on_answers();
+            self.pass_on_answers(run, ending);
         }
     }
 
-    pub(super) fn act_on_steps(&mut self) {
+    pub(super) fn act_on_steps(&mut self, run: &RunContext<'_>, ending: &mut RunEnding) {
         for step in self.dialogue.take_steps() {
-            self.act_on(step);
+            self.act_on(step, run, ending);
         }
     }
 
-    fn act_on(&mut self, step: Step) {
-        let now = self.now();
+    fn act_on(&mut self, step: Step, run: &RunContext<'_>, ending: &mut RunEnding) {
+        let now = run.now();
         match step {
-            Step::Ready => self.talk.has_prompt = true,
-            Step::Asked(question) => self.open_question(&question, now),
+            Step::Ready => self.has_prompt = true,
+            Step::Question(question) => self.open_question(&question, now, run),
             Step::ToolCalled { question, command, call } => {
-                self.start_tool_command(question, &command, call);
+                if let Err(answer) = self.tool_commands.start(question, &command, &call, run) {
+                    self.control(Control::Answer { question, answer }, run, ending);
+                }
             }
             Step::Withdrawn(number) => {
-                self.end_tool_command(number);
-                self.talk.open_questions.retain(|question| question.number != number);
-                self.ports.close_question(number, QuestionEnd::Withdrawn);
+                self.tool_commands.end(number);
+                self.open_questions.retain(|question| question.number != number);
+                run.ports.close_question(number, QuestionEnd::Withdrawn);
             }
             Step::Accepted(number) => {
                 if !self.salvage.settle(number, true) {
-                    self.ports.on_message_settled(number, MessageOutcome::Accepted);
+                    run.ports.on_message_settled(number, MessageOutcome::Accepted);
                 }
             }
             Step::Refused { message, reason } => {
                 if !self.salvage.settle(message, false) {
-                    let reason = self.spec.redactor.redact_str(&reason).into_owned();
-                    self.ports.on_message_settled(message, MessageOutcome::Refused { reason });
+                    let reason = run.redact(&reason);
+                    run.ports.on_message_settled(message, MessageOutcome::Refused { reason });
                 }
             }
             Step::TurnEnded => {
-                self.ports.on_log(LogAction::IdleDetected);
-                self.talk.waiting_since = Some(now);
-                self.talk.is_over |= self.salvage.end_turn();
-                if let Some(ending) = &mut self.ending {
-                    ending.turn_ended(now);
-                }
+                run.ports.on_log(LogAction::IdleDetected);
+                self.waiting_since = Some(now);
+                self.is_over |= self.salvage.end_turn();
+                ending.turn_ended(now);
             }
             Step::Working => {
-                self.talk.waiting_since = None;
-                self.finishing = None;
+                self.waiting_since = None;
+                ending.stop_finishing();
             }
             Step::Done => {
-                self.ports.on_log(LogAction::DoneDetected);
-                self.talk.is_over = true;
+                run.ports.on_log(LogAction::DoneDetected);
+                self.is_over = true;
             }
-            Step::Over => self.talk.is_over = true,
+            Step::Over => self.is_over = true,
         }
     }
 
-    fn open_question(&mut self, question: &Question, now: Duration) {
-        let timeout = self.spec.answer_timeout;
-        self.talk.open_questions.push(OpenQuestion { number: question.number, expires_at: now + timeout });
-        let redact = |text: &str| self.spec.redactor.redact_str(text).into_owned();
+    fn open_question(&mut self, question: &Question, now: Duration, run: &RunContext<'_>) {
+        let timeout = run.spec.answer_timeout;
+        self.open_questions.push(OpenQuestion { number: question.number, expires_at: now + timeout });
         let redacted_option =
-            |option: &AnswerOption| AnswerOption { label: redact(&option.label), ..option.clone() };
+            |option: &AnswerOption| AnswerOption { label: run.redact(&option.label), ..option.clone() };
         let redacted = Question {
-            title: redact(&question.title),
-            detail: question.detail.as_deref().map(redact),
+            title: run.redact(&question.title),
+            detail: question.detail.as_deref().map(|detail| run.redact(detail)),
             options: question.options.iter().map(redacted_option).collect(),
             ..question.clone()
         };
         let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
-        self.ports.on_question(&redacted, self.ports.now_ms().saturating_add(timeout_ms));
+        run.ports.on_question(&redacted, run.ports.now_ms().saturating_add(timeout_ms));
     }
 }

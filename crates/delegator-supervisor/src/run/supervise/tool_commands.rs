@@ -1,8 +1,9 @@
 //! The user's command that answers the tool calls of an agent: one process per call.
 //!
-//! It reads the call as a line of JSON. Its standard output is the output of the tool; if it does not exit with 0, its standard
-//! error is the error. It may take as long as a user may take to answer. It runs outside the agent's enclosure, but
-//! belongs to the task: whatever it leaves behind is swept with the agent's processes.
+//! It reads the call as a line of JSON. Its standard output is the output of the tool; if it does not exit
+//! with 0, its standard error is the error. It may take as long as a user may take to answer. It runs outside
+//! the agent's enclosure, but belongs to the task: whatever it leaves behind is swept with the agent's
+//! processes.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,27 +19,51 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::super::output::Pipe;
 use super::super::spawn::spawn_tool;
 use super::super::stdin_writer::StdinWriter;
-use super::Run;
-use crate::conversation::{Control, TOOL_ERROR};
+use super::context::RunContext;
+use crate::conversation::TOOL_ERROR;
 
-/// Of each of its streams.
+/// The limit of each of its streams.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-pub(super) struct ToolCommand {
+struct ToolCommand {
     question: QuestionNumber,
-    pub(super) pid: i32,
+    pid: i32,
     deadline: Duration,
     stdin: StdinWriter,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
     output: Vec<u8>,
     errors: Vec<u8>,
-    pub(super) exit: Option<ExitStatus>,
+    exit: Option<ExitStatus>,
 }
 
 impl ToolCommand {
-    /// What to wait for.
-    pub(super) fn sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+    fn start(
+        question: QuestionNumber,
+        command: &[OsString],
+        call: &str,
+        run: &RunContext<'_>,
+    ) -> io::Result<ToolCommand> {
+        let (program, args) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
+        let spawned = spawn_tool(program, args, &run.spec, run.ports)?;
+        let pid = i32::try_from(spawned.child.id()).map_err(io::Error::other)?;
+        let mut stdin = StdinWriter::new(spawned.stdin)?;
+        stdin.push(format!("{call}\n").into_bytes());
+        stdin.close_when_written();
+        Ok(ToolCommand {
+            question,
+            pid,
+            deadline: run.now() + run.spec.answer_timeout,
+            stdin,
+            stdout: Pipe::new(spawned.stdout)?,
+            stderr: Pipe::new(spawned.stderr)?,
+            output: Vec::new(),
+            errors: Vec::new(),
+            exit: None,
+        })
+    }
+
+    fn sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let input = self.stdin.pending_fd().map(|fd| (fd, PollFlags::OUT));
         let outputs = [self.stdout.fd(), self.stderr.fd()].into_iter().flatten();
         input.into_iter().chain(outputs.map(|fd| (fd, PollFlags::IN)))
@@ -57,7 +82,6 @@ impl ToolCommand {
 
     /// The answer to the call, once the command has ended or has to be.
     fn answer(&self, now: Duration, timeout: Duration) -> Option<Answer> {
-        let failed = |error: String| Answer { option: Some(TOOL_ERROR.to_owned()), text: Some(error) };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if self.output.len() > MAX_OUTPUT_BYTES || self.errors.len() > MAX_OUTPUT_BYTES {
             return Some(failed(format!("the tool command printed more than {MAX_OUTPUT_BYTES} bytes")));
@@ -87,71 +111,71 @@ impl ToolCommand {
     }
 }
 
-impl Run<'_> {
-    pub(super) fn start_tool_command(
+/// The commands that run.
+#[derive(Default)]
+pub(super) struct ToolCommands(Vec<ToolCommand>);
+
+impl ToolCommands {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Starts a command for a call; returns the answer if that fails.
+    pub(super) fn start(
         &mut self,
         question: QuestionNumber,
         command: &[OsString],
-        call: String,
-    ) {
-        match self.spawn_tool_command(question, command, call) {
-            Ok(command) => self.tool_commands.push(command),
-            Err(error) => {
-                let text = Some(format!("the tool command could not be started: {error}"));
-                let answer = Answer { option: Some(TOOL_ERROR.to_owned()), text };
-                self.control(Control::Answer { question, answer });
-            }
-        }
+        call: &str,
+        run: &RunContext<'_>,
+    ) -> Result<(), Answer> {
+        let started = ToolCommand::start(question, command, call, run);
+        let command =
+            started.map_err(|error| failed(format!("the tool command could not be started: {error}")))?;
+        self.0.push(command);
+        Ok(())
     }
 
-    fn spawn_tool_command(
-        &self,
-        question: QuestionNumber,
-        command: &[OsString],
-        call: String,
-    ) -> io::Result<ToolCommand> {
-        let (program, args) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
-        let spawned = spawn_tool(program, args, &self.spec, self.ports)?;
-        let pid = i32::try_from(spawned.child.id()).map_err(io::Error::other)?;
-        let mut stdin = StdinWriter::new(spawned.stdin)?;
-        stdin.push(format!("{call}\n").into_bytes());
-        stdin.close_when_written();
-        Ok(ToolCommand {
-            question,
-            pid,
-            deadline: self.now() + self.spec.answer_timeout,
-            stdin,
-            stdout: Pipe::new(spawned.stdout)?,
-            stderr: Pipe::new(spawned.stderr)?,
-            output: Vec::new(),
-            errors: Vec::new(),
-            exit: None,
-        })
-    }
-
-    /// Passes results on to the agent.
-    pub(super) fn continue_tool_commands(&mut self, now: Duration) {
-        let timeout = self.spec.answer_timeout;
+    /// Exchanges data with the commands. Returns the answers of those that have ended.
+    pub(super) fn exchange(
+        &mut self,
+        now: Duration,
+        timeout: Duration,
+        buffer: &mut Vec<u8>,
+    ) -> Vec<(QuestionNumber, Answer)> {
         let mut answers = Vec::new();
-        self.tool_commands.retain_mut(|command| {
-            command.exchange(&mut self.buffer);
+        self.0.retain_mut(|command| {
+            command.exchange(buffer);
             let Some(answer) = command.answer(now, timeout) else { return true };
             command.kill();
             answers.push((command.question, answer));
             false
         });
-        for (question, answer) in answers {
-            self.control(Control::Answer { question, answer });
-        }
+        answers
     }
 
-    pub(super) fn end_tool_command(&mut self, question: QuestionNumber) {
-        for command in self.tool_commands.extract_if(.., |command| command.question == question) {
+    pub(super) fn end(&mut self, question: QuestionNumber) {
+        for command in self.0.extract_if(.., |command| command.question == question) {
             command.kill();
         }
     }
 
-    pub(super) fn tool_command_deadlines(&self) -> impl Iterator<Item = Duration> {
-        self.tool_commands.iter().map(|command| command.deadline)
+    pub(super) fn record_exit(&mut self, pid: i32, exit: Option<ExitStatus>) {
+        if let Some(command) = self.0.iter_mut().find(|command| command.pid == pid) {
+            command.exit = exit;
+        }
     }
+
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = Duration> {
+        self.0.iter().map(|command| command.deadline)
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.0.iter().flat_map(ToolCommand::sources)
+    }
+}
+
+/// An answer that makes the call fail.
+fn failed(error: String) -> Answer {
+    Answer { option: Some(TOOL_ERROR.to_owned()), text: Some(error) }
 }

@@ -1,7 +1,7 @@
 //! Runs the verification of an agent's work: a second run under the same supervisor, after the agent's sweep.
 //!
-//! It is confined, timed, cancelled and swept like the agent. Its output is stored but not decoded, and nothing it does
-//! changes the agent's result, except that a cancel during the verification cancels the task.
+//! It is confined, timed, cancelled and swept like the agent. Its output is stored but not decoded, and
+//! nothing it does changes the agent's result, except that a cancel during the verification cancels the task.
 
 use std::io;
 use std::time::Duration;
@@ -10,8 +10,9 @@ use delegator_domain::task::{TaskEnd, Verification};
 
 use super::super::limits::{ActivitySource, Limits};
 use super::super::ports::{Ports, RunResult, RunSpec, Snapshot, StreamSummary, VerificationResult};
-use super::finish::{LAST_BYTES, redacted_end};
-use super::{Role, Run};
+use super::finish::{LAST_BYTES, redacted_end, storage_warning, survivor_warning};
+use super::state::Run;
+use super::streams::Role;
 use crate::agent::LaunchPlan;
 use crate::conversation::ConversationPlan;
 use crate::process::SweepReport;
@@ -50,7 +51,7 @@ pub(super) fn verify(
     };
     let sentinel = verification.plan.sentinel;
     let is_sandboxed = sentinel.is_some();
-    match Run::start(spec, Role::Verification { sentinel }, ports) {
+    match Run::start(spec, &Role::Verification { sentinel }, ports) {
         Ok(mut run) => {
             let sweep_result = run.run_to_end();
             run.record_verification(result, sweep_result, limit);
@@ -78,29 +79,20 @@ fn time_left(hard: Duration, used: Duration, min_time: Duration) -> Duration {
 impl Run<'_> {
     /// Adds the outcome of the verification to the agent's result.
     fn record_verification(
-        mut self,
+        self,
         result: &mut RunResult,
         sweep_result: io::Result<SweepReport>,
         limit: Duration,
     ) {
-        self.stderr.finish();
-        let outcome = verification_outcome(self.cause.as_ref(), self.exit, self.stderr.sentinel.is_found());
-        let printed = self.stderr.pipe.received().saturating_sub(self.stderr.sentinel.removed_bytes());
-        let output = self.stderr.store().summary(printed);
-        let problem = output.problem.as_ref();
-        result.warnings.extend(
-            problem.map(|problem| format!("could not store all output of the verification: {problem}")),
-        );
+        let Run { context, process, mut streams, ending, ended_at, .. } = self;
+        let stderr = &mut streams.stderr;
+        stderr.finish();
+        let outcome = verification_outcome(ending.cause.as_ref(), process.exit, stderr.sentinel.is_found());
+        let output = stderr.summary();
+        result.warnings.extend(storage_warning("all output of the verification", &output));
         match sweep_result {
             Ok(sweep) => {
-                let pids =
-                    sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect::<Vec<_>>();
-                if !pids.is_empty() {
-                    let pids = pids.join(", ");
-                    let warning =
-                        format!("kill_incomplete: could not kill processes {pids} of the verification");
-                    result.warnings.push(warning);
-                }
+                result.warnings.extend(survivor_warning(&sweep, " of the verification"));
                 result.sweep.survivors.extend(sweep.survivors);
                 result.sweep.exempt.extend(sweep.exempt);
             }
@@ -109,19 +101,18 @@ impl Run<'_> {
                 result.warnings.push(warning);
             }
         }
-        let redactor = &self.spec.redactor;
-        let detail = detail(outcome, self.cause.as_ref(), limit);
+        let detail = detail(outcome, ending.cause.as_ref(), limit);
         result.verification = Some(VerificationResult {
             outcome,
-            detail: detail.map(|text| redactor.redact_str(&text).into_owned()),
-            exit: self.exit,
-            elapsed: self.ended_at.unwrap_or_default(),
+            detail: detail.map(|text| context.redact(&text)),
+            exit: process.exit,
+            elapsed: ended_at.unwrap_or_default(),
             output,
-            last_output: self.stderr.store().tail(LAST_BYTES),
+            last_output: stderr.store().tail(LAST_BYTES),
         });
-        if let Some(Cause::Cancelled { reason }) = self.cause {
-            result.end = redacted_end(redactor, TaskEnd::Cancelled { reason });
-            result.signals = self.signals;
+        if let Some(Cause::Cancelled { reason }) = ending.cause {
+            result.end = redacted_end(&context.spec.redactor, TaskEnd::Cancelled { reason });
+            result.signals = ending.signals;
         }
     }
 }

@@ -56,10 +56,10 @@ fn each_agent_is_set_to_the_mode_of_the_task() {
         assert_eq!(set(Mode::ReadOnly, own), read_only, "{name}: nothing encloses it");
         assert_eq!(set(Mode::WorkspaceWrite, enclosed), writing, "{name}");
         assert_eq!(set(Mode::DangerFullAccess, None), full, "{name}");
-        let expected = if profile(name).has_sandbox { read_only } else { writing };
+        let expected = if acp_profile(name).profile.capabilities.sandbox { read_only } else { writing };
         assert_eq!(set(Mode::ReadOnly, enclosed), expected, "{name}: enclosed");
-        let asked = LaunchRequest { ask: true, ..in_mode(Mode::DangerFullAccess) };
-        assert_eq!(settings_of(name, &asked, None).join(" "), writing, "{name}: the user is asked");
+        let asking = LaunchRequest { ask: true, ..in_mode(Mode::DangerFullAccess) };
+        assert_eq!(settings_of(name, &asking, None).join(" "), writing, "{name}: the user is asked");
         let preview = LaunchRequest { preview: true, ..in_mode(Mode::DangerFullAccess) };
         assert_eq!(settings_of(name, &preview, None).join(" "), read_only, "{name}: a preview");
     }

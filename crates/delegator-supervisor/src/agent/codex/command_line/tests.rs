@@ -9,7 +9,7 @@ use super::*;
 use crate::agent::launch::PREVIEW_INSTRUCTION;
 use crate::agent::launch::tests::request;
 
-const NEWEST: CodexVersion = CodexVersion::NEWEST_MEASURED;
+const NEWEST: Version = features::NEWEST_MEASURED;
 const THREAD: &str = "01a1dc9f-8855-72c2-8e67-f1efc63e6b3b";
 
 fn full_request() -> LaunchRequest {
@@ -28,12 +28,12 @@ fn full_request() -> LaunchRequest {
     }
 }
 
-fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<Vec<OsString>, ArgsError> {
+fn plan(request: &LaunchRequest, version: Version) -> Result<Vec<OsString>, PlanError> {
     args(request, version, ProjectTrust::Untrusted)
 }
 
 /// One argument per line, for review in the snapshot.
-fn args_of(request: &LaunchRequest, version: CodexVersion) -> String {
+fn args_of(request: &LaunchRequest, version: Version) -> String {
     let args = plan(request, version).expect("arguments");
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     args.join("\n")
@@ -77,7 +77,7 @@ fn args_for_a_full_request() {
 fn args_for_every_codex_version() {
     let plain = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
     for minor in [40, 50, 66, 98, 146, 147, 148, 166, 999] {
-        insta::assert_snapshot!(format!("codex_0_{minor}"), args_of(&plain, CodexVersion::new(0, minor, 0)));
+        insta::assert_snapshot!(format!("codex_0_{minor}"), args_of(&plain, (0, minor, 0)));
     }
 }
 
@@ -89,12 +89,16 @@ fn flags_precede_resume_and_the_prompt_is_last() {
 
 #[test]
 fn unsupported_inputs_are_errors_on_old_versions() {
-    let old = CodexVersion::new(0, 40, 0);
-    for (request, ability) in [
-        (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, Ability::AddDir),
-        (LaunchRequest { output_schema: Some("/x".into()), ..request() }, Ability::OutputSchema),
+    let old = (0, 40, 0);
+    for (request, feature, since) in [
+        (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, "add_dirs", features::ADD_DIR),
+        (
+            LaunchRequest { output_schema: Some("/x".into()), ..request() },
+            "output_schema",
+            features::OUTPUT_SCHEMA,
+        ),
     ] {
-        assert_eq!(plan(&request, old), Err(ArgsError::TooOld { version: old, ability }));
+        assert_eq!(plan(&request, old), Err(PlanError::TooOld { version: old, feature, since }));
     }
 }
 
@@ -108,7 +112,7 @@ fn values_that_cannot_be_passed_safely_are_errors() {
         LaunchRequest { workdir: OsStr::from_bytes(b"/caf\xe9").into(), ..request() },
     ];
     for request in refused {
-        assert!(matches!(plan(&request, NEWEST), Err(ArgsError::Value { .. })), "{request:?}");
+        assert!(matches!(plan(&request, NEWEST), Err(PlanError::Value { .. })), "{request:?}");
     }
 }
 

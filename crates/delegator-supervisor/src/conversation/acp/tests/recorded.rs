@@ -1,4 +1,5 @@
-//! Recorded agents are fed to the conversation, and what it sends is compared with what the recorded client sent.
+//! Recorded agents are fed to the conversation, and what it sends is compared with what the recorded client
+//! sent.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,11 +9,11 @@ use delegator_domain::task::Mode;
 use delegator_transcript::wire::{Sender, message_of_text};
 use serde_json::{Value, json};
 
-use super::{Step, Talk, methods, plan};
+use super::{Conversation, Step, Talk, methods, plan};
 use crate::conversation::acp::AcpPlan;
 
-/// Feeds the lines of a recorded agent, up to its first end. Its answers get the ids of our requests of the same method; a
-/// request that the recording does not have is answered with an empty result.
+/// Feeds the lines of a recorded agent, up to its first end. Its answers get the ids of our requests of the
+/// same method; a request that the recording does not have is answered with an empty result.
 pub(super) fn replay(name: &str, plan: AcpPlan) -> Talk {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../delegator-transcript/tests/transcripts/acp");
     let stream = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();

@@ -1,7 +1,7 @@
 //! Finds a program and resolves it to an absolute path.
 //!
-//! A bare name is looked up on the given PATH, in absolute entries only and never in the work trees of the task, so
-//! that a program planted in one of them is not found.
+//! A bare name is looked up on the given PATH, in absolute entries only and never in the work trees of the
+//! task, so that a program planted in one of them is not found.
 
 use std::ffi::OsStr;
 use std::io;
@@ -42,8 +42,8 @@ impl UntrustedTrees {
     }
 }
 
-/// Finds a program; the result is absolute, links resolved. `given` is an absolute path or a bare name; `path` is the
-/// submitter's PATH.
+/// Finds a program; the result is absolute, links resolved. `given` is an absolute path or a bare name;
+/// `path` is the submitter's PATH.
 pub fn locate(
     given: &OsStr,
     path: Option<&OsStr>,
@@ -112,7 +112,7 @@ pub(super) mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// Writes an executable file.
-    pub(in crate::agent) fn write_program(path: &Path, text: &str) {
+    pub(crate) fn write_program(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,6 +1,8 @@
-//! How an agent is ended: a few steps, from a request of its protocol to SIGKILL, each followed by a grace period.
+//! How an agent is ended: a few steps, from a request of its protocol to SIGKILL, each followed by a grace
+//! period.
 //!
-//! `Ending` is pure: it gets the time and returns the step that is due. The caller stops when the process is gone.
+//! `Ending` is pure: it gets the time and returns the step that is due. The caller stops when the process is
+//! gone.
 
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ impl EndSignal {
 
 /// Which processes get a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignalTarget {
+pub(crate) enum SignalTarget {
     Agent,
     /// The agent and everything that descends from it.
     Tree,
@@ -35,7 +37,7 @@ pub enum SignalTarget {
 
 /// What is done to end an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndAction {
+pub(crate) enum EndAction {
     /// The protocol's own way to stop a turn. The next step follows as soon as the turn has ended.
     StopTurn,
     CloseStdin,
@@ -46,10 +48,10 @@ pub enum EndAction {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndingStep {
-    pub action: EndAction,
+pub(crate) struct EndingStep {
+    pub(crate) action: EndAction,
     /// How long to wait before the next step.
-    pub grace: Duration,
+    pub(crate) grace: Duration,
 }
 
 /// The steps in order.
@@ -68,8 +70,9 @@ const fn signal(signal: EndSignal, target: SignalTarget, grace: Duration) -> End
 }
 
 impl EndingRecipe {
-    /// SIGINT to the agent, which lets it end its own commands; SIGTERM to the tree; SIGKILL to the tree. Commands of Codex
-    /// run in their own sessions, so only signals to the whole process tree reach them otherwise.
+    /// SIGINT to the agent, which lets it end its own commands; SIGTERM to the tree; SIGKILL to the tree.
+    /// Commands of Codex run in their own sessions, so only signals to the whole process tree reach them
+    /// otherwise.
     pub fn graceful(after_interrupt: Duration, after_terminate: Duration) -> EndingRecipe {
         let interrupt = signal(EndSignal::Interrupt, SignalTarget::Agent, after_interrupt);
         EndingRecipe { steps: [vec![interrupt], EndingRecipe::terminate(after_terminate).steps].concat() }

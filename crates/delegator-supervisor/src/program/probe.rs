@@ -11,9 +11,8 @@ use std::time::Duration;
 use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits, RunError};
 
-use super::environment::Variables;
-use super::verification::{self, VerifyPlan, VerifyRequest};
-use crate::enclosure::Enclosure;
+use super::version::{self, Version};
+use crate::variables::Variables;
 
 const MAX_OUTPUT_BYTES: usize = 16 << 10;
 
@@ -38,14 +37,16 @@ fn last_line_suffix(output: &str) -> String {
     last_line(output, 200).map(|line| format!(": {line}")).unwrap_or_default()
 }
 
-/// Runs a program without input and returns what it printed on standard output.
-pub(super) fn printed_output<'a>(
+/// Runs a program with `--version`; `args` are the configured arguments, which come first.
+pub(crate) fn probe_version(
     program: &Path,
-    args: impl IntoIterator<Item = &'a OsStr>,
+    args: &[OsString],
     environment: &Variables,
     limit: Duration,
-) -> Result<String, ProbeError> {
-    run(program, args, environment, Some(Capture::Nothing), limit).map(|finished| text(&finished))
+) -> Result<Version, ProbeError> {
+    let args = args.iter().map(OsString::as_os_str).chain([OsStr::new("--version")]);
+    let output = text(&run(program, args, environment, Some(Capture::Nothing), limit)?);
+    version::from_output(&output).ok_or(ProbeError::NoVersion { output })
 }
 
 /// Runs a program without input; returns whether it succeeded, and what it printed on both streams.
@@ -85,37 +86,12 @@ fn text(finished: &Finished) -> String {
     String::from_utf8_lossy(&finished.stdout).into_owned()
 }
 
-/// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
-pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
-    let args = plan.args.iter().map(OsString::as_os_str);
-    let (_, output) = exit_and_output(&plan.program, args, &plan.environment, limit)?;
-    let is_sentinel = |line: &str| plan.sentinel.as_deref() == Some(line);
-    if std::fs::remove_file(forbidden).is_ok() {
-        return Err(ProbeError::SandboxNotEnforced);
-    }
-    if output.lines().any(is_sentinel) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
-}
-
-/// Runs a command that creates `forbidden` in an enclosure. Succeeds if the command ran and the file does not exist.
-pub fn probe_enclosure(
-    enclosure: &Enclosure,
-    request: &VerifyRequest,
-    environment: &Variables,
-    forbidden: &Path,
-    limit: Duration,
-) -> Result<(), ProbeError> {
-    let plan = verification::enclosed(request, environment);
-    let args = enclosure.wrap(&plan.program, &plan.args);
-    probe_sandbox(&VerifyPlan { program: enclosure.launcher.clone(), args, ..plan }, forbidden, limit)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
     use super::*;
-    use crate::agent::codex;
 
     fn script(folder: &Path, text: &str) -> std::path::PathBuf {
         let path = folder.join("agent");
@@ -124,18 +100,18 @@ mod tests {
         path
     }
 
-    fn probe(text: &str, limit: Duration) -> Result<(u32, u32, u32), ProbeError> {
+    fn probe(text: &str, limit: Duration) -> Result<Version, ProbeError> {
         probe_with(&[], text, limit)
     }
 
-    fn probe_with(args: &[&str], text: &str, limit: Duration) -> Result<(u32, u32, u32), ProbeError> {
+    fn probe_with(args: &[&str], text: &str, limit: Duration) -> Result<Version, ProbeError> {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         let folder = tempfile::tempdir().unwrap();
         let program = script(folder.path(), text);
         let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
         loop {
             // Another test may be between fork and exec with this file open for writing.
-            match codex::probe_version(&program, &args, &path, limit) {
+            match probe_version(&program, &args, &path, limit) {
                 Err(ProbeError::Spawn(error)) if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
                 outcome => return outcome,
             }
