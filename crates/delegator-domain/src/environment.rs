@@ -18,6 +18,19 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// What keeps a queued task of the fleet from being claimed until an operator changes it.
+    pub enum FleetObstacle {
+        FleetPaused = "fleet_paused",
+        /// No live worker has the labels that the task requires.
+        NoWorker = "no_worker",
+        /// Every live worker with the labels is draining.
+        WorkersDraining = "workers_draining",
+        /// Every live worker with the labels is paused or draining.
+        WorkersPaused = "workers_paused",
+    }
+}
+
 /// One environment, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

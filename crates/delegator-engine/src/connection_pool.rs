@@ -1,16 +1,14 @@
-//! A pool of open connections to the registry, and to the database of a fleet.
+//! A pool of open connections to the registry.
 //!
 //! Opening a connection (settings, schema version, query plans) costs more than most queries, so they are reused.
 //! Before reuse, the pool checks that a connection still belongs to the current registry of its directory, which may have
 //! been removed, set aside or migrated by a newer program. The default pool is disabled: it closes every connection after
 //! use.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use delegator_domain::redact::Redactor;
-use delegator_fleet::Database;
 use delegator_registry::{Registry, StateDir};
 
 /// Idle connections that are retained; more calls than this rarely run at once.
@@ -20,7 +18,6 @@ const MAX_IDLE: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionPool {
     idle: Option<Arc<Mutex<Vec<Registry>>>>,
-    fleet: Option<Arc<Mutex<Option<FleetConnections>>>>,
     /// Redacts what connections write to the database.
     redactor: Option<Redactor>,
     is_long_running: bool,
@@ -34,36 +31,13 @@ impl ConnectionPool {
 
     /// A pool for a long-running process.
     pub fn of_service() -> ConnectionPool {
-        ConnectionPool { fleet: Some(Arc::default()), is_long_running: true, ..ConnectionPool::of_command() }
+        ConnectionPool { is_long_running: true, ..ConnectionPool::of_command() }
     }
 
     /// Every connection from this pool redacts with `redactor`.
     #[must_use]
     pub fn with_redactor(self, redactor: Redactor) -> ConnectionPool {
         ConnectionPool { redactor: Some(redactor), ..self }
-    }
-
-    /// The database of a fleet with this URL, which `open` opens if it is not pooled.
-    pub fn fleet_database<E>(
-        &self,
-        url: &str,
-        open: impl FnOnce() -> Result<Database, E>,
-    ) -> Result<Database, E> {
-        let mut hasher = DefaultHasher::new();
-        url.hash(&mut hasher);
-        let url_hash = hasher.finish();
-        let mut pooled =
-            self.fleet.as_ref().map(|fleet| fleet.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(Some(known)) = pooled.as_deref()
-            && known.url_hash == url_hash
-        {
-            return Ok(known.database.clone());
-        }
-        let database = open()?;
-        if let Some(pooled) = pooled.as_deref_mut() {
-            *pooled = Some(FleetConnections { url_hash, database: database.clone() });
-        }
-        Ok(database)
     }
 
     /// An idle connection to the current registry of this directory; closes the others that it meets.
@@ -89,13 +63,6 @@ impl ConnectionPool {
             connections.push(registry);
         }
     }
-}
-
-/// The connections to the database with this URL, which may contain a password and is not stored.
-#[derive(Debug)]
-struct FleetConnections {
-    url_hash: u64,
-    database: Database,
 }
 
 /// A registry connection that returns to its pool when dropped.

@@ -153,7 +153,7 @@ fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
 }
 
 impl EngineError {
-    pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+    pub fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         move |source| EngineError::Io { doing, source }
     }
 

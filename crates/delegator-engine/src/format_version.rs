@@ -33,7 +33,7 @@ impl<'de, const N: u32> Deserialize<'de> for FormatVersion<N> {
 }
 
 /// Decodes a stored file.
-pub(crate) fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T, EngineError> {
+pub fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T, EngineError> {
     serde_json::from_slice(bytes)
         .map_err(|error| EngineError::StoredRecord { file: file.to_owned(), problem: error.to_string() })
 }

@@ -12,7 +12,7 @@
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
 //! `provider_error`, `error`, `format_version`, `system_port`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `remote` ← `results`
-//! ← `wait` ← `worker`.
+//! ← `wait`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system` implements it
 //! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
@@ -37,7 +37,6 @@ mod supervise;
 mod system_port;
 mod upkeep;
 mod wait;
-mod worker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,12 +69,10 @@ pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_e
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
 pub use delegator_supervisor::verdict::has_acted;
 pub use error::{DirectoryProblem, EngineError, FileProblem, NoDiff, RestoreChanges};
-pub use format_version::FormatVersion;
+pub use format_version::{FormatVersion, decode as decode_record};
 pub use isolation_error::IsolationError;
-pub use provider_error::{ProviderError, UnsupportedAction};
+pub use provider_error::{ProviderError, ServiceError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
-pub use remote::fleet::FleetProvider;
-pub use remote::fleet_result::FleetResult;
 pub use remote::follow::EventFollower;
 pub use remote::provider::{
     CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest,
@@ -100,12 +97,15 @@ pub use submit::detach::{Forked, SUPERVISE, fork_supervisor};
 pub use submit::enclosure::EnclosureProblem;
 pub use submit::estimate::ExpectedDuration;
 pub use submit::fallback::{AgentChoice, SkippedAgent};
+pub use submit::git_program::git as find_git;
 pub use submit::launch::{Ending, Limits, Settings};
 pub use submit::nesting::Nesting;
 pub use submit::notifications::Notifications;
+pub use submit::remove_directory::remove_directory;
 pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
 pub use submit::work_tree::untrusted_trees;
+pub use submit::worker_contact::{BootInstant, CONTACT_LOST, WorkerContact, record_contact};
 pub use submit::worktree::{Isolation, WorktreePlan, WorktreeRequest};
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
@@ -116,7 +116,7 @@ pub use supervise::niceness::processors;
 pub use supervise::salvage::Salvage;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_diff::{DiffSource, TaskDiff};
-pub use supervise::task_report::{Record, SweptProcesses};
+pub use supervise::task_report::{Record, SweptProcesses, tokens};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::delivery::{DELIVER, UndeliveredNotifications, deliver};
 pub use upkeep::delivery_retry::RetryPolicy;
@@ -131,10 +131,6 @@ pub use wait::blocking::WaitOutcome;
 pub use wait::cancel::CancelReport;
 pub use wait::wait_loop::TaskProgress;
 pub use wait::wait_thread;
-pub use worker::{
-    LocalRequest, StopSignals, WorkerError, WorkerEvent, WorkerPort, WorkerSettings, Workspace,
-    WorkspaceError, run_worker,
-};
 
 /// One state directory, and how tasks in it are run.
 #[derive(Debug, Clone)]

@@ -1,9 +1,10 @@
 //! The error of a provider that runs tasks elsewhere.
 
+use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use delegator_domain::task::Provider;
-use delegator_fleet::FleetError;
 
 /// What not every provider can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub enum ProviderError {
     #[error("{} could not be reached", provider.description())]
     Unreachable { provider: Provider, output: String },
     #[error(transparent)]
-    Fleet(FleetError),
+    Service(ServiceError),
     #[error("the output of '{command}' was not understood")]
     UnexpectedOutput { command: String, output: String },
 }
@@ -75,7 +76,7 @@ impl ProviderError {
             | ProviderError::Program { .. }
             | ProviderError::Unsupported { .. }
             | ProviderError::KeyConflict { .. }
-            | ProviderError::Fleet(_)
+            | ProviderError::Service(_)
             | ProviderError::UnknownTask { .. } => None,
         }
     }
@@ -84,18 +85,36 @@ impl ProviderError {
     pub fn is_transient(&self) -> bool {
         match self {
             ProviderError::Unreachable { .. } => true,
-            ProviderError::Fleet(error) => error.is_transient(),
+            ProviderError::Service(error) => error.is_transient,
             _ => false,
         }
     }
 
     /// Whether the provider may have accepted a task although its submission failed.
     pub(crate) fn may_have_accepted(&self) -> bool {
-        matches!(
-            self,
-            ProviderError::Unreachable { .. }
-                | ProviderError::UnexpectedOutput { .. }
-                | ProviderError::Fleet(FleetError::Unreachable { .. })
-        )
+        match self {
+            ProviderError::Unreachable { .. } | ProviderError::UnexpectedOutput { .. } => true,
+            ProviderError::Service(error) => error.may_have_accepted,
+            _ => false,
+        }
     }
 }
+
+/// An error that the service of a provider defines. Who knows the service can downcast it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{error}")]
+pub struct ServiceError {
+    pub error: Arc<dyn Error + Send + Sync>,
+    /// The same call may succeed later.
+    pub is_transient: bool,
+    /// There was no answer, so a task may have been accepted.
+    pub may_have_accepted: bool,
+}
+
+impl PartialEq for ServiceError {
+    fn eq(&self, other: &ServiceError) -> bool {
+        self.error.to_string() == other.error.to_string()
+    }
+}
+
+impl Eq for ServiceError {}

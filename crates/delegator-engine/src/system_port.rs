@@ -89,8 +89,19 @@ pub(crate) struct BootTime {
 }
 
 impl Engine {
-    pub(crate) fn now_ms(&self) -> i64 {
+    /// The wall clock, in milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
         self.system.now_ms()
+    }
+
+    /// Blocks the calling thread for this time.
+    pub fn sleep(&self, length: Duration) {
+        self.system.sleep(length);
+    }
+
+    /// Unpredictable bytes that no other call returns, in any process.
+    pub fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
+        self.system.random_bytes()
     }
 
     /// Calls `store` with new ids until one is not in use.

@@ -2,27 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::named_enum;
+use delegator_domain::environment::FleetObstacle;
 
 use crate::database::Database;
 use crate::error::FleetError;
 
-named_enum! {
-    /// What keeps a queued task from being claimed.
-    pub enum Obstacle {
-        FleetPaused = "fleet_paused",
-        /// No live worker has the labels that the task requires.
-        NoWorker = "no_worker",
-        /// Every live worker with the labels is draining.
-        WorkersDraining = "workers_draining",
-        /// Every live worker with the labels is paused or draining.
-        WorkersPaused = "workers_paused",
-    }
-}
-
 impl Database {
     /// The obstacles of these tasks, in the same order. A task that is not queued has none.
-    pub fn obstacles(&self, ids: &[String]) -> Result<Vec<Option<Obstacle>>, FleetError> {
+    pub fn obstacles(&self, ids: &[String]) -> Result<Vec<Option<FleetObstacle>>, FleetError> {
         self.transaction(async |db| {
             let rows = sqlx::query!(
                 r#"select t.id as "id!",
@@ -39,9 +26,8 @@ impl Database {
             )
             .fetch_all(&mut *db)
             .await?;
-            let parse = |name: &str| Obstacle::ALL.into_iter().find(|obstacle| obstacle.name() == name);
-            let found: BTreeMap<String, Option<Obstacle>> =
-                rows.into_iter().map(|row| (row.id, row.obstacle.as_deref().and_then(parse))).collect();
+            let found: BTreeMap<String, Option<FleetObstacle>> =
+                rows.into_iter().map(|row| (row.id, row.obstacle.as_deref().and_then(FleetObstacle::from_name))).collect();
             Ok(ids.iter().map(|id| found.get(id).copied().flatten()).collect())
         })
     }

@@ -10,15 +10,13 @@
 //! report, the diff and the events. So every query reads local and remote tasks with the same code. Nothing runs in the background:
 //! a query first asks the provider, unless it did so a short time ago.
 //!
-//! [`provider`] is the port to the providers, [`codex_cloud`] implements it for hosted Codex, [`fleet`] for our own
-//! workers.
+//! [`provider`] is the port to the providers, [`codex_cloud`] implements it for hosted Codex. `delegator-worker` implements
+//! it for our own workers.
 
 pub(crate) mod cancel_remote;
 pub(crate) mod codex_cloud;
 pub(crate) mod event_fold;
 pub(crate) mod event_mirror;
-pub(crate) mod fleet;
-pub(crate) mod fleet_result;
 pub(crate) mod follow;
 pub(crate) mod provider;
 pub(crate) mod refresh;

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegator_domain::environment::Environment;
+use delegator_domain::environment::{Environment, FleetObstacle};
 use delegator_domain::task::{Provider, TaskEnd, TaskId};
-use delegator_fleet::Obstacle;
 use delegator_registry::{Idempotency, RemoteRef, Tokens};
 
 use super::remote_facts::RemoteFacts;
@@ -57,7 +56,7 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
     ) -> Result<EventPage, ProviderError>;
 
     /// What keeps queued tasks from starting until an operator changes it, in the same order.
-    fn obstacles(&self, tasks: &[RemoteRef]) -> Result<Vec<Option<Obstacle>>, ProviderError> {
+    fn obstacles(&self, tasks: &[RemoteRef]) -> Result<Vec<Option<FleetObstacle>>, ProviderError> {
         Ok(vec![None; tasks.len()])
     }
 

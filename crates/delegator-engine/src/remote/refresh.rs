@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use delegator_domain::environment::FleetObstacle;
 use delegator_domain::task::{Provider, State, TaskEnd, TaskId, TaskLocation};
-use delegator_fleet::Obstacle;
 use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, Task, TaskFile};
 
 use super::provider::{RemoteEnd, RemoteStatus};
@@ -83,7 +83,7 @@ impl Engine {
     pub fn obstacles<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a TaskId>,
-    ) -> BTreeMap<Obstacle, Vec<TaskId>> {
+    ) -> BTreeMap<FleetObstacle, Vec<TaskId>> {
         // Most calls are about tasks of this machine, and need no registry for this.
         let cloud: Vec<_> = ids.into_iter().filter(|id| id.location() == TaskLocation::Cloud).collect();
         if cloud.is_empty() {
@@ -98,7 +98,7 @@ impl Engine {
                 queued.entry(environment.provider).or_default().push((task.id, accepted));
             }
         }
-        let mut found: BTreeMap<Obstacle, Vec<TaskId>> = BTreeMap::new();
+        let mut found: BTreeMap<FleetObstacle, Vec<TaskId>> = BTreeMap::new();
         for (provider, tasks) in queued {
             let (ids, references): (Vec<TaskId>, Vec<RemoteRef>) = tasks.into_iter().unzip();
             let answers = self.providers.get(provider).and_then(|service| service.obstacles(&references));

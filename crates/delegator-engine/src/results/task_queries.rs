@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// The task that was submitted with a key, also if it has ended.
-    pub(crate) fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>, EngineError> {
+    pub fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(None) };
         Ok(registry.find_by_key(key)?.map(|task| task.id))
     }

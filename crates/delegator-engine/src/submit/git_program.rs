@@ -11,7 +11,7 @@ use super::work_tree::untrusted_trees;
 use crate::error::EngineError;
 
 /// git from the submitter's PATH, but never an executable inside the repository of the directory.
-pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
+pub fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
     let path = variable(environment, "PATH");
     let program = locate(OsStr::new("git"), path, &untrusted_trees([workdir])).map_err(EngineError::NoGit)?;
     let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Removes a directory, or what took its place, also one whose owner made parts of it read-only.
-pub(crate) fn remove_directory(dir: &Path) -> io::Result<()> {
+pub fn remove_directory(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // Something else took its place.

@@ -15,38 +15,38 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// Why a supervisor or the worker itself cancelled a task. The worker reports such a task as lost, not as cancelled.
-pub(crate) const CONTACT_LOST: &str = "the worker had no contact with the fleet for too long";
+pub const CONTACT_LOST: &str = "the worker had no contact with the fleet for too long";
 
 /// What a supervisor watches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerContact {
-    pub(crate) file: PathBuf,
-    pub(crate) limit: Duration,
+    pub file: PathBuf,
+    pub limit: Duration,
 }
 
 /// Time since the machine was started, also while it was suspended. It is the same for all processes, and cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BootTime(Duration);
+pub struct BootInstant(Duration);
 
-impl BootTime {
-    pub(crate) fn now() -> BootTime {
+impl BootInstant {
+    pub fn now() -> BootInstant {
         let now = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-        BootTime(Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default()))
+        BootInstant(Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default()))
     }
 
-    pub(crate) fn elapsed(self) -> Duration {
-        BootTime::now().0.saturating_sub(self.0)
+    pub fn elapsed(self) -> Duration {
+        BootInstant::now().0.saturating_sub(self.0)
     }
 
-    fn parse(text: &str) -> Option<BootTime> {
-        Some(BootTime(Duration::from_millis(text.trim().parse().ok()?)))
+    fn parse(text: &str) -> Option<BootInstant> {
+        Some(BootInstant(Duration::from_millis(text.trim().parse().ok()?)))
     }
 }
 
 /// Records a heartbeat that was sent at this time and succeeded. The file is overwritten in place, with one write of the same
 /// length, so that a full disk does not end the tasks.
-pub(crate) fn record_contact(file: &Path, sent_at: BootTime) -> io::Result<()> {
+pub fn record_contact(file: &Path, sent_at: BootInstant) -> io::Result<()> {
     let file = File::options().create(true).truncate(false).write(true).open(file)?;
     file.write_all_at(format!("{:020}", sent_at.0.as_millis()).as_bytes(), 0)
 }
@@ -55,17 +55,18 @@ pub(crate) fn record_contact(file: &Path, sent_at: BootTime) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct ContactWatch {
     contact: WorkerContact,
-    last: Cell<BootTime>,
+    last: Cell<BootInstant>,
 }
 
 impl ContactWatch {
     pub(crate) fn new(contact: WorkerContact) -> ContactWatch {
-        ContactWatch { contact, last: Cell::new(BootTime::now()) }
+        ContactWatch { contact, last: Cell::new(BootInstant::now()) }
     }
 
     /// Whether the last heartbeat is too long ago. A file that cannot be read counts as unchanged.
     pub(crate) fn is_lost(&self) -> bool {
-        if let Some(at) = fs::read_to_string(&self.contact.file).ok().and_then(|text| BootTime::parse(&text))
+        if let Some(at) =
+            fs::read_to_string(&self.contact.file).ok().and_then(|text| BootInstant::parse(&text))
         {
             self.last.set(at);
         }
@@ -77,8 +78,8 @@ impl ContactWatch {
 mod tests {
     use super::*;
 
-    fn earlier(by: Duration) -> BootTime {
-        BootTime(BootTime::now().0.saturating_sub(by))
+    fn earlier(by: Duration) -> BootInstant {
+        BootInstant(BootInstant::now().0.saturating_sub(by))
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
         assert!(!watch.is_lost());
         record_contact(&file, earlier(Duration::from_secs(101))).unwrap();
         assert!(watch.is_lost());
-        record_contact(&file, BootTime::now()).unwrap();
+        record_contact(&file, BootInstant::now()).unwrap();
         assert!(!watch.is_lost());
     }
 

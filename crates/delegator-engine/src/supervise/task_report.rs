@@ -101,7 +101,7 @@ impl Record {
 }
 
 /// The tokens used by this run, if the agent reported them.
-pub(crate) fn tokens(report: &Report) -> Option<Tokens> {
+pub fn tokens(report: &Report) -> Option<Tokens> {
     let own = report.usage?.own;
     Some(Tokens {
         input: own.input_tokens,

@@ -2,10 +2,9 @@
 //!
 //! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one thread. Both run
 //! [`wait_loop`], which watches tasks through [`task_watch`], queries providers ([`remote_watch`]) and makes upkeep passes
-//! ([`upkeep_schedule`]). Ending a wait
-//! never ends the task; only [`cancel`] does.
+//! ([`upkeep_schedule`]). Ending a wait never ends the task; only [`cancel`] does.
 //!
-//! May use all folders but `worker`.
+//! This is the highest folder: it may use all others.
 
 pub(crate) mod blocking;
 pub(crate) mod cancel;

@@ -5,15 +5,15 @@
 mod events;
 mod provider;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId, TaskLocation};
 use delegator_engine::wait_thread::WaitGoal;
 use delegator_engine::{
     CloudCounts, Engine, EngineError, OverviewRequest, ProviderError, RemoteStatus, RemoteSubmission,
+    ServiceError,
 };
-use delegator_fleet::FleetError;
 use delegator_registry::{Filter, Idempotency, LockAttempt, NewTask, RemoteEnvironment, RemoteRef, TaskFile};
 
 use provider::{ScriptedProvider, World, completed, environment, submission, submit, unreachable_provider};
@@ -185,7 +185,11 @@ fn a_task_is_not_accepted_only_if_its_provider_confirms_it() {
 fn a_refused_repetition_does_not_withdraw_a_submission_without_an_answer() {
     let world = World::new();
     let refused = ProviderError::KeyConflict { provider: environment().provider };
-    let unavailable = ProviderError::Fleet(FleetError::Unavailable { message: "disk full".to_owned() });
+    let unavailable = ProviderError::Service(ServiceError {
+        error: Arc::new(std::io::Error::other("disk full")),
+        is_transient: true,
+        may_have_accepted: false,
+    });
     let provider = with_chosen_id(ScriptedProvider::failing(refused));
     let failed_submissions = Mutex::new(vec![unavailable, unreachable_provider()]);
     let (engine, _) = world.engine(ScriptedProvider { failed_submissions, ..provider });

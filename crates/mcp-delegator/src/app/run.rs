@@ -10,6 +10,7 @@ use delegator_config::{Config, ConfigError, InvalidConfig, SecretText, Sources};
 use delegator_domain::redact::Redactor;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::ConnectionPool;
+use delegator_fleet::DatabasePool;
 use serde_json::{Map, Value};
 
 use crate::app::{logging, signals};
@@ -254,6 +255,7 @@ fn execute(
         } else {
             ConnectionPool::of_command()
         },
+        fleet: DatabasePool::default(),
     };
     let last_task = match parsed.last {
         true => last_task::fill_task_input(&context, spec, &mut object, &mut problems),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use delegator_config::{Config, ConfigError, Sources};
 use delegator_engine::{ConnectionPool, processors};
+use delegator_fleet::DatabasePool;
 
 use crate::commands::CommandList;
 use crate::output::screen::Screen;
@@ -26,8 +27,10 @@ pub struct Context<'a> {
     /// Default time limit of a call that waits for a task. Set for MCP clients, which give up after about a minute; `None`
     /// on the command line.
     pub call_budget: Option<Duration>,
-    /// Database connections that are reused: by a command, and by a server between calls.
+    /// Connections to the registry that are reused: by a command, and by a server between calls.
     pub connections: ConnectionPool,
+    /// The same for the database of the fleet.
+    pub fleet: DatabasePool,
 }
 
 impl Context<'_> {

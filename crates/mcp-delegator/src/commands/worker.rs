@@ -1,18 +1,19 @@
 //! `worker`: run tasks of the fleet on this machine.
 //!
-//! The engine's worker does the work; this command gives it settings, signals and log lines, and builds its submissions from
+//! `delegator-worker` does the work; this command gives it settings, signals and log lines, and builds its submissions from
 //! the configuration of this machine. The first SIGTERM or SIGINT drains the worker, the second cancels its tasks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegator_engine::{
-    Engine, LocalRequest, StopSignals, Submission, WorkerError, WorkerEvent, WorkerPort, WorkerSettings,
-    Workspace, WorkspaceError, run_worker,
-};
+use delegator_engine::{Engine, Submission};
 use delegator_fleet::Retention;
 use delegator_registry::Idempotency;
+use delegator_worker::{
+    LocalRequest, StopSignals, WorkerError, WorkerEvent, WorkerPort, WorkerSettings, Workspace,
+    WorkspaceError, run_worker,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -67,7 +67,7 @@ impl From<UrlProblem> for AppError {
     }
 }
 
-pub(super) fn code(error: &FleetError) -> ErrorCode {
+fn code(error: &FleetError) -> ErrorCode {
     match error {
         FleetError::Unreachable { .. } => ErrorCode::NetworkError,
         FleetError::NotAdmitted { .. } => ErrorCode::Unauthenticated,

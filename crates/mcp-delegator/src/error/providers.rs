@@ -1,10 +1,10 @@
 //! Converts errors of providers into [`AppError`]: error code, context and suggestion.
 
 use delegator_domain::task::{Provider, TaskId};
-use delegator_engine::{ProviderError, UnsupportedAction};
+use delegator_engine::{ProviderError, ServiceError, UnsupportedAction};
 use delegator_fleet::FleetError;
 
-use crate::error::fleet::{self, SET_DATABASE};
+use crate::error::fleet::SET_DATABASE;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, truncate_quote};
 
@@ -18,11 +18,14 @@ pub(super) fn provider_error(
     error: ProviderError,
 ) -> AppError {
     let mut named = match &error {
-        // Another query reads the same.
-        ProviderError::Fleet(error @ FleetError::Corrupt { .. }) => {
-            AppError { code: ErrorCode::AgentProtocolError, ..AppError::from(error.clone()) }
-        }
-        ProviderError::Fleet(error) => AppError::from(error.clone()),
+        ProviderError::Service(ServiceError { error, .. }) => match error.downcast_ref::<FleetError>() {
+            // Another query reads the same.
+            Some(error @ FleetError::Corrupt { .. }) => {
+                AppError { code: ErrorCode::AgentProtocolError, ..AppError::from(error.clone()) }
+            }
+            Some(error) => AppError::from(error.clone()),
+            None => AppError::new(ErrorCode::Internal, message),
+        },
         error => AppError::new(code(error, task.is_some()), message),
     };
     named = named.context("provider", provider.name());
@@ -69,6 +72,6 @@ fn code(error: &ProviderError, is_query: bool) -> ErrorCode {
         ProviderError::KeyConflict { .. } => ErrorCode::IdempotencyMismatch,
         ProviderError::Unreachable { .. } => ErrorCode::NetworkError,
         ProviderError::UnexpectedOutput { .. } => ErrorCode::AgentProtocolError,
-        ProviderError::Fleet(error) => fleet::code(error),
+        ProviderError::Service(_) => ErrorCode::Internal,
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use delegator_config::{ToolFormat, built_in_default};
 use delegator_engine::wait_thread::WaitThread;
 use delegator_engine::{ConnectionPool, Engine};
+use delegator_fleet::DatabasePool;
 use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -217,5 +218,6 @@ fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
         printer: Arc::clone(context.screen.printer),
         toolbox,
         connections: ConnectionPool::of_service(),
+        fleet: DatabasePool::default(),
     }
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_engine::{DiffOmissions, FleetResult, FormatVersion, LeftOut, LeftOutReason, Record};
+use delegator_engine::{DiffOmissions, FormatVersion, LeftOut, LeftOutReason, Record};
 use delegator_fleet::{
     BlobName, Claim, Database, DatabaseUrl, FinishedTask, NewSession, SessionId, TaskSpec,
 };
@@ -15,6 +15,7 @@ use delegator_testkit::postgres::PostgresServer;
 use delegator_testkit::program::{RunOutput, World, wait_for_output};
 use delegator_testkit::stage::wait_until;
 use delegator_transcript::Report;
+use delegator_worker::FleetResult;
 use serde_json::{Value, json};
 
 use crate::hosted::DIFF;

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use delegator_domain::task::{Mode, TaskEnd};
-use delegator_engine::FleetResult;
 use delegator_fleet::{
     BlobName, Database, DatabaseUrl, EventPosition, FleetEnd, FleetState, FleetTask, NewTask, OnLost,
     TaskSpec, new_id,
@@ -16,6 +15,7 @@ use delegator_fleet::{
 use delegator_testkit::postgres::PostgresServer;
 use delegator_testkit::program::{faketime_library, read_text};
 use delegator_testkit::stage::{Stage, successful_turn, wait_until};
+use delegator_worker::FleetResult;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 

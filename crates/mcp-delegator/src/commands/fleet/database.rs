@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use delegator_fleet::{Database, DatabaseUrl};
+use delegator_fleet::Database;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,8 +38,7 @@ pub fn database_from(context: &Context<'_>, input: &DatabaseInput) -> Result<Dat
         context.config.with_flags(&flags)?.database_url()?
     };
     let url = url.ok_or_else(no_database)?;
-    let open = || Ok(Database::new(&DatabaseUrl::parse(url.reveal())?));
-    context.connections.fleet_database(url.reveal(), open)
+    Ok(context.fleet.database(url.reveal())?)
 }
 
 fn no_database() -> AppError {

@@ -18,12 +18,13 @@ use delegator_domain::text::first_line;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Isolation,
-    Limits, Nesting, Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles,
-    Variables, Verify, WaitOutcome, Webhook, WorktreeRequest, WorktreeState,
+    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation, Limits, Nesting,
+    Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles, Variables, Verify,
+    WaitOutcome, Webhook, WorktreeRequest, WorktreeState,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
+use delegator_worker::FleetProvider;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;

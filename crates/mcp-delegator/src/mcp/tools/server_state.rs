@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use delegator_config::Config;
 use delegator_engine::ConnectionPool;
+use delegator_fleet::DatabasePool;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
@@ -42,6 +43,7 @@ pub struct ServerState {
     pub printer: Arc<Printer>,
     pub toolbox: Toolbox,
     pub connections: ConnectionPool,
+    pub fleet: DatabasePool,
 }
 
 /// What the response to a call depends on.
@@ -139,6 +141,7 @@ impl ServerState {
             surface: Surface::Server,
             call_budget: Some(self.config.settings.call_budget),
             connections: self.connections.clone(),
+            fleet: self.fleet.clone(),
         };
         catch_panics(|| act(&context))
     }

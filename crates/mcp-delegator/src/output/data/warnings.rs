@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use delegator_domain::environment::FleetObstacle;
 use delegator_domain::task::{State, TaskId};
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{ProviderProblem, Record, RunningTask, Salvage, Source, TaskFiles};
-use delegator_fleet::Obstacle;
 use delegator_registry::{AgentPause, Task};
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
 use serde_json::json;
@@ -112,7 +112,7 @@ pub fn agent_paused(pause: &AgentPause) -> Warning {
 }
 
 /// One warning for each obstacle: queued tasks of the fleet wait until an operator removes it.
-pub fn fleet_obstacles(obstacles: &BTreeMap<Obstacle, Vec<TaskId>>) -> impl Iterator<Item = Warning> {
+pub fn fleet_obstacles(obstacles: &BTreeMap<FleetObstacle, Vec<TaskId>>) -> impl Iterator<Item = Warning> {
     obstacles.iter().map(|(obstacle, tasks)| {
         let waiting = match tasks.as_slice() {
             [only] => format!("{only} waits"),
@@ -127,18 +127,18 @@ pub fn fleet_obstacles(obstacles: &BTreeMap<Obstacle, Vec<TaskId>>) -> impl Iter
     })
 }
 
-fn obstacle_sentence(obstacle: Obstacle) -> &'static str {
+fn obstacle_sentence(obstacle: FleetObstacle) -> &'static str {
     match obstacle {
-        Obstacle::FleetPaused => {
+        FleetObstacle::FleetPaused => {
             "the fleet is paused, so no worker claims tasks; to resume it, run 'mcp-delegator fleet resume'"
         }
-        Obstacle::NoWorker => {
+        FleetObstacle::NoWorker => {
             "no worker with the labels of the environment is running; start one with 'mcp-delegator worker', or see the workers with 'mcp-delegator fleet status'"
         }
-        Obstacle::WorkersDraining => {
+        FleetObstacle::WorkersDraining => {
             "every worker with the labels of the environment is draining; start another one with 'mcp-delegator worker'"
         }
-        Obstacle::WorkersPaused => {
+        FleetObstacle::WorkersPaused => {
             "every worker with the labels of the environment is paused; 'mcp-delegator fleet status' lists them, 'mcp-delegator fleet resume WORKER' resumes one"
         }
     }

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Names an attempt: task and number.
-pub(super) type AttemptKey = (String, i32);
+pub(crate) type AttemptKey = (String, i32);
 
 /// A task that the database assigns to this session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owned {
-    pub(super) key: AttemptKey,
-    pub(super) is_running: bool,
-    pub(super) is_cancelled: bool,
+pub(crate) struct Owned {
+    pub(crate) key: AttemptKey,
+    pub(crate) is_running: bool,
+    pub(crate) is_cancelled: bool,
 }
 
 /// What a heartbeat means for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reaction {
+pub(crate) enum Reaction {
     /// The user has cancelled the task.
     Cancel(AttemptKey),
     /// The task no longer belongs to this worker.
@@ -28,7 +28,7 @@ pub(super) enum Reaction {
 }
 
 /// Compares the attempts that were known before the heartbeat was sent with those that the database knows.
-pub(super) fn react(known: &BTreeSet<AttemptKey>, owned: &[Owned]) -> Vec<Reaction> {
+pub(crate) fn react(known: &BTreeSet<AttemptKey>, owned: &[Owned]) -> Vec<Reaction> {
     let is_owned = |key: &AttemptKey| owned.iter().any(|owned| owned.key == *key);
     let lost = known.iter().filter(|key| !is_owned(key)).cloned().map(Reaction::Lose);
     let others = owned.iter().filter_map(|owned| {
@@ -44,7 +44,7 @@ pub(super) fn react(known: &BTreeSet<AttemptKey>, owned: &[Owned]) -> Vec<Reacti
 }
 
 /// How many tasks to claim.
-pub(super) fn claim_count(slots: u32, busy: usize, is_paused: bool, is_draining: bool) -> u32 {
+pub(crate) fn claim_count(slots: u32, busy: usize, is_paused: bool, is_draining: bool) -> u32 {
     match is_paused || is_draining {
         true => 0,
         false => slots.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX)),
@@ -52,7 +52,7 @@ pub(super) fn claim_count(slots: u32, busy: usize, is_paused: bool, is_draining:
 }
 
 /// Pause before the next try after this many failures in a row: 250 ms to 5 s.
-pub(super) fn back_off(failures: u32) -> Duration {
+pub(crate) fn back_off(failures: u32) -> Duration {
     const FIRST: Duration = Duration::from_millis(250);
     const LONGEST: Duration = Duration::from_secs(5);
     (FIRST * 2_u32.saturating_pow(failures.saturating_sub(1).min(10))).min(LONGEST)

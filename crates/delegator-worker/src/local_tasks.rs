@@ -6,13 +6,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use delegator_engine::EngineError;
 use delegator_registry::{Filter, Task};
 
-use super::attempt_control::{AttemptControl, NOT_OWNED};
-use super::decisions::back_off;
-use super::port::WorkerEvent;
-use super::shared::Shared;
-use crate::error::EngineError;
+use crate::attempt_control::{AttemptControl, NOT_OWNED};
+use crate::decisions::back_off;
+use crate::port::WorkerEvent;
+use crate::shared::Shared;
 
 /// Time limit for stopping the tasks of a checkout.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
 const CANCEL_STEP: Duration = Duration::from_secs(1);
 
 /// Repeats a local call until it has an answer. `None` if the attempt is lost, or if the worker was stopped for good.
-pub(super) fn repeat_local<T>(
+pub(crate) fn repeat_local<T>(
     shared: &Shared<'_>,
     control: &AttemptControl,
     mut call: impl FnMut() -> Result<T, EngineError>,
@@ -44,7 +44,7 @@ pub(super) fn repeat_local<T>(
 }
 
 /// Cancels the tasks that work in a directory, and waits for their end. False if they may still run.
-pub(super) fn end_local_tasks(shared: &Shared<'_>, dir: &Path) -> bool {
+pub(crate) fn end_local_tasks(shared: &Shared<'_>, dir: &Path) -> bool {
     let deadline = Instant::now() + CANCEL_TIMEOUT;
     let mut failures = 0;
     while !shared.signals.is_abandoning() {

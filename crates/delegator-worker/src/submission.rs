@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::TaskId;
+use delegator_engine::EngineError;
 use delegator_fleet::TaskSpec;
 use delegator_registry::{Idempotency, RegistryError};
 
-use super::attempt_control::AttemptControl;
-use super::decisions::back_off;
-use super::local_tasks::repeat_local;
-use super::port::{LocalRequest, WorkerEvent};
-use super::shared::Shared;
-use crate::error::EngineError;
+use crate::attempt_control::AttemptControl;
+use crate::decisions::back_off;
+use crate::local_tasks::repeat_local;
+use crate::port::{LocalRequest, WorkerEvent};
+use crate::shared::Shared;
 
 /// About a minute.
 const MAX_SUBMIT_FAILURES: u32 = 16;
 
 impl LocalRequest {
-    pub(super) fn new(control: &AttemptControl, spec: &TaskSpec, working_dir: PathBuf) -> LocalRequest {
+    pub(crate) fn new(control: &AttemptControl, spec: &TaskSpec, working_dir: PathBuf) -> LocalRequest {
         LocalRequest {
             idempotency_key: format!("fleet:{}:{}", control.claim.task, control.claim.attempt),
             working_dir,
@@ -31,7 +31,7 @@ impl LocalRequest {
 
 /// Why there is no task here.
 #[derive(Debug)]
-pub(super) enum NotSubmitted {
+pub(crate) enum NotSubmitted {
     /// The attempt shall stop, and was not submitted.
     Stopped,
     /// Whether there is one was not found out before the attempt was lost or the worker was stopped for good.
@@ -41,7 +41,7 @@ pub(super) enum NotSubmitted {
 
 /// The task of this attempt, also if it has ended; submits it if there is none. Only then the configuration of this machine
 /// matters: a task that runs already is followed, whatever has changed since.
-pub(super) fn find_or_submit(
+pub(crate) fn find_or_submit(
     shared: &Shared<'_>,
     control: &AttemptControl,
     request: &LocalRequest,

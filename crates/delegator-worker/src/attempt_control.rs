@@ -7,11 +7,11 @@ use std::time::Duration;
 use delegator_fleet::Claim;
 
 /// Why the task of a lost attempt is cancelled on this machine.
-pub(super) const NOT_OWNED: &str = "the task no longer belongs to this worker";
+pub(crate) const NOT_OWNED: &str = "the task no longer belongs to this worker";
 
 /// Why an attempt shall end. A later variant overrides an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The worker is draining: a task that is not started goes back to the queue.
     Release,
     /// Cancel the task and report that.
@@ -34,10 +34,10 @@ impl Stop {
 }
 
 #[derive(Debug)]
-pub(super) struct AttemptControl {
-    pub(super) claim: Claim,
+pub(crate) struct AttemptControl {
+    pub(crate) claim: Claim,
     /// The task in the log.
-    pub(super) log_name: String,
+    pub(crate) log_name: String,
     state: Mutex<State>,
     changed: Condvar,
     /// Ends git calls and the setup script.
@@ -53,13 +53,13 @@ struct State {
 }
 
 impl AttemptControl {
-    pub(super) fn new(claim: Claim, log_name: String, is_started: bool) -> AttemptControl {
+    pub(crate) fn new(claim: Claim, log_name: String, is_started: bool) -> AttemptControl {
         let state = Mutex::new(State { is_started, ..State::default() });
         AttemptControl { claim, log_name, state, changed: Condvar::new(), interrupt: Arc::default() }
     }
 
     /// Returns whether this is a new request.
-    pub(super) fn request(&self, stop: Stop) -> bool {
+    pub(crate) fn request(&self, stop: Stop) -> bool {
         let mut state = self.state();
         // A started task is not released: it runs to its end.
         let is_too_late = stop == Stop::Release && state.is_started;
@@ -72,33 +72,33 @@ impl AttemptControl {
         true
     }
 
-    pub(super) fn stop(&self) -> Option<Stop> {
+    pub(crate) fn stop(&self) -> Option<Stop> {
         self.state().stop.clone()
     }
 
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.stop() == Some(Stop::Lost)
     }
 
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.state().is_abandoned = true;
         self.interrupt.store(true, Ordering::Relaxed);
         self.changed.notify_all();
     }
 
     /// From now on the attempt counts as started; false if it shall stop instead.
-    pub(super) fn begin_start(&self) -> bool {
+    pub(crate) fn begin_start(&self) -> bool {
         let mut state = self.state();
         state.is_started = state.stop.is_none();
         state.is_started
     }
 
-    pub(super) fn interrupt(&self) -> Arc<AtomicBool> {
+    pub(crate) fn interrupt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupt)
     }
 
     /// Waits for this time, or until a stop is requested or the worker exits.
-    pub(super) fn pause(&self, length: Duration) {
+    pub(crate) fn pause(&self, length: Duration) {
         let state = self.state();
         let known = state.stop.clone();
         let is_same = |state: &mut State| state.stop == known && !state.is_abandoned;

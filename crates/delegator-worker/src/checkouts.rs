@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use delegator_engine::remove_directory;
 use delegator_fleet::OwnedTask;
 
-use super::local_tasks::end_local_tasks;
-use super::port::WorkerEvent;
-use super::shared::Shared;
-use super::workspace::Workspace;
-use crate::submit::remove_directory::remove_directory;
+use crate::local_tasks::end_local_tasks;
+use crate::port::WorkerEvent;
+use crate::shared::Shared;
+use crate::workspace::Workspace;
 
-pub(super) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
+pub(crate) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
     if let Err(error) = remove_directory(dir) {
         let message = format!("could not remove {}: {error}", dir.display());
         shared.report(&WorkerEvent::Problem { message });
@@ -19,14 +19,14 @@ pub(super) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
 }
 
 /// The directories of attempts that no longer belong to this worker.
-pub(super) fn leftovers(workspace: &Workspace, owned: &[OwnedTask]) -> Vec<PathBuf> {
+pub(crate) fn leftovers(workspace: &Workspace, owned: &[OwnedTask]) -> Vec<PathBuf> {
     let owned: BTreeSet<_> = owned.iter().map(|task| workspace.attempt(&task.claim)).collect();
     let entries = std::fs::read_dir(workspace.tasks()).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| !owned.contains(path)).collect()
 }
 
 /// Stops the task of a checkout, and removes it when the task has ended.
-pub(super) fn remove_leftover(shared: &Shared<'_>, dir: &Path) {
+pub(crate) fn remove_leftover(shared: &Shared<'_>, dir: &Path) {
     if end_local_tasks(shared, dir) {
         remove_checkout(shared, dir);
     }

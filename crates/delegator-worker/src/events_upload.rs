@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use delegator_fleet::FleetError;
 use delegator_registry::{TaskDir, TaskFile};
 
-use super::attempt_control::{AttemptControl, Stop};
-use super::decisions::back_off;
-use super::shared::Shared;
+use crate::attempt_control::{AttemptControl, Stop};
+use crate::decisions::back_off;
+use crate::shared::Shared;
 
 const CHUNK_BYTES: u64 = 256 * 1024;
 /// Two uploads are at least this far apart.
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// After this many errors of the file in a row, over about ten seconds, the rest is not sent.
 const MAX_READ_FAILURES: u32 = 6;
 
-pub(super) struct EventsUpload<'a> {
+pub(crate) struct EventsUpload<'a> {
     shared: &'a Shared<'a>,
     control: &'a AttemptControl,
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct EventsUpload<'a> {
 }
 
 impl<'a> EventsUpload<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: &'a Shared<'a>,
         control: &'a AttemptControl,
         dir: &TaskDir,
@@ -42,7 +42,7 @@ impl<'a> EventsUpload<'a> {
     }
 
     /// Sends one chunk, if there is one and an upload is due. Errors are repeated later.
-    pub(super) fn send_available(&mut self) {
+    pub(crate) fn send_available(&mut self) {
         if Instant::now() < self.not_before {
             return;
         }
@@ -70,7 +70,7 @@ impl<'a> EventsUpload<'a> {
 
     /// Sends everything, after the file is complete. Returns a warning if the file cannot be read: that is no reason to
     /// withhold the end of the task.
-    pub(super) fn send_rest(&mut self) -> Result<Vec<String>, FleetError> {
+    pub(crate) fn send_rest(&mut self) -> Result<Vec<String>, FleetError> {
         let (shared, control) = (self.shared, self.control);
         let mut failures = 0;
         loop {

@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use delegator_domain::task::FailureKind;
+use delegator_engine::{EngineError, find_git};
 use delegator_fleet::TaskSpec;
 use delegator_git::{
     BaseCommit, Git, Mirror, RemoteAccess, RemoteError, RemoteUrl, TaskCheckout, TreeListing,
 };
 
-use super::attempt_control::{AttemptControl, Stop};
-use super::attempt_files::{AttemptFiles, PreparedAttempt};
-use super::outcome::{Ended, Outcome, failed, stopped};
-use super::setup::{SetupError, create_prepared_checkout};
-use super::shared::Shared;
-use crate::error::EngineError;
-use crate::upkeep::restore_record;
+use crate::attempt_control::{AttemptControl, Stop};
+use crate::attempt_files::{AttemptFiles, PreparedAttempt};
+use crate::outcome::{Ended, Outcome, failed, stopped};
+use crate::setup::{SetupError, create_prepared_checkout};
+use crate::shared::Shared;
 
 /// A first clone of a large repository takes minutes.
 const REMOTE_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -22,24 +21,24 @@ const REMOTE_LIMIT: Duration = Duration::from_secs(30 * 60);
 const LIST_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// git, from the PATH of the worker.
-pub(super) fn git(shared: &Shared<'_>, files: &AttemptFiles) -> Result<Git, EngineError> {
-    restore_record::git(&shared.settings.variables, &files.work(), LIST_LIMIT)
+pub(crate) fn git(shared: &Shared<'_>, files: &AttemptFiles) -> Result<Git, EngineError> {
+    find_git(&shared.settings.variables, &files.work(), LIST_LIMIT)
 }
 
-pub(super) fn remote_access(shared: &Shared<'_>, git: &Git) -> RemoteAccess {
+pub(crate) fn remote_access(shared: &Shared<'_>, git: &Git) -> RemoteAccess {
     let variables =
         shared.settings.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
     RemoteAccess::new(git, variables, REMOTE_LIMIT)
 }
 
 /// The mirror of the task's repository.
-pub(super) fn mirror(shared: &Shared<'_>, git: &Git, spec: &TaskSpec) -> Result<Mirror, RemoteError> {
+pub(crate) fn mirror(shared: &Shared<'_>, git: &Git, spec: &TaskSpec) -> Result<Mirror, RemoteError> {
     let url = RemoteUrl::parse(&spec.repo_url)?;
     Ok(Mirror::new(remote_access(shared, git), url, &shared.workspace.mirrors()))
 }
 
 /// Prepares the work tree of an attempt. After this the task is running for the fleet, but no agent has been started.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     shared: &Shared<'_>,
     control: &AttemptControl,
     spec: &TaskSpec,

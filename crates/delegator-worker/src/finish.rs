@@ -2,23 +2,19 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
+use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, TaskFiles};
 use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
 
-use super::attempt_control::AttemptControl;
-use super::attempt_files::AttemptFiles;
-use super::changes::{find_changes, omissions, push_changes, setup_warning};
-use super::outcome::{Ended, Outcome};
-use super::port::WorkerEvent;
-use super::shared::Shared;
-use crate::error::EngineError;
-use crate::format_version::FormatVersion;
-use crate::remote::fleet_result::FleetResult;
-use crate::results::task_queries::TaskFiles;
-use crate::supervise::task_report::Record;
-use crate::upkeep::diff_omissions::DiffOmissions;
+use crate::attempt_control::AttemptControl;
+use crate::attempt_files::AttemptFiles;
+use crate::changes::{find_changes, omissions, push_changes, setup_warning};
+use crate::fleet_result::FleetResult;
+use crate::outcome::{Ended, Outcome};
+use crate::port::WorkerEvent;
+use crate::shared::Shared;
 
 /// Reports an outcome. False if that was not possible and the next worker process must do it.
-pub(super) fn report_end(
+pub(crate) fn report_end(
     shared: &Shared<'_>,
     control: &AttemptControl,
     spec: &TaskSpec,
@@ -173,8 +169,8 @@ fn record_of(stored: Result<Option<TaskFiles>, EngineError>) -> (Record, Vec<Str
 mod tests {
     use delegator_domain::task::FailureKind;
 
-    use super::super::outcome::failed;
     use super::*;
+    use crate::outcome::failed;
 
     #[test]
     fn secrets_of_the_worker_are_not_reported() {

@@ -15,7 +15,7 @@ const FREQUENT_POLLS: Duration = Duration::from_secs(1);
 const DELAYS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 #[derive(Debug, Default)]
-pub(super) struct ClaimPace {
+pub(crate) struct ClaimPace {
     last_claim: Option<Instant>,
     /// The first hint since the last claim.
     hinted_at: Option<Instant>,
@@ -27,16 +27,16 @@ pub(super) struct ClaimPace {
 
 impl ClaimPace {
     /// A task was queued.
-    pub(super) fn add_hint(&mut self, now: Instant) {
+    pub(crate) fn add_hint(&mut self, now: Instant) {
         self.hinted_at = self.hinted_at.or(Some(now));
     }
 
     /// The next claim is due: a slot was freed, or the worker was resumed. Tasks may have been queued before.
-    pub(super) fn claim_now(&mut self) {
+    pub(crate) fn claim_now(&mut self) {
         self.last_claim = None;
     }
 
-    pub(super) fn add_claim(&mut self, now: Instant, is_empty: bool, random: f64) {
+    pub(crate) fn add_claim(&mut self, now: Instant, is_empty: bool, random: f64) {
         self.empty_hints = match is_empty && self.hinted_at.is_some() {
             true => self.empty_hints.saturating_add(1),
             false => 0,
@@ -45,7 +45,7 @@ impl ClaimPace {
     }
 
     /// The time until the next claim.
-    pub(super) fn due_in(&self, now: Instant, has_hints: bool) -> Duration {
+    pub(crate) fn due_in(&self, now: Instant, has_hints: bool) -> Duration {
         let Some(last_claim) = self.last_claim else { return Duration::ZERO };
         let interval = if has_hints { RARE_POLLS } else { FREQUENT_POLLS };
         let poll_at = last_claim + interval.mul_f64(1.0 + self.random);

@@ -5,42 +5,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use delegator_engine::{BootInstant, Engine, WorkerContact, record_contact};
 use delegator_fleet::{Claim, Database, FleetError};
 
-use super::attempt_control::{AttemptControl, Stop};
-use super::decisions::{AttemptKey, back_off};
-use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use super::setup_locks::SetupLocks;
-use super::workspace::Workspace;
-use crate::Engine;
-use crate::submit::worker_contact::{BootTime, WorkerContact, record_contact};
+use crate::attempt_control::{AttemptControl, Stop};
+use crate::decisions::{AttemptKey, back_off};
+use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use crate::setup_locks::SetupLocks;
+use crate::workspace::Workspace;
 
 /// How often the worker looks for signals and free slots while it waits.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon a pause ends after a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(super) struct Shared<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) database: &'a Database,
-    pub(super) port: &'a dyn WorkerPort,
-    pub(super) settings: &'a WorkerSettings,
-    pub(super) workspace: &'a Workspace,
-    pub(super) signals: &'a StopSignals,
-    pub(super) setups: Arc<SetupLocks>,
+pub(crate) struct Shared<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) database: &'a Database,
+    pub(crate) port: &'a dyn WorkerPort,
+    pub(crate) settings: &'a WorkerSettings,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) signals: &'a StopSignals,
+    pub(crate) setups: Arc<SetupLocks>,
     attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
     attempt_ended: Condvar,
     ended_attempts: AtomicU64,
     /// When the last successful heartbeat was sent.
-    last_heartbeat: Mutex<BootTime>,
+    last_heartbeat: Mutex<BootInstant>,
 }
 
-pub(super) fn key_of(claim: &Claim) -> AttemptKey {
+pub(crate) fn key_of(claim: &Claim) -> AttemptKey {
     (claim.task.clone(), claim.attempt)
 }
 
 impl<'a> Shared<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         (engine, database): (&'a Engine, &'a Database),
         port: &'a dyn WorkerPort,
         settings: &'a WorkerSettings,
@@ -58,21 +57,21 @@ impl<'a> Shared<'a> {
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
             ended_attempts: AtomicU64::new(0),
-            last_heartbeat: Mutex::new(BootTime::now()),
+            last_heartbeat: Mutex::new(BootInstant::now()),
         }
     }
 
-    pub(super) fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         let since_1970 = u64::try_from(self.engine.now_ms()).unwrap_or_default();
         SystemTime::UNIX_EPOCH + Duration::from_millis(since_1970)
     }
 
-    pub(super) fn report(&self, event: &WorkerEvent) {
+    pub(crate) fn report(&self, event: &WorkerEvent) {
         self.port.report(event);
     }
 
     /// Adds an attempt; `None` if it is known.
-    pub(super) fn register(
+    pub(crate) fn register(
         &self,
         claim: Claim,
         log_name: String,
@@ -89,67 +88,67 @@ impl<'a> Shared<'a> {
     }
 
     /// Stops one attempt, if it is known.
-    pub(super) fn stop(&self, key: &AttemptKey, stop: Stop) {
+    pub(crate) fn stop(&self, key: &AttemptKey, stop: Stop) {
         let control = self.attempts().get(key).cloned();
         if let Some(control) = control {
             control.request(stop);
         }
     }
 
-    pub(super) fn unregister(&self, claim: &Claim) {
+    pub(crate) fn unregister(&self, claim: &Claim) {
         self.attempts().remove(&key_of(claim));
         self.ended_attempts.fetch_add(1, Ordering::Relaxed);
         self.attempt_ended.notify_all();
     }
 
     /// How many attempts have ended so far: their slots are free.
-    pub(super) fn ended_attempts(&self) -> u64 {
+    pub(crate) fn ended_attempts(&self) -> u64 {
         self.ended_attempts.load(Ordering::Relaxed)
     }
 
-    pub(super) fn known(&self) -> BTreeSet<AttemptKey> {
+    pub(crate) fn known(&self) -> BTreeSet<AttemptKey> {
         self.attempts().keys().cloned().collect()
     }
 
-    pub(super) fn busy(&self) -> usize {
+    pub(crate) fn busy(&self) -> usize {
         self.attempts().len()
     }
 
     /// Stops all attempts; returns whether one of them was not stopping for this reason yet.
-    pub(super) fn stop_all(&self, stop: &Stop) -> bool {
+    pub(crate) fn stop_all(&self, stop: &Stop) -> bool {
         let attempts: Vec<_> = self.attempts().values().cloned().collect();
         attempts.iter().fold(false, |is_new, control| control.request(stop.clone()) | is_new)
     }
 
     /// Waits until all attempts have ended, at most this long.
-    pub(super) fn wait_for_attempts(&self, limit: Duration) {
+    pub(crate) fn wait_for_attempts(&self, limit: Duration) {
         let attempts = self.attempts();
         let waited = self.attempt_ended.wait_timeout_while(attempts, limit, |attempts| !attempts.is_empty());
         drop(waited);
     }
 
     /// A random number from 0 to 1.
-    pub(super) fn random_fraction(&self) -> f64 {
-        let [first, second, ..] = self.engine.system.random_bytes().unwrap_or_default();
+    pub(crate) fn random_fraction(&self) -> f64 {
+        let [first, second, ..] = self.engine.random_bytes().unwrap_or_default();
         f64::from(u16::from_le_bytes([first, second])) / f64::from(u16::MAX)
     }
 
     /// Waits for this time, or until the next signal.
-    pub(super) fn pause(&self, length: Duration) {
+    pub(crate) fn pause(&self, length: Duration) {
         let (signals, deadline) = (self.signals.count(), Instant::now() + length);
         while self.signals.count() == signals
             && let Some(left) = deadline.checked_duration_since(Instant::now())
         {
-            self.engine.system.sleep(left.min(SIGNAL_INTERVAL));
+            self.engine.sleep(left.min(SIGNAL_INTERVAL));
         }
     }
 
     /// Ends all waits of the attempts: the worker exits and leaves their tasks to the next process.
-    pub(super) fn abandon_attempts(&self) {
+    pub(crate) fn abandon_attempts(&self) {
         self.attempts().values().for_each(|control| control.abandon());
     }
 
-    pub(super) fn heartbeat_succeeded(&self, sent_at: BootTime) {
+    pub(crate) fn heartbeat_succeeded(&self, sent_at: BootInstant) {
         *self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
         if let Err(error) = record_contact(&self.workspace.contact(), sent_at) {
             let message = format!("could not write {}: {error}", self.workspace.contact().display());
@@ -158,17 +157,17 @@ impl<'a> Shared<'a> {
     }
 
     /// What the supervisors of the tasks watch.
-    pub(super) fn contact(&self) -> WorkerContact {
+    pub(crate) fn contact(&self) -> WorkerContact {
         WorkerContact { file: self.workspace.contact(), limit: self.settings.cutoff }
     }
 
-    pub(super) fn since_last_heartbeat(&self) -> Duration {
+    pub(crate) fn since_last_heartbeat(&self) -> Duration {
         self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Repeats a call of an attempt until it succeeds. An error means that the task is lost, that the worker was stopped for
     /// good, or that the database will never accept the call; then the next heartbeat gives the task up.
-    pub(super) fn persist<T>(
+    pub(crate) fn persist<T>(
         &self,
         control: &AttemptControl,
         mut call: impl FnMut() -> Result<T, FleetError>,

@@ -14,19 +14,19 @@ use std::time::{Duration, SystemTime};
 
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
 use delegator_domain::text::last_line;
+use delegator_engine::{EngineError, remove_directory, untrusted_trees};
 use delegator_fleet::TaskSpec;
 use delegator_git::{BaseCommit, Mirror, RemoteError};
 use delegator_registry::remove_if_exists;
 use delegator_supervisor::agent::{Variables, locate, variable};
+use delegator_supervisor::process::{Owner, SweepLimits, sweep_lost};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
-use super::directories::copy_directory;
-use super::setup_locks::SetupLocks;
-use super::shared::Shared;
-use super::workspace::{file_name, hash};
-use crate::error::EngineError;
-use crate::submit::remove_directory::remove_directory;
-use crate::submit::work_tree::untrusted_trees;
+use crate::directories::copy_directory;
+use crate::port::WorkerEvent;
+use crate::setup_locks::SetupLocks;
+use crate::shared::Shared;
+use crate::workspace::{file_name, hash};
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -35,7 +35,7 @@ const QUOTED_CHARS: usize = 300;
 
 /// Why there is no prepared checkout.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SetupError {
+pub(crate) enum SetupError {
     #[error(transparent)]
     Checkout(#[from] RemoteError),
     /// The script failed.
@@ -92,7 +92,7 @@ fn environment_prefix(environment: &str) -> String {
 
 /// Creates a prepared checkout at `to`, after running the script if this revision has not been prepared yet. Returns the
 /// redacted output of the script.
-pub(super) fn create_prepared_checkout(
+pub(crate) fn create_prepared_checkout(
     shared: &Shared<'_>,
     (task, spec, script): (&str, &TaskSpec, &str),
     (mirror, base): (&Mirror, &BaseCommit),
@@ -103,7 +103,7 @@ pub(super) fn create_prepared_checkout(
     let revision = Revision { dir: shared.workspace.setups().join(&name) };
     let _lock = shared.setups.lock(&revision.dir, cancel).ok_or(SetupError::Cancelled)?;
     if !revision.output().is_file() {
-        shared.report(&super::port::WorkerEvent::SetupStarted {
+        shared.report(&WorkerEvent::SetupStarted {
             task: task.to_owned(),
             environment: spec.environment.clone(),
         });
@@ -165,7 +165,7 @@ fn run_script(
         cause: format!("bash could not be started: {problem}"),
         output: Vec::new(),
     })?;
-    let mark = TaskId::from_random(TaskLocation::Local, shared.engine.system.random_bytes()?);
+    let mark = TaskId::from_random(TaskLocation::Local, shared.engine.random_bytes()?);
     let file = revision.dir.join("script");
     let write = || -> io::Result<()> {
         fs::write(revision.mark(), mark.as_str())?;
@@ -209,7 +209,7 @@ fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
 }
 
 /// Deletes the revisions that were used last before this time, unless a thread uses them.
-pub(super) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: SystemTime) -> io::Result<()> {
+pub(crate) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: SystemTime) -> io::Result<()> {
     for entry in fs::read_dir(setups)?.flatten() {
         let revision = Revision { dir: entry.path() };
         let Some(_lock) = locks.try_lock(&revision.dir) else { continue };
@@ -222,7 +222,7 @@ pub(super) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: Syst
 }
 
 /// Ends scripts that a killed worker has left, and deletes what they have not finished.
-pub(super) fn clean_interrupted(shared: &Shared<'_>) {
+pub(crate) fn clean_interrupted(shared: &Shared<'_>) {
     for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
         let revision = Revision { dir: entry.path() };
         if revision.output().is_file() {
@@ -230,7 +230,8 @@ pub(super) fn clean_interrupted(shared: &Shared<'_>) {
         }
         let mark = fs::read_to_string(revision.mark()).ok().and_then(|text| text.parse::<TaskId>().ok());
         if let Some(mark) = mark {
-            shared.engine.system.sweep_lost(&mark, &|_| delegator_supervisor::process::Owner::ThisTask);
+            // What cannot be swept is not reported: there is no attempt that it belongs to.
+            let _ = sweep_lost(&mark, &|_| Owner::ThisTask, SweepLimits::default());
         }
         let _ = remove_directory(&revision.dir);
     }

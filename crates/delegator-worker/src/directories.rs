@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Copies files, directories and symbolic links with their modes and times; other files are left out. `to` must not exist.
-pub(super) fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -38,7 +38,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::submit::remove_directory::remove_directory;
+    use delegator_engine::remove_directory;
 
     #[test]
     fn a_copy_has_the_same_content_modes_times_and_links() {

@@ -1,4 +1,5 @@
-//! The worker: claims tasks of the fleet and runs them on this machine.
+//! The fleet of our own machines: the worker, which claims tasks and runs them on this machine, and the provider through
+//! which the engine submits tasks to it. The database is in `delegator-fleet`.
 //!
 //! ```text
 //! session: wait for the database ─▶ open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
@@ -8,8 +9,6 @@
 //! One thread runs the session ([`session`]), one watches the cutoff, and each attempt has a thread. The task itself runs
 //! through the registry and supervisor of this machine, so it survives this process: a restarted worker submits the same
 //! idempotency key and finds it again. What a worker does with a heartbeat is decided in [`decisions`], without I/O.
-//!
-//! This is the highest folder: it may use all others.
 
 mod attempt;
 mod attempt_control;
@@ -23,11 +22,13 @@ mod decisions;
 mod directories;
 mod events_upload;
 mod finish;
+mod fleet_result;
 mod following;
 mod local_tasks;
 mod outcome;
 mod port;
 mod preparation;
+mod provider;
 mod pruning;
 mod session;
 mod setup;
@@ -39,5 +40,7 @@ mod tests;
 mod workspace;
 
 pub use control::{WorkerError, run_worker};
+pub use fleet_result::FleetResult;
 pub use port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+pub use provider::FleetProvider;
 pub use workspace::{Workspace, WorkspaceError};

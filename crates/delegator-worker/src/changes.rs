@@ -1,18 +1,17 @@
 //! What the agent of an attempt changed: the diff, and the branch to which it is pushed.
 
 use delegator_domain::redact::Redactor;
+use delegator_engine::{DiffOmissions, EngineError};
 use delegator_fleet::{Claim, TaskSpec};
 use delegator_git::{
     DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff,
 };
 
-use super::attempt_control::AttemptControl;
-use super::attempt_files::{AttemptFiles, PreparedAttempt};
-use super::preparation::{git, mirror, remote_access};
-use super::shared::Shared;
-use super::workspace::file_name;
-use crate::error::EngineError;
-use crate::upkeep::diff_omissions::DiffOmissions;
+use crate::attempt_control::AttemptControl;
+use crate::attempt_files::{AttemptFiles, PreparedAttempt};
+use crate::preparation::{git, mirror, remote_access};
+use crate::shared::Shared;
+use crate::workspace::file_name;
 
 /// Files that are named although they are not in the diff; the others are counted.
 const MAX_LISTED: usize = 100;
@@ -20,7 +19,7 @@ const MAX_LISTED: usize = 100;
 const NAMED_FILES: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ChangesError {
+pub(crate) enum ChangesError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -32,7 +31,7 @@ pub(super) enum ChangesError {
 }
 
 /// A stop does not end it: the changes of a cancelled task are part of its result.
-pub(super) fn find_changes(
+pub(crate) fn find_changes(
     shared: &Shared<'_>,
     spec: &TaskSpec,
     files: &AttemptFiles,
@@ -47,7 +46,7 @@ pub(super) fn find_changes(
 }
 
 /// What is missing in the diff. File names may contain secrets of this machine.
-pub(super) fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissions {
+pub(crate) fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissions {
     let redacted =
         |file: &LeftOut| LeftOut { path: redactor.redact_str(&file.path).into_owned(), ..file.clone() };
     DiffOmissions {
@@ -61,7 +60,7 @@ pub(super) fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissi
 }
 
 /// Names the files in which the diff has edits of the setup script.
-pub(super) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
+pub(crate) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
     let files = &found.with_setup_edits;
     let more = match files.len().saturating_sub(NAMED_FILES) {
         0 => String::new(),
@@ -74,7 +73,7 @@ pub(super) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
 }
 
 /// Pushes the changes and returns the branch. A stop of the attempt ends the push.
-pub(super) fn push_changes(
+pub(crate) fn push_changes(
     shared: &Shared<'_>,
     control: &AttemptControl,
     spec: &TaskSpec,

@@ -1,12 +1,8 @@
 //! What a worker of the fleet reports about a task that has ended. The fleet stores it as text and does not read it.
 
+use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, tokens};
 use delegator_registry::Tokens;
 use serde::{Deserialize, Serialize};
-
-use crate::error::EngineError;
-use crate::format_version::FormatVersion;
-use crate::supervise::task_report::{Record, tokens};
-use crate::upkeep::diff_omissions::DiffOmissions;
 
 /// The result of a fleet task. Its diff and the output of the setup script are stored beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

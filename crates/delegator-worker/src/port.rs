@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{Mode, State};
+use delegator_engine::Submission;
 use delegator_fleet::Retention;
 use delegator_supervisor::agent::Variables;
-
-use crate::submit::submission::Submission;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -65,19 +64,19 @@ impl StopSignals {
     }
 
     /// As the third signal.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.0.fetch_max(3, Ordering::Relaxed);
     }
 
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.count() > 0
     }
 
-    pub(super) fn is_cancelling(&self) -> bool {
+    pub(crate) fn is_cancelling(&self) -> bool {
         self.count() > 1
     }
 

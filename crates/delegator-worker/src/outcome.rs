@@ -1,14 +1,14 @@
 //! How an attempt ended, before it is reported.
 
 use delegator_domain::task::{FailureKind, TaskEnd, TaskId};
+use delegator_engine::EngineError;
 
-use super::attempt_control::{AttemptControl, Stop};
-use super::attempt_files::PreparedAttempt;
-use crate::error::EngineError;
+use crate::attempt_control::{AttemptControl, Stop};
+use crate::attempt_files::PreparedAttempt;
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The task has ended: report it.
     Ended(Box<Ended>),
     /// The task goes back to the queue; its agent was not started.
@@ -21,36 +21,36 @@ pub(super) enum Outcome {
 
 /// A task that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) end: TaskEnd,
+pub(crate) struct Ended {
+    pub(crate) end: TaskEnd,
     /// `None` if the repository could not be checked out.
-    pub(super) base: Option<PreparedAttempt>,
+    pub(crate) base: Option<PreparedAttempt>,
     /// The task of this machine; `None` if the agent was not started.
-    pub(super) local: Option<TaskId>,
-    pub(super) setup_output: Option<Vec<u8>>,
+    pub(crate) local: Option<TaskId>,
+    pub(crate) setup_output: Option<Vec<u8>>,
     /// What the worker could not do for the task.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Ended {
-    pub(super) fn new(end: TaskEnd) -> Ended {
+    pub(crate) fn new(end: TaskEnd) -> Ended {
         Ended { end, base: None, local: None, setup_output: None, warnings: Vec::new() }
     }
 }
 
 impl Outcome {
-    pub(super) fn internal(error: &EngineError) -> Outcome {
+    pub(crate) fn internal(error: &EngineError) -> Outcome {
         Outcome::Ended(Box::new(Ended::new(failed(FailureKind::Internal, error.to_string()))))
     }
 
     /// Whether the task here has ended, as far as the worker knows.
-    pub(super) fn is_ended_here(&self) -> bool {
+    pub(crate) fn is_ended_here(&self) -> bool {
         matches!(self, Outcome::Ended(ended) if ended.local.is_some())
     }
 }
 
 /// The outcome of an attempt that was stopped before its agent was started.
-pub(super) fn stopped(control: &AttemptControl) -> Outcome {
+pub(crate) fn stopped(control: &AttemptControl) -> Outcome {
     match control.stop() {
         Some(Stop::Cancel { reason }) => Outcome::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason }))),
         Some(Stop::CutOff) => Outcome::GivenUp("the worker had no connection to the database".to_owned()),
@@ -59,6 +59,6 @@ pub(super) fn stopped(control: &AttemptControl) -> Outcome {
     }
 }
 
-pub(super) fn failed(kind: FailureKind, message: String) -> TaskEnd {
+pub(crate) fn failed(kind: FailureKind, message: String) -> TaskEnd {
     TaskEnd::Failed { kind, message, retry_at_ms: None }
 }

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use delegator_git::{GitError, delete_unused_mirrors};
 
-use super::port::WorkerEvent;
-use super::setup::remove_unused;
-use super::setup_locks::SetupLocks;
-use super::shared::Shared;
-use super::workspace::Workspace;
+use crate::port::WorkerEvent;
+use crate::setup::remove_unused;
+use crate::setup_locks::SetupLocks;
+use crate::shared::Shared;
+use crate::workspace::Workspace;
 
 /// A mirror or prepared checkout that no task used for so long is deleted.
 const UNUSED_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);
 const WORKSPACE_INTERVAL: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Default)]
-pub(super) struct Pruning {
+pub(crate) struct Pruning {
     /// The problems of the thread that runs.
     running: Option<Receiver<Vec<String>>>,
     /// When the workspace was pruned last.
@@ -31,7 +31,7 @@ pub(super) struct Pruning {
 
 impl Pruning {
     /// Begins to prune, unless that is under way. The worker does not wait for the thread, not even when it exits.
-    pub(super) fn begin(&mut self, shared: &Shared<'_>) {
+    pub(crate) fn begin(&mut self, shared: &Shared<'_>) {
         if let Some(running) = &self.running {
             match running.try_recv() {
                 Err(TryRecvError::Empty) => return,

@@ -11,26 +11,24 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
+use delegator_engine::{CONTACT_LOST, Engine, Submission};
 use delegator_fleet::{Claim, Database, DatabaseUrl, FleetError, Retention, SessionId, TaskSpec};
 use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir, TaskFile};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::attempt::{Work, run_attempt};
-use super::attempt_control::AttemptControl;
-use super::checkouts::remove_leftover;
-use super::control::{WorkerError, run_sessions};
-use super::cutoff::with_cutoff_watch;
-use super::events_upload::EventsUpload;
-use super::following::{Followed, follow, lost_contact};
-use super::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use super::session::{SessionEnd, run_session};
-use super::shared::Shared;
-use super::submission::{NotSubmitted, find_or_submit};
-use super::workspace::Workspace;
-use crate::Engine;
-use crate::submit::submission::Submission;
-use crate::submit::worker_contact::CONTACT_LOST;
+use crate::attempt::{Work, run_attempt};
+use crate::attempt_control::AttemptControl;
+use crate::checkouts::remove_leftover;
+use crate::control::{WorkerError, run_sessions};
+use crate::cutoff::with_cutoff_watch;
+use crate::events_upload::EventsUpload;
+use crate::following::{Followed, follow, lost_contact};
+use crate::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use crate::session::{SessionEnd, run_session};
+use crate::shared::Shared;
+use crate::submission::{NotSubmitted, find_or_submit};
+use crate::workspace::Workspace;
 
 /// A machine on which no task can be submitted.
 #[derive(Default)]
@@ -205,7 +203,7 @@ fn the_task_of_an_attempt_that_is_given_up_ends_before_the_fleet_knows() {
     std::thread::scope(|scope| {
         scope.spawn(|| run_attempt(&shared, &control, &spec(), Work::GiveUp));
         while world.state(&local) != State::Cancelled {
-            shared.engine.system.sleep(Duration::from_millis(10));
+            shared.engine.sleep(Duration::from_millis(10));
         }
         world.signals.abandon();
         shared.abandon_attempts();

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use delegator_domain::task::FailureKind;
 use delegator_fleet::TaskSpec;
 
-use super::attempt_control::AttemptControl;
-use super::attempt_files::{AttemptFiles, PreparedAttempt};
-use super::checkouts::remove_checkout;
-use super::finish::report_end;
-use super::following::{Followed, follow};
-use super::local_tasks::end_local_tasks;
-use super::outcome::{Ended, Outcome, failed, stopped};
-use super::port::{LocalRequest, WorkerEvent};
-use super::preparation::prepare;
-use super::shared::Shared;
-use super::submission::{NotSubmitted, find_or_submit};
+use crate::attempt_control::AttemptControl;
+use crate::attempt_files::{AttemptFiles, PreparedAttempt};
+use crate::checkouts::remove_checkout;
+use crate::finish::report_end;
+use crate::following::{Followed, follow};
+use crate::local_tasks::end_local_tasks;
+use crate::outcome::{Ended, Outcome, failed, stopped};
+use crate::port::{LocalRequest, WorkerEvent};
+use crate::preparation::prepare;
+use crate::shared::Shared;
+use crate::submission::{NotSubmitted, find_or_submit};
 
 /// What to do with an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(crate) enum Work {
     Begin,
     /// An earlier process has started it.
     Resume,
@@ -28,7 +28,7 @@ pub(super) enum Work {
 }
 
 /// Runs an attempt to its end and reports it.
-pub(super) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, spec: &TaskSpec, work: Work) {
+pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, spec: &TaskSpec, work: Work) {
     let _registration = Registration { shared, control };
     let files = AttemptFiles::new(shared.workspace.attempt(&control.claim));
     let outcome = match work {

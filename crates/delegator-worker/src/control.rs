@@ -3,22 +3,19 @@
 use std::sync::atomic::AtomicBool;
 use std::thread::Scope;
 
+use delegator_engine::{BootInstant, Engine, EngineError, git_version};
 use delegator_fleet::{Database, FleetError, NewSession, SessionId};
 
-use super::attempt::Work;
-use super::attempt_control::Stop;
-use super::checkouts::{leftovers, remove_leftover};
-use super::cutoff::with_cutoff_watch;
-use super::decisions::back_off;
-use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use super::session::{SessionEnd, begin_attempt, is_hopeless, run_session};
-use super::setup::clean_interrupted;
-use super::shared::{LOOK_INTERVAL, Shared};
-use super::workspace::Workspace;
-use crate::Engine;
-use crate::error::EngineError;
-use crate::submit::worker_contact::BootTime;
-use crate::upkeep::restore_record::git_version;
+use crate::attempt::Work;
+use crate::attempt_control::Stop;
+use crate::checkouts::{leftovers, remove_leftover};
+use crate::cutoff::with_cutoff_watch;
+use crate::decisions::back_off;
+use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use crate::session::{SessionEnd, begin_attempt, is_hopeless, run_session};
+use crate::setup::clean_interrupted;
+use crate::shared::{LOOK_INTERVAL, Shared};
+use crate::workspace::Workspace;
 
 /// Why a worker could not work.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +53,7 @@ pub fn run_worker(
 
 /// Creates or upgrades the tables, then opens sessions until the worker is drained. A session that the fleet has declared
 /// lost is followed by another.
-pub(super) fn run_sessions<'scope>(
+pub(crate) fn run_sessions<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
 ) -> Result<(), WorkerError> {
@@ -132,7 +129,7 @@ fn open_session<'scope>(
         lease: settings.lease,
     };
     let opened = until_answered(shared, has_worked, || {
-        let sent_at = BootTime::now();
+        let sent_at = BootInstant::now();
         let opened = shared.database.open_session(&session)?;
         shared.heartbeat_succeeded(sent_at);
         Ok(opened)

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use delegator_engine::BootInstant;
 use delegator_fleet::{ClaimedTask, FleetError, Heartbeat, Listener, OwnedTask, SessionId};
 
-use super::attempt::{Work, run_attempt};
-use super::attempt_control::Stop;
-use super::claim_pace::ClaimPace;
-use super::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
-use super::port::WorkerEvent;
-use super::pruning::Pruning;
-use super::shared::{LOOK_INTERVAL, Shared, key_of};
-use crate::submit::worker_contact::BootTime;
+use crate::attempt::{Work, run_attempt};
+use crate::attempt_control::Stop;
+use crate::claim_pace::ClaimPace;
+use crate::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
+use crate::port::WorkerEvent;
+use crate::pruning::Pruning;
+use crate::shared::{LOOK_INTERVAL, Shared, key_of};
 
 /// A draining worker ends with its last attempt.
 const DRAINING_LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -24,14 +24,14 @@ const DRAINING_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const HINTED_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum SessionEnd {
+pub(crate) enum SessionEnd {
     Drained,
     /// The fleet has ended it.
     Lost,
 }
 
 /// Works until the session is over.
-pub(super) fn run_session<'scope>(
+pub(crate) fn run_session<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
     id: SessionId,
@@ -54,7 +54,7 @@ pub(super) fn run_session<'scope>(
 }
 
 /// Starts the thread of an attempt.
-pub(super) fn begin_attempt<'scope>(
+pub(crate) fn begin_attempt<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
     task: OwnedTask,
@@ -70,7 +70,7 @@ pub(super) fn begin_attempt<'scope>(
 }
 
 /// Whether the worker exits with this error: waiting does not remove its cause, and the cutoff has stopped all tasks.
-pub(super) fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
+pub(crate) fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
     !error.is_transient() && shared.since_last_heartbeat() >= shared.settings.cutoff
 }
 
@@ -188,7 +188,7 @@ impl<'scope> Session<'scope, '_> {
 
     fn send_heartbeat(&mut self) -> Result<(), FleetError> {
         let known = self.shared.known();
-        let (sent_at, now) = (BootTime::now(), Instant::now());
+        let (sent_at, now) = (BootInstant::now(), Instant::now());
         let heartbeat = self.shared.database.heartbeat(&self.id)?;
         self.shared.heartbeat_succeeded(sent_at);
         (self.last_heartbeat, self.next_heartbeat) = (now, now + self.shared.settings.heartbeat_interval);

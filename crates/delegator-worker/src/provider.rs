@@ -3,22 +3,22 @@
 //! The submitter chooses the id of a task, so every call can be repeated. A queued task and one that a worker prepares look
 //! the same here: its agent does not run yet.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use delegator_domain::environment::FleetObstacle;
 use delegator_domain::task::Provider;
+use delegator_engine::{
+    CancelProgress, EventPage, EventPosition, ProviderError, RemoteEnd, RemoteFacts, RemoteProvider,
+    RemoteRequest, RemoteStatus, ServiceError, TaskAnswer, UnsupportedAction,
+};
 use delegator_fleet::{
-    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewTask, Obstacle,
-    TaskSpec, new_id,
+    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewTask, TaskSpec,
+    new_id,
 };
 use delegator_registry::RemoteRef;
 
-use super::fleet_result::FleetResult;
-use super::provider::{
-    CancelProgress, EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus,
-    TaskAnswer,
-};
-use super::remote_facts::RemoteFacts;
-use crate::provider_error::{ProviderError, UnsupportedAction};
+use crate::fleet_result::FleetResult;
 
 const PROVIDER: Provider = Provider::Fleet;
 /// A query reads one row by its key.
@@ -102,10 +102,8 @@ impl RemoteProvider for FleetProvider {
     }
 
     fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<CancelProgress, ProviderError> {
-        Ok(match self.database.cancel(&task.id, reason).map_err(convert)? {
-            true => CancelProgress::Ending,
-            false => CancelProgress::Ended,
-        })
+        let is_running = self.database.cancel(&task.id, reason).map_err(convert)?;
+        Ok(if is_running { CancelProgress::Ending } else { CancelProgress::Ended })
     }
 
     fn has_events(&self) -> bool {
@@ -128,7 +126,7 @@ impl RemoteProvider for FleetProvider {
         QUERY_INTERVAL
     }
 
-    fn obstacles(&self, tasks: &[RemoteRef]) -> Result<Vec<Option<Obstacle>>, ProviderError> {
+    fn obstacles(&self, tasks: &[RemoteRef]) -> Result<Vec<Option<FleetObstacle>>, ProviderError> {
         self.database.obstacles(&ids(tasks)).map_err(convert)
     }
 }
@@ -172,6 +170,10 @@ fn convert(error: FleetError) -> ProviderError {
     match error {
         FleetError::UnknownTask { id } => ProviderError::UnknownTask { provider: PROVIDER, id },
         FleetError::KeyConflict => ProviderError::KeyConflict { provider: PROVIDER },
-        error => ProviderError::Fleet(error),
+        error => ProviderError::Service(ServiceError {
+            is_transient: error.is_transient(),
+            may_have_accepted: matches!(error, FleetError::Unreachable { .. }),
+            error: Arc::new(error),
+        }),
     }
 }

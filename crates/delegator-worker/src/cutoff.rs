@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
-use super::attempt_control::Stop;
-use super::port::WorkerEvent;
-use super::shared::Shared;
+use crate::attempt_control::Stop;
+use crate::port::WorkerEvent;
+use crate::shared::Shared;
 
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs the sessions beside the thread that watches the cutoff.
-pub(super) fn with_cutoff_watch<'scope, T>(
+pub(crate) fn with_cutoff_watch<'scope, T>(
     shared: &'scope Shared<'scope>,
     is_over: &'scope AtomicBool,
     sessions: impl for<'s> FnOnce(&'s Scope<'s, 'scope>) -> T,
@@ -51,6 +51,6 @@ fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
         if shared.signals.is_abandoning() {
             shared.abandon_attempts();
         }
-        shared.engine.system.sleep(WATCH_INTERVAL);
+        shared.engine.sleep(WATCH_INTERVAL);
     }
 }

@@ -3,28 +3,27 @@
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{TaskEnd, TaskId};
+use delegator_engine::{CONTACT_LOST, EngineError};
 use delegator_registry::Task;
 
-use super::attempt_control::{AttemptControl, NOT_OWNED, Stop};
-use super::events_upload::EventsUpload;
-use super::local_tasks::repeat_local;
-use super::port::WorkerEvent;
-use super::shared::Shared;
-use crate::error::EngineError;
-use crate::submit::worker_contact::CONTACT_LOST;
+use crate::attempt_control::{AttemptControl, NOT_OWNED, Stop};
+use crate::events_upload::EventsUpload;
+use crate::local_tasks::repeat_local;
+use crate::port::WorkerEvent;
+use crate::shared::Shared;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a lost supervisor is searched for.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(2_500);
 
-pub(super) enum Followed {
+pub(crate) enum Followed {
     Ended { end: TaskEnd, warnings: Vec<String> },
     GivenUp(String),
     Dropped,
 }
 
 /// Sends the events of the local task until it has ended, and cancels it when the attempt shall stop.
-pub(super) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &TaskId) -> Followed {
+pub(crate) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &TaskId) -> Followed {
     let gone = || Followed::GivenUp(format!("the task {local} is gone from the worker"));
     let dir = match repeat_local(shared, control, || shared.engine.task_dir(local)) {
         Some(Some(dir)) => dir,
@@ -73,7 +72,7 @@ pub(super) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &Task
 
 /// Whether the worker or the supervisor ended the task because there was no contact with the fleet. A task that had ended
 /// before, or that a user cancelled, is reported as it ended.
-pub(super) fn lost_contact(end: &TaskEnd, cutoff: Duration) -> Option<String> {
+pub(crate) fn lost_contact(end: &TaskEnd, cutoff: Duration) -> Option<String> {
     let TaskEnd::Cancelled { reason: Some(reason) } = end else { return None };
     (reason == CONTACT_LOST).then(|| {
         let seconds = cutoff.as_secs();

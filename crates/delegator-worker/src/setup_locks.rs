@@ -10,24 +10,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Revisions that a thread is preparing or copying.
 #[derive(Debug, Default)]
-pub(super) struct SetupLocks {
+pub(crate) struct SetupLocks {
     held: Mutex<BTreeSet<PathBuf>>,
     released: Condvar,
 }
 
-pub(super) struct SetupLock<'a> {
+pub(crate) struct SetupLock<'a> {
     locks: &'a SetupLocks,
     dir: PathBuf,
 }
 
 impl SetupLocks {
-    pub(super) fn try_lock(&self, dir: &Path) -> Option<SetupLock<'_>> {
+    pub(crate) fn try_lock(&self, dir: &Path) -> Option<SetupLock<'_>> {
         let is_new = self.held().insert(dir.to_owned());
         is_new.then(|| SetupLock { locks: self, dir: dir.to_owned() })
     }
 
     /// `None` if the wait was cancelled.
-    pub(super) fn lock(&self, dir: &Path, cancel: &AtomicBool) -> Option<SetupLock<'_>> {
+    pub(crate) fn lock(&self, dir: &Path, cancel: &AtomicBool) -> Option<SetupLock<'_>> {
         loop {
             if let Some(lock) = self.try_lock(dir) {
                 return Some(lock);

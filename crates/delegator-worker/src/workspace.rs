@@ -48,7 +48,7 @@ impl Workspace {
         Ok(Workspace { dir: dir.to_owned(), id, _lock: lock })
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
@@ -57,24 +57,24 @@ impl Workspace {
     }
 
     /// The file in which supervisors find the last contact with the fleet.
-    pub(super) fn contact(&self) -> PathBuf {
+    pub(crate) fn contact(&self) -> PathBuf {
         self.dir.join("contact")
     }
 
-    pub(super) fn mirrors(&self) -> PathBuf {
+    pub(crate) fn mirrors(&self) -> PathBuf {
         self.dir.join("mirrors")
     }
 
-    pub(super) fn setups(&self) -> PathBuf {
+    pub(crate) fn setups(&self) -> PathBuf {
         self.dir.join("setups")
     }
 
-    pub(super) fn tasks(&self) -> PathBuf {
+    pub(crate) fn tasks(&self) -> PathBuf {
         self.dir.join("tasks")
     }
 
     /// The directory of one attempt of a task.
-    pub(super) fn attempt(&self, claim: &Claim) -> PathBuf {
+    pub(crate) fn attempt(&self, claim: &Claim) -> PathBuf {
         self.tasks().join(format!("{}-{}", file_name(&claim.task), claim.attempt))
     }
 }
@@ -92,7 +92,7 @@ fn read_or_create_id(dir: &Path) -> io::Result<String> {
 }
 
 /// A file name for an id that another machine has chosen.
-pub(super) fn file_name(id: &str) -> String {
+pub(crate) fn file_name(id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain) {
         true => id.to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn file_name(id: &str) -> String {
     }
 }
 
-pub(super) fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
