@@ -56,9 +56,10 @@ impl Database {
             let attempt = attempt.ok_or_else(|| FleetError::UnknownTask { id: id.to_owned() })?;
             let restarted = from.attempt != 0 && from.attempt != attempt.attempt;
             let start = if restarted { 0 } else { from.offset };
-            let bytes = match start < unsigned(attempt.event_bytes) {
-                true => read_chunks(db, id, attempt.attempt, start, max_bytes).await?,
-                false => Vec::new(),
+            let bytes = if start < unsigned(attempt.event_bytes) {
+                read_chunks(db, id, attempt.attempt, start, max_bytes).await?
+            } else {
+                Vec::new()
             };
             let next = EventPosition { attempt: attempt.attempt, offset: start + bytes.len() as u64 };
             Ok(EventPage { bytes, next, restarted })

@@ -11,6 +11,7 @@
 //! Only the database's clock counts. Queries are checked at compile time against `.sqlx/`, which
 //! `scripts/prepare-queries` writes from a real server.
 
+mod attempt;
 mod blobs;
 mod claim;
 mod control;
@@ -21,6 +22,7 @@ mod error;
 mod events;
 mod grant;
 mod listen;
+mod migrate;
 mod obstacle;
 mod retention;
 mod schema;
@@ -31,8 +33,9 @@ mod submit;
 mod task;
 mod task_list;
 
+pub use attempt::FinishedTask;
 pub use blobs::BlobName;
-pub use claim::{CancelRequest, Claim, ClaimedTask, FinishedTask, OwnedTask};
+pub use claim::{CancelRequest, Claim, ClaimedTask, OwnedTask, SessionId};
 pub use control::CancelledTask;
 pub use database::Database;
 pub use database_pool::DatabasePool;
@@ -42,9 +45,9 @@ pub use error::{FleetError, SchemaProblem};
 pub use events::{EventPage, EventPosition};
 pub use grant::grant_sql;
 pub use listen::{Hints, Listener};
+pub use migrate::Migrated;
 pub use retention::{Pruned, Retention};
-pub use schema::Migrated;
-pub use session::{Heartbeat, NewSession, OpenedSession, SessionId};
+pub use session::{Heartbeat, NewSession, OpenedSession};
 pub use status::{FleetStatus, WorkerStatus};
 pub use task::{FleetEnd, FleetState, FleetTask, IdempotencyKey, NewTask, Submitted, TaskSpec, new_id};
 pub use task_list::{ListedTask, TaskFilter, TaskList, TaskPhase};

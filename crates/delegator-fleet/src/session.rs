@@ -1,44 +1,13 @@
 //! Sessions of workers: one for each run of a worker process. A session holds the lease of all its tasks.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
-use crate::claim::{CancelRequest, Claim, OwnedTask, lose_task, parse_spec};
+use crate::claim::{CancelRequest, Claim, OwnedTask, SessionId, lose_task, parse_spec};
 use crate::database::Database;
 use crate::error::FleetError;
 use crate::statements::Statements;
-use crate::task::{labels_text, new_id};
-
-/// The id of a session, which everyone may know, and the secret of which it is the hash. The secret is the right to write in
-/// the name of the session: only its worker has it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId {
-    pub(crate) id: String,
-    pub(crate) secret: String,
-}
-
-impl SessionId {
-    pub fn random() -> SessionId {
-        let secret = new_id();
-        let id = Sha256::digest(&secret).iter().map(|byte| format!("{byte:02x}")).collect();
-        SessionId { id, secret }
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.id)
-    }
-}
-
-impl fmt::Debug for SessionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "SessionId({self})")
-    }
-}
+use crate::task::labels_text;
 
 /// A worker that begins to work.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,10 +56,7 @@ impl Database {
             )
             .fetch_one(&mut *db)
             .await?;
-            match stored.id == task.id || stored.request_hash.as_ref() == hash {
-                true => Ok(Submitted { id: stored.id, replayed: true }),
-                false => Err(FleetError::KeyConflict),
-            }
+            if stored.id == task.id || stored.request_hash.as_ref() == hash { Ok(Submitted { id: stored.id, replayed: true }) } else { Err(FleetError::KeyConflict) }
         })
     }
 
