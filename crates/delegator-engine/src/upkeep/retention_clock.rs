@@ -31,11 +31,10 @@ impl Reading {
 /// The state that one pass stores for the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockRecord {
-    pub(crate) last: Reading,
-    /// The last reading that was trusted.
+    /// The last reading that was trusted; within one boot the first, so that small steps do not add up to a jump.
     pub(crate) trusted: Option<Reading>,
-    /// Uptime during which the doubted clock ran consistently.
-    pub(crate) confirmed_ms: i64,
+    /// Since when a doubted clock has run without a jump.
+    pub(crate) steady_since: Option<Reading>,
     /// Uptime after which a doubted clock is trusted.
     pub(crate) needed_ms: i64,
 }
@@ -43,7 +42,7 @@ pub(crate) struct ClockRecord {
 impl ClockRecord {
     /// The record of a clock that is trusted now.
     pub(crate) fn trusting(now: Reading) -> ClockRecord {
-        ClockRecord { trusted: Some(now.clone()), last: now, confirmed_ms: 0, needed_ms: 0 }
+        ClockRecord { trusted: Some(now), steady_since: None, needed_ms: 0 }
     }
 }
 
@@ -60,32 +59,29 @@ pub(crate) enum ClockVerdict {
 
 /// The verdict on the clock, and the record for the next pass.
 pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict, ClockRecord) {
-    let Some(before) = before else {
-        let record = ClockRecord { last: now, trusted: None, confirmed_ms: 0, needed_ms: AFTER_BOOT_MS };
-        return (ClockVerdict::Unconfirmed, record);
-    };
-    if before.trusted.as_ref().is_some_and(|trusted| is_consistent(trusted, &now)) {
-        // Within one boot keep the first trusted reading as reference: small steps must not add up to a jump.
-        let trusted = before.trusted.clone().filter(|trusted| trusted.boot_id == now.boot_id);
-        let record = ClockRecord::trusting(now);
-        return (ClockVerdict::Trusted, ClockRecord { trusted: trusted.or(record.trusted), ..record });
+    let trusted = before.and_then(|before| before.trusted.as_ref());
+    if let Some(trusted) = trusted.filter(|trusted| is_consistent(trusted, &now)) {
+        let reference = if trusted.boot_id == now.boot_id { trusted.clone() } else { now };
+        return (ClockVerdict::Trusted, ClockRecord::trusting(reference));
     }
-    let is_same_boot = before.last.boot_id == now.boot_id;
-    let is_even = is_consistent(&before.last, &now);
-    let has_left_trusted = before.trusted.as_ref().is_some_and(|trusted| trusted.boot_id == now.boot_id);
-    let has_jumped = has_left_trusted || (is_same_boot && !is_even);
-    let needed_ms = if has_jumped { DAY_MS } else { before.needed_ms.max(AFTER_BOOT_MS) };
-    let uptime_ms = if is_same_boot { now.boot_ms - before.last.boot_ms } else { 0 };
-    let confirmed_ms = if is_even { before.confirmed_ms + uptime_ms } else { 0 };
-    if confirmed_ms >= needed_ms {
+    let steady_since = before.and_then(|before| before.steady_since.as_ref());
+    let earlier = [trusted, steady_since].into_iter().flatten();
+    let of_this_boot = |reading: &&Reading| reading.boot_id == now.boot_id;
+    let jumped_from = earlier.clone().filter(of_this_boot).find(|reading| !is_consistent(reading, &now));
+    let needed_ms = before.map_or(0, |before| before.needed_ms).max(AFTER_BOOT_MS);
+    let needed_ms = if jumped_from.is_some() { DAY_MS } else { needed_ms };
+    let steady_since = steady_since.filter(of_this_boot).filter(|reading| is_consistent(reading, &now));
+    if steady_since.is_some_and(|since| now.boot_ms - since.boot_ms >= needed_ms) {
         return (ClockVerdict::Trusted, ClockRecord::trusting(now));
     }
-    let verdict = match needed_ms {
-        DAY_MS => ClockVerdict::Jumped { by_ms: jump_ms(before, &now) },
-        _ => ClockVerdict::Unconfirmed,
+    let verdict = if needed_ms == DAY_MS {
+        let from = jumped_from.or(earlier.clone().next()).unwrap_or(&now);
+        ClockVerdict::Jumped { by_ms: now.offset_ms() - from.offset_ms() }
+    } else {
+        ClockVerdict::Unconfirmed
     };
-    let trusted = before.trusted.clone();
-    (verdict, ClockRecord { last: now, trusted, confirmed_ms, needed_ms })
+    let (trusted, steady_since) = (trusted.cloned(), steady_since.cloned());
+    (verdict, ClockRecord { trusted, steady_since: Some(steady_since.unwrap_or(now)), needed_ms })
 }
 
 /// Whether the clock got from `earlier` to `now` without a jump of more than a day.
@@ -95,12 +91,6 @@ fn is_consistent(earlier: &Reading, now: &Reading) -> bool {
     } else {
         (0..=DAY_MS).contains(&(now.wall_ms - earlier.wall_ms))
     }
-}
-
-/// How far the clock is off.
-fn jump_ms(before: &ClockRecord, now: &Reading) -> i64 {
-    let trusted = before.trusted.as_ref().filter(|trusted| trusted.boot_id == now.boot_id);
-    now.offset_ms() - trusted.unwrap_or(&before.last).offset_ms()
 }
 
 #[cfg(test)]
