@@ -7,14 +7,13 @@ use std::io;
 use std::path::PathBuf;
 
 use delegator_domain::budget::BudgetFinding;
+use delegator_domain::question::{Question, QuestionNumber};
 use delegator_domain::task::{GroupId, Mode, Provider, State, TaskId};
 use delegator_git::{ApplyError, Overlap, RestoreError, WorktreeError};
-use delegator_registry::RegistryError;
+use delegator_registry::{RegistryError, StoredQuestion};
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 use delegator_supervisor::enclosure::Unavailable;
 
-use crate::conversation_error::ConversationError;
-use crate::isolation_error::IsolationError;
 use crate::provider_error::ProviderError;
 
 /// What a restore changed in all work trees.
@@ -157,6 +156,19 @@ impl EngineError {
         move |source| EngineError::Io { doing, source }
     }
 
+    /// The task does not exist.
+    pub(crate) fn unknown(task: &TaskId) -> EngineError {
+        EngineError::UnknownTask { given: task.to_string() }
+    }
+
+    /// The error of a provider, about this task if it exists.
+    pub(crate) fn provider(
+        provider: Provider,
+        task: Option<&TaskId>,
+    ) -> impl Fn(ProviderError) -> EngineError {
+        move |source| EngineError::Provider { provider, task: task.cloned(), source }
+    }
+
     pub(crate) fn in_cleanup(error: EngineError) -> EngineError {
         EngineError::Cleanup(Box::new(error))
     }
@@ -252,4 +264,61 @@ impl From<WorktreeError> for EngineError {
     fn from(error: WorktreeError) -> EngineError {
         IsolationError::Worktree(error).into()
     }
+}
+
+/// Why a message was not sent, or a question not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversationError {
+    #[error("the agent {agent} takes no messages")]
+    NoMessages { agent: String },
+    #[error("the agent {agent} takes no message during a turn")]
+    NotSteerable { agent: String },
+    #[error("the message has {bytes} bytes; at most {allowed} are allowed")]
+    MessageTooLong { bytes: usize, allowed: usize },
+    #[error("{allowed} messages to task {task} are not delivered yet, and no more are accepted")]
+    TooManyMessages { task: TaskId, allowed: u32 },
+    #[error("task {task} has no open question: it is {}", state.public_name())]
+    NoOpenQuestion { task: TaskId, state: State },
+    #[error("task {task} has no question {}", number.0)]
+    UnknownQuestion { task: TaskId, number: QuestionNumber },
+    #[error("task {task} cannot answer its own question")]
+    OwnQuestion { task: TaskId },
+    #[error("task {task} has {} open questions", questions.len())]
+    SeveralQuestions { task: TaskId, questions: Vec<Question> },
+    #[error("question {} of task {task} is not open: it is {}", question.question.number.0, question.state.name())]
+    QuestionClosed { task: TaskId, question: Box<StoredQuestion> },
+    #[error("the answer {problem}")]
+    InvalidAnswer { question: Box<Question>, problem: AnswerProblem },
+}
+
+/// Why an answer does not fit its question.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerProblem {
+    #[error("is not an option of the question")]
+    UnknownOption { given: String },
+    #[error("is not accepted: the question has only options")]
+    NoFreeText,
+    #[error("is empty")]
+    Empty,
+}
+
+/// Why a task cannot work in a worktree, or a worktree cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IsolationError {
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
+    #[error("the worktree of task {task} does not exist any more")]
+    Gone { task: TaskId },
+    #[error("task {busy} works in the worktree of {task} or will")]
+    Busy { task: TaskId, busy: TaskId },
+    #[error("another command applies or removes the worktree of task {task}, or submits a task into it")]
+    Claimed { task: TaskId },
+    /// Removing the worktree would lose it.
+    #[error("the worktree of task {task} has what exists nowhere else: {names}")]
+    OnlyCopy { task: TaskId, names: String },
+    #[error("the diff of task {task} is larger than {limit} bytes")]
+    DiffTooLarge { task: TaskId, limit: usize },
+    /// Removing worktrees without changes was not enough.
+    #[error("the worktrees of tasks take {used} bytes, and worktree_quota_bytes is {quota}")]
+    QuotaExceeded { used: u64, quota: u64, oldest: Vec<TaskId> },
 }

@@ -11,27 +11,21 @@
 //! supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `provider_error`, `error`, `format_version`, `system_port`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `remote` ← `results`
-//! ← `wait`.
+//! `provider_error`, `error`, `system_port` ← `shared` ← `submit` ← `upkeep` ← `supervise` ← `remote` ← `results` ← `wait`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system` implements it
 //! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
 
-mod connection_pool;
-mod conversation_error;
 mod error;
-mod file_stamp;
-mod format_version;
-mod isolation_error;
 #[cfg(all(test, debug_assertions))]
 mod model_test;
 mod provider_error;
 mod real_system;
 mod remote;
 mod results;
+mod shared;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
-mod snapshot_file;
 mod submit;
 mod supervise;
 mod system_port;
@@ -41,15 +35,14 @@ mod wait;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use delegator_domain::task::TaskId;
 use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 
-use connection_pool::PooledConnection;
 use real_system::RealSystem;
 use remote::event_fold::EventFolds;
+use shared::connection_pool::PooledConnection;
 use system_port::System;
 
-pub use connection_pool::ConnectionPool;
-pub use conversation_error::{AnswerProblem, ConversationError};
 pub use delegator_git::{
     AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, DiffHunk, EndStateProblem, FileDiff,
     GitError, HeadTarget, HunkRange, KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit,
@@ -68,9 +61,10 @@ pub use delegator_supervisor::agent::{
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
 pub use delegator_supervisor::verdict::has_acted;
-pub use error::{DirectoryProblem, EngineError, FileProblem, NoDiff, RestoreChanges};
-pub use format_version::{FormatVersion, decode as decode_record};
-pub use isolation_error::IsolationError;
+pub use error::{
+    AnswerProblem, ConversationError, DirectoryProblem, EngineError, FileProblem, IsolationError, NoDiff,
+    RestoreChanges,
+};
 pub use provider_error::{ProviderError, ServiceError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
 pub use remote::follow::EventFollower;
@@ -81,42 +75,40 @@ pub use remote::provider::{
 pub use remote::refresh::ProviderProblem;
 pub use remote::remote_facts::RemoteFacts;
 pub use remote::submit_remote::RemoteSubmission;
-pub use results::apply::DiffApplication;
+pub use results::apply::{ApplyOptions, DiffApplication};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::task_queries::{LongLog, TaskFiles};
 pub use results::worktree_quota::WorktreeSize;
-pub use results::worktrees::{ApplyOptions, WorktreeApplication, WorktreeBranch};
-pub use submit::allowed_dir::resolve_allowed_dir;
-pub use submit::allowed_file::open_allowed_file;
-pub use submit::caller::CallerTask;
-pub use submit::chain::{Follower, Reviewed};
-pub use submit::detach::{Forked, SUPERVISE, fork_supervisor};
+pub use results::worktrees::{WorktreeApplication, WorktreeBranch};
+pub use shared::allowed_paths::{open_allowed_file, resolve_allowed_dir};
+pub use shared::caller::{CallerTask, SUPERVISE};
+pub use shared::connection_pool::ConnectionPool;
+pub use shared::directories::remove_directory;
+pub use shared::estimate::ExpectedDuration;
+pub use shared::format_version::{FormatVersion, decode as decode_record, encode as encode_record};
+pub use shared::git_program::git as find_git;
+pub use shared::notifications::Notifications;
+pub use shared::work_tree::untrusted_trees;
+pub use shared::worker_contact::{BootInstant, CONTACT_LOST, WorkerContact, record_contact};
+pub use submit::detach::{Forked, fork_supervisor};
 pub use submit::enclosure::EnclosureProblem;
-pub use submit::estimate::ExpectedDuration;
-pub use submit::fallback::{AgentChoice, SkippedAgent};
-pub use submit::git_program::git as find_git;
-pub use submit::launch::{Ending, Limits, Settings};
+pub use submit::launch::{Ending, Limits, Settings, SkippedAgent, Verify};
 pub use submit::nesting::Nesting;
-pub use submit::notifications::Notifications;
-pub use submit::remove_directory::remove_directory;
-pub use submit::submission::{Submission, SubmitOutcome};
-pub use submit::verification::Verify;
-pub use submit::work_tree::untrusted_trees;
-pub use submit::worker_contact::{BootInstant, CONTACT_LOST, WorkerContact, record_contact};
-pub use submit::worktree::{Isolation, WorktreePlan, WorktreeRequest};
+pub use submit::submission::{AgentChoice, Follower, Isolation, Reviewed, Submission, WorktreeRequest};
+pub use submit::submit_task::SubmitOutcome;
+pub use submit::worktree_plan::WorktreePlan;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
     Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
     Renamed, RepositoryChanges, Source, UnattributedChanges,
 };
 pub use supervise::niceness::processors;
-pub use supervise::salvage::Salvage;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_diff::{DiffSource, TaskDiff};
-pub use supervise::task_report::{Record, SweptProcesses, tokens};
+pub use supervise::task_report::{Record, Salvage, SweptProcesses, tokens};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::delivery::{DELIVER, UndeliveredNotifications, deliver};
 pub use upkeep::delivery_retry::RetryPolicy;
@@ -218,6 +210,19 @@ impl Engine {
     /// Opens the registry for a supervisor.
     fn find_checked_registry(&self) -> Result<Option<PooledConnection>, EngineError> {
         self.find_registry_with(&OpenOptions::of_supervisor())
+    }
+
+    /// What the registry answers; the default if there is none.
+    fn query<T: Default>(
+        &self,
+        read: impl FnOnce(&Registry) -> Result<T, RegistryError>,
+    ) -> Result<T, EngineError> {
+        Ok(self.find_registry()?.map(|registry| read(&registry)).transpose()?.unwrap_or_default())
+    }
+
+    /// The registry for a call about this task.
+    fn registry_of(&self, task: &TaskId) -> Result<PooledConnection, EngineError> {
+        self.find_registry()?.ok_or_else(|| EngineError::unknown(task))
     }
 
     fn find_registry_with(&self, options: &OpenOptions) -> Result<Option<PooledConnection>, EngineError> {

@@ -1,107 +1,46 @@
-//! Runs one attempt of a task, from the claim to its report.
+//! One attempt of a task, and git for it.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use delegator_domain::task::FailureKind;
+use delegator_engine::{EngineError, find_git};
 use delegator_fleet::TaskSpec;
+use delegator_git::{Git, Mirror, RemoteAccess, RemoteError, RemoteUrl};
 
 use crate::attempt_control::AttemptControl;
-use crate::attempt_files::{AttemptFiles, PreparedAttempt};
-use crate::checkouts::remove_checkout;
-use crate::finish::report_end;
-use crate::following::{Followed, follow};
-use crate::local_tasks::end_local_tasks;
-use crate::outcome::{Ended, Outcome, failed, stopped};
-use crate::port::{LocalRequest, WorkerEvent};
-use crate::preparation::prepare;
+use crate::attempt_files::AttemptFiles;
 use crate::shared::Shared;
-use crate::submission::{NotSubmitted, find_or_submit};
 
-/// What to do with an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    Begin,
-    /// An earlier process has started it.
-    Resume,
-    /// Its thread is gone, but the database counts it as running here.
-    GiveUp,
+/// A first clone of a large repository takes minutes.
+const REMOTE_LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Listing the files of a work tree.
+pub(crate) const LIST_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// What every step of an attempt needs.
+pub(crate) struct Attempt<'a> {
+    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) control: &'a AttemptControl,
+    pub(crate) spec: &'a TaskSpec,
+    pub(crate) files: AttemptFiles,
 }
 
-/// Runs an attempt to its end and reports it.
-pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, spec: &TaskSpec, work: Work) {
-    let _registration = Registration { shared, control };
-    let files = AttemptFiles::new(shared.workspace.attempt(&control.claim));
-    let outcome = match work {
-        Work::Begin => begin(shared, control, spec, &files),
-        Work::Resume => resume(shared, control, spec, &files),
-        Work::GiveUp => Outcome::GivenUp("the worker no longer runs the task".to_owned()),
-    };
-    // The task may be started elsewhere as soon as the fleet knows.
-    let is_unused = outcome.is_ended_here() || end_local_tasks(shared, files.dir());
-    if !is_unused && shared.signals.is_abandoning() {
-        return;
+impl Attempt<'_> {
+    /// git, from the PATH of the worker.
+    pub(crate) fn git(&self) -> Result<Git, EngineError> {
+        find_git(&self.shared.settings.variables, &self.files.work(), LIST_LIMIT)
     }
-    let is_reported = report_end(shared, control, spec, &files, outcome);
-    // What was not reported is found again by the next worker process.
-    if is_reported && is_unused {
-        remove_checkout(shared, files.dir());
+
+    pub(crate) fn remote_access(&self, git: &Git) -> RemoteAccess {
+        let variables = self.shared.settings.variables.iter();
+        RemoteAccess::new(
+            git,
+            variables.map(|(name, value)| (name.as_os_str(), value.as_os_str())),
+            REMOTE_LIMIT,
+        )
     }
-}
 
-/// Frees the slot, also after a panic.
-struct Registration<'a> {
-    shared: &'a Shared<'a>,
-    control: &'a AttemptControl,
-}
-
-impl Drop for Registration<'_> {
-    fn drop(&mut self) {
-        self.shared.unregister(&self.control.claim);
-    }
-}
-
-fn begin(shared: &Shared<'_>, control: &AttemptControl, spec: &TaskSpec, files: &AttemptFiles) -> Outcome {
-    match prepare(shared, control, spec, files) {
-        Ok(prepared) => submit_and_follow(shared, control, spec, files, prepared),
-        Err(outcome) => outcome,
-    }
-}
-
-/// An attempt that was prepared completely has a task here that an earlier process submitted, or is submitted now.
-fn resume(shared: &Shared<'_>, control: &AttemptControl, spec: &TaskSpec, files: &AttemptFiles) -> Outcome {
-    shared.report(&WorkerEvent::Resumed { task: control.log_name.clone() });
-    match files.read_prepared() {
-        Ok(Some(prepared)) => submit_and_follow(shared, control, spec, files, prepared),
-        Ok(None) => Outcome::GivenUp("the worker was restarted while it prepared the task".to_owned()),
-        Err(error) => Outcome::GivenUp(error.to_string()),
-    }
-}
-
-fn submit_and_follow(
-    shared: &Shared<'_>,
-    control: &AttemptControl,
-    spec: &TaskSpec,
-    files: &AttemptFiles,
-    prepared: PreparedAttempt,
-) -> Outcome {
-    let ended = |end, local, warnings| {
-        let setup_output = files.setup_output();
-        Outcome::Ended(Box::new(Ended { end, base: Some(prepared), local, setup_output, warnings }))
-    };
-    let request = LocalRequest::new(control, spec, files.work());
-    let local = match find_or_submit(shared, control, &request) {
-        Ok(local) => local,
-        Err(NotSubmitted::Stopped) => return stopped(control),
-        Err(NotSubmitted::Unknown) => return Outcome::Dropped,
-        Err(NotSubmitted::Refused(message)) => {
-            return ended(failed(FailureKind::SpawnFailed, message), None, Vec::new());
-        }
-    };
-    let event = WorkerEvent::Started { task: control.log_name.clone(), local: local.to_string() };
-    shared.report(&event);
-    match follow(shared, control, &local) {
-        Followed::Ended { end, warnings } => ended(end, Some(local), warnings),
-        Followed::GivenUp(cause) => Outcome::GivenUp(cause),
-        Followed::Dropped => Outcome::Dropped,
+    /// The mirror of the task's repository.
+    pub(crate) fn mirror(&self, git: &Git) -> Result<Mirror, RemoteError> {
+        let url = RemoteUrl::parse(&self.spec.repo_url)?;
+        Ok(Mirror::new(self.remote_access(git), url, &self.shared.workspace.mirrors()))
     }
 }

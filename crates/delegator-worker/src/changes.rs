@@ -2,15 +2,11 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_engine::{DiffOmissions, EngineError};
-use delegator_fleet::{Claim, TaskSpec};
-use delegator_git::{
-    DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff,
-};
+use delegator_fleet::Claim;
+use delegator_git::{DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff};
 
-use crate::attempt_control::AttemptControl;
-use crate::attempt_files::{AttemptFiles, PreparedAttempt};
-use crate::preparation::{git, mirror, remote_access};
-use crate::shared::Shared;
+use crate::attempt::Attempt;
+use crate::attempt_files::PreparedAttempt;
 use crate::workspace::file_name;
 
 /// Files that are named although they are not in the diff; the others are counted.
@@ -32,13 +28,11 @@ pub(crate) enum ChangesError {
 
 /// A stop does not end it: the changes of a cancelled task are part of its result.
 pub(crate) fn find_changes(
-    shared: &Shared<'_>,
-    spec: &TaskSpec,
-    files: &AttemptFiles,
+    attempt: &Attempt<'_>,
     base: &PreparedAttempt,
 ) -> Result<WorkTreeDiff, ChangesError> {
-    let git = git(shared, files)?;
-    let mirror = mirror(shared, &git, spec)?;
+    let (git, files) = (attempt.git()?, &attempt.files);
+    let mirror = attempt.mirror(&git)?;
     let before = files.files_before().map_err(ChangesError::Files)?;
     let (dir, store) = (files.work(), files.before());
     let checkout = TaskCheckout { dir: &dir, base: &base.base_commit, store: &store };
@@ -74,17 +68,16 @@ pub(crate) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
 
 /// Pushes the changes and returns the branch. A stop of the attempt ends the push.
 pub(crate) fn push_changes(
-    shared: &Shared<'_>,
-    control: &AttemptControl,
-    spec: &TaskSpec,
-    files: &AttemptFiles,
-    (base, found): (&PreparedAttempt, &WorkTreeDiff),
+    attempt: &Attempt<'_>,
+    base: &PreparedAttempt,
+    found: &WorkTreeDiff,
 ) -> Result<String, ChangesError> {
-    let git = git(shared, files)?.with_cancel(control.interrupt());
-    let access = remote_access(shared, &git);
+    let Attempt { control, spec, files, .. } = attempt;
+    let git = attempt.git()?.with_cancel(control.interrupt());
     let branch = branch_of(&control.claim);
     let commit = NewCommit { branch: &branch, message: &spec.title, time_sec: files.prepared_at_sec()? };
-    found.push(&access, &RemoteUrl::parse(&spec.repo_url)?, &base.base_commit, commit)?;
+    let url = RemoteUrl::parse(&spec.repo_url)?;
+    found.push(&attempt.remote_access(&git), &url, &base.base_commit, commit)?;
     Ok(branch)
 }
 

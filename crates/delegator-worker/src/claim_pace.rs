@@ -37,10 +37,8 @@ impl ClaimPace {
     }
 
     pub(crate) fn add_claim(&mut self, now: Instant, is_empty: bool, random: f64) {
-        self.empty_hints = match is_empty && self.hinted_at.is_some() {
-            true => self.empty_hints.saturating_add(1),
-            false => 0,
-        };
+        self.empty_hints =
+            if is_empty && self.hinted_at.is_some() { self.empty_hints.saturating_add(1) } else { 0 };
         (self.last_claim, self.hinted_at, self.random) = (Some(now), None, random);
     }
 

@@ -6,12 +6,12 @@ use std::thread::Scope;
 use delegator_engine::{BootInstant, Engine, EngineError, git_version};
 use delegator_fleet::{Database, FleetError, NewSession, SessionId};
 
-use crate::attempt::Work;
 use crate::attempt_control::Stop;
-use crate::checkouts::{leftovers, remove_leftover};
 use crate::cutoff::with_cutoff_watch;
 use crate::decisions::back_off;
+use crate::local_tasks::{leftovers, remove_leftover};
 use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use crate::run_attempt::Work;
 use crate::session::{SessionEnd, begin_attempt, is_hopeless, run_session};
 use crate::setup::clean_interrupted;
 use crate::shared::{LOOK_INTERVAL, Shared};
@@ -32,11 +32,12 @@ pub fn run_worker(
     database: &Database,
     port: &dyn WorkerPort,
     settings: &WorkerSettings,
-    (workspace, signals): (&Workspace, &StopSignals),
+    workspace: &Workspace,
+    signals: &StopSignals,
 ) -> Result<(), WorkerError> {
     // Without git every task would fail.
     git_version(workspace.dir(), &settings.variables)?;
-    let shared = &Shared::new((engine, database), port, settings, workspace, signals);
+    let shared = &Shared::new(engine, database, port, settings, workspace, signals);
     clean_interrupted(shared);
     with_cutoff_watch(shared, &AtomicBool::new(false), |scope| {
         let outcome = run_sessions(shared, scope);
@@ -85,9 +86,12 @@ fn until_answered<T>(
     has_worked: bool,
     mut call: impl FnMut() -> Result<T, FleetError>,
 ) -> Result<Option<T>, WorkerError> {
-    let is_final = |error: &FleetError| match has_worked {
-        true => is_hopeless(shared, error),
-        false => !error.is_transient() || shared.settings.exit_when_idle,
+    let is_final = |error: &FleetError| {
+        if has_worked {
+            is_hopeless(shared, error)
+        } else {
+            !error.is_transient() || shared.settings.exit_when_idle
+        }
     };
     let mut failures = 0;
     loop {

@@ -45,10 +45,7 @@ pub(crate) fn react(known: &BTreeSet<AttemptKey>, owned: &[Owned]) -> Vec<Reacti
 
 /// How many tasks to claim.
 pub(crate) fn claim_count(slots: u32, busy: usize, is_paused: bool, is_draining: bool) -> u32 {
-    match is_paused || is_draining {
-        true => 0,
-        false => slots.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX)),
-    }
+    if is_paused || is_draining { 0 } else { slots.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX)) }
 }
 
 /// Pause before the next try after this many failures in a row: 250 ms to 5 s.

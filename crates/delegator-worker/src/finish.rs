@@ -3,24 +3,17 @@
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
 use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, TaskFiles};
-use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
+use delegator_fleet::{BlobName, FinishedTask, FleetError};
 
-use crate::attempt_control::AttemptControl;
-use crate::attempt_files::AttemptFiles;
+use crate::attempt::Attempt;
 use crate::changes::{find_changes, omissions, push_changes, setup_warning};
 use crate::fleet_result::FleetResult;
 use crate::outcome::{Ended, Outcome};
 use crate::port::WorkerEvent;
-use crate::shared::Shared;
 
 /// Reports an outcome. False if that was not possible and the next worker process must do it.
-pub(crate) fn report_end(
-    shared: &Shared<'_>,
-    control: &AttemptControl,
-    spec: &TaskSpec,
-    files: &AttemptFiles,
-    outcome: Outcome,
-) -> bool {
+pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
+    let Attempt { shared, control, .. } = attempt;
     let claim = &control.claim;
     let task = control.log_name.clone();
     // Messages of git and of the system may contain secrets of this machine.
@@ -32,7 +25,7 @@ pub(crate) fn report_end(
                 state: ended.end.state(),
                 detail: detail(&ended.end),
             };
-            finish(shared, control, spec, files, *ended).map(|()| event)
+            finish(attempt, *ended).map(|()| event)
         }
         Outcome::Released => {
             let released = shared.persist(control, || shared.database.release(claim));
@@ -101,19 +94,14 @@ fn detail(end: &TaskEnd) -> Option<String> {
     }
 }
 
-fn finish(
-    shared: &Shared<'_>,
-    control: &AttemptControl,
-    spec: &TaskSpec,
-    files: &AttemptFiles,
-    ended: Ended,
-) -> Result<(), FinishError> {
+fn finish(attempt: &Attempt<'_>, ended: Ended) -> Result<(), FinishError> {
+    let Attempt { shared, control, spec, .. } = attempt;
     let stored = ended.local.as_ref().map(|local| shared.engine.files(local)).transpose();
     let (mut record, mut warnings) = record_of(stored);
     warnings.extend(ended.warnings);
     let (mut changes, mut missing) = (None, DiffOmissions::default());
     if let (Some(base), Some(_)) = (&ended.base, &ended.local) {
-        match find_changes(shared, spec, files, base) {
+        match find_changes(attempt, base) {
             Ok(found) => {
                 missing = omissions(&found, &shared.settings.redactor);
                 warnings.extend(setup_warning(&found));
@@ -135,7 +123,7 @@ fn finish(
         && spec.push
         && ended.end == TaskEnd::Completed
     {
-        match push_changes(shared, control, spec, files, (base, found)) {
+        match push_changes(attempt, base, found) {
             Ok(branch) => pushed_branch = Some(branch),
             Err(error) => warnings.push(format!("The changes were not pushed: {error}")),
         }
@@ -170,13 +158,12 @@ mod tests {
     use delegator_domain::task::FailureKind;
 
     use super::*;
-    use crate::outcome::failed;
 
     #[test]
     fn secrets_of_the_worker_are_not_reported() {
         let redactor = Redactor::builder().named_secret("tr0ub4dor-and-3").build();
         let message = || "could not read https://host/tr0ub4dor-and-3".to_owned();
-        let ended = Ended::new(failed(FailureKind::CheckoutFailed, message()));
+        let ended = Ended::new(TaskEnd::failed(FailureKind::CheckoutFailed, message()));
         let cancelled = Ended::new(TaskEnd::Cancelled { reason: Some(message()) });
         for outcome in [
             Outcome::Ended(Box::new(ended)),

@@ -1,6 +1,6 @@
 //! What a worker of the fleet reports about a task that has ended. The fleet stores it as text and does not read it.
 
-use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, tokens};
+use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, encode_record, tokens};
 use delegator_registry::Tokens;
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +24,7 @@ pub struct FleetResult {
 
 impl FleetResult {
     pub fn to_json(&self) -> Result<String, EngineError> {
-        serde_json::to_string(self)
-            .map_err(|error| EngineError::Io { doing: "encode the result of a task", source: error.into() })
+        encode_record("encode the result of a task", self)
     }
 
     /// Fails if a worker of another version wrote a format that this version does not read.

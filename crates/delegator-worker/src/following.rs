@@ -88,10 +88,7 @@ fn poll(
     is_upkeep_due: bool,
     cancelled_for: &mut Option<Stop>,
 ) -> Result<Task, EngineError> {
-    let task = match is_upkeep_due {
-        true => shared.engine.task(local)?,
-        false => shared.engine.recorded_task(local)?,
-    };
+    let task = if is_upkeep_due { shared.engine.task(local)? } else { shared.engine.recorded_task(local)? };
     let stop = control.stop();
     if stop != *cancelled_for && !task.state.is_terminal() {
         cancel(shared, control, local, stop.as_ref())?;

@@ -1,18 +1,21 @@
-//! The tasks of this machine that belong to attempts.
+//! The tasks of this machine that belong to attempts, and their checkouts.
 //!
 //! A local error says nothing about an agent, which runs in a process of its own. So a query is repeated until it has an
 //! answer, and a checkout counts as unused only when the registry says that its tasks have ended.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use delegator_engine::EngineError;
+use delegator_engine::{EngineError, remove_directory};
+use delegator_fleet::OwnedTask;
 use delegator_registry::{Filter, Task};
 
 use crate::attempt_control::{AttemptControl, NOT_OWNED};
 use crate::decisions::back_off;
 use crate::port::WorkerEvent;
 use crate::shared::Shared;
+use crate::workspace::Workspace;
 
 /// Time limit for stopping the tasks of a checkout.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -78,4 +81,25 @@ fn cancel_tasks(shared: &Shared<'_>, dir: &Path) -> Result<bool, EngineError> {
 fn unfinished_in(shared: &Shared<'_>, dir: &Path) -> Result<Vec<Task>, EngineError> {
     let filter = Filter { working_dir: Some(dir.display().to_string()), ..Filter::default() };
     shared.engine.unfinished_tasks(&filter)
+}
+
+pub(crate) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
+    if let Err(error) = remove_directory(dir) {
+        let message = format!("could not remove {}: {error}", dir.display());
+        shared.report(&WorkerEvent::Problem { message });
+    }
+}
+
+/// The directories of attempts that no longer belong to this worker.
+pub(crate) fn leftovers(workspace: &Workspace, owned: &[OwnedTask]) -> Vec<PathBuf> {
+    let owned: BTreeSet<_> = owned.iter().map(|task| workspace.attempt(&task.claim)).collect();
+    let entries = std::fs::read_dir(workspace.tasks()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| !owned.contains(path)).collect()
+}
+
+/// Stops the task of a checkout, and removes it when the task has ended.
+pub(crate) fn remove_leftover(shared: &Shared<'_>, dir: &Path) {
+    if end_local_tasks(shared, dir) {
+        remove_checkout(shared, dir);
+    }
 }

@@ -40,7 +40,7 @@ impl Ended {
 
 impl Outcome {
     pub(crate) fn internal(error: &EngineError) -> Outcome {
-        Outcome::Ended(Box::new(Ended::new(failed(FailureKind::Internal, error.to_string()))))
+        Outcome::Ended(Box::new(Ended::new(TaskEnd::failed(FailureKind::Internal, error.to_string()))))
     }
 
     /// Whether the task here has ended, as far as the worker knows.
@@ -57,8 +57,4 @@ pub(crate) fn stopped(control: &AttemptControl) -> Outcome {
         Some(Stop::Lost) => Outcome::Dropped,
         Some(Stop::Release) | None => Outcome::Released,
     }
-}
-
-pub(crate) fn failed(kind: FailureKind, message: String) -> TaskEnd {
-    TaskEnd::Failed { kind, message, retry_at_ms: None }
 }

@@ -113,9 +113,10 @@ impl WorkspaceFiles {
         let tasks = fs::read_dir(&self.tasks).map_err(failed(&self.tasks))?.flatten();
         let mut begun_at = tasks.map(|task| task.metadata().and_then(|found| found.modified()));
         // What cannot be examined counts as old.
-        match begun_at.any(|time| !time.is_ok_and(|time| time >= used_before)) {
-            true => Ok(()),
-            false => delete_unused_mirrors(&self.mirrors, used_before),
+        if begun_at.any(|time| !time.is_ok_and(|time| time >= used_before)) {
+            Ok(())
+        } else {
+            delete_unused_mirrors(&self.mirrors, used_before)
         }
     }
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use delegator_engine::BootInstant;
 use delegator_fleet::{ClaimedTask, FleetError, Heartbeat, Listener, OwnedTask, SessionId};
 
-use crate::attempt::{Work, run_attempt};
 use crate::attempt_control::Stop;
 use crate::claim_pace::ClaimPace;
 use crate::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
 use crate::port::WorkerEvent;
 use crate::pruning::Pruning;
+use crate::run_attempt::{Work, run_attempt};
 use crate::shared::{LOOK_INTERVAL, Shared, key_of};
 
 /// A draining worker ends with its last attempt.

@@ -9,7 +9,6 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
@@ -22,6 +21,7 @@ use delegator_supervisor::agent::{Variables, locate, variable};
 use delegator_supervisor::process::{Owner, SweepLimits, sweep_lost};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
+use crate::attempt::Attempt;
 use crate::directories::copy_directory;
 use crate::port::WorkerEvent;
 use crate::setup_locks::SetupLocks;
@@ -90,25 +90,22 @@ fn environment_prefix(environment: &str) -> String {
     format!("{}.", file_name(environment))
 }
 
-/// Creates a prepared checkout at `to`, after running the script if this revision has not been prepared yet. Returns the
+/// Creates the checkout of an attempt, after running the script if this revision has not been prepared yet. Returns the
 /// redacted output of the script.
 pub(crate) fn create_prepared_checkout(
-    shared: &Shared<'_>,
-    (task, spec, script): (&str, &TaskSpec, &str),
-    (mirror, base): (&Mirror, &BaseCommit),
-    to: &Path,
-    cancel: &AtomicBool,
+    attempt: &Attempt<'_>,
+    script: &str,
+    mirror: &Mirror,
+    base: &BaseCommit,
 ) -> Result<Vec<u8>, SetupError> {
+    let Attempt { shared, control, spec, files } = attempt;
     let name = revision_name(spec, base, script);
     let revision = Revision { dir: shared.workspace.setups().join(&name) };
-    let _lock = shared.setups.lock(&revision.dir, cancel).ok_or(SetupError::Cancelled)?;
+    let _lock = shared.setups.lock(&revision.dir, &control.interrupt()).ok_or(SetupError::Cancelled)?;
     if !revision.output().is_file() {
-        shared.report(&WorkerEvent::SetupStarted {
-            task: task.to_owned(),
-            environment: spec.environment.clone(),
-        });
-        let prepared = prepare(shared, &revision, script, (mirror, base), cancel);
-        if let Err(error) = prepared {
+        let (task, environment) = (control.log_name.clone(), spec.environment.clone());
+        shared.report(&WorkerEvent::SetupStarted { task, environment });
+        if let Err(error) = prepare(attempt, &revision, script, mirror, base) {
             let _ = remove_directory(&revision.dir);
             return Err(error);
         }
@@ -117,25 +114,25 @@ pub(crate) fn create_prepared_checkout(
     let output = fs::read(revision.output()).map_err(EngineError::io("read the output of a setup script"))?;
     let used = revision.record_use(shared.now());
     used.map_err(EngineError::io("record the use of a prepared checkout"))?;
-    copy_directory(&revision.work(), to).map_err(EngineError::io("copy a prepared checkout"))?;
+    copy_directory(&revision.work(), &files.work()).map_err(EngineError::io("copy a prepared checkout"))?;
     Ok(output)
 }
 
 fn prepare(
-    shared: &Shared<'_>,
+    attempt: &Attempt<'_>,
     revision: &Revision,
     script: &str,
-    (mirror, base): (&Mirror, &BaseCommit),
-    cancel: &AtomicBool,
+    mirror: &Mirror,
+    base: &BaseCommit,
 ) -> Result<(), SetupError> {
     let io = |doing| EngineError::io(doing);
     remove_directory(&revision.dir).map_err(io("remove an interrupted setup"))?;
     fs::create_dir(&revision.dir).map_err(io("create a directory for a setup"))?;
     mirror.check_out(base, &revision.work())?;
-    let run = run_script(shared, revision, script, cancel)?;
+    let run = run_script(attempt, revision, script)?;
     // Secrets of this machine must not reach the database.
     let text = String::from_utf8_lossy(&run.output).into_owned();
-    let output = shared.settings.redactor.redact_str(&text).into_owned().into_bytes();
+    let output = attempt.shared.settings.redactor.redact_str(&text).into_owned().into_bytes();
     let cause = match run.end {
         SetupEnd::Exited(ExitStatus::Code(0)) => {
             fs::write(revision.output(), output).map_err(io("store the output of a setup script"))?;
@@ -152,12 +149,8 @@ fn prepare(
     Err(SetupError::Script { cause, output })
 }
 
-fn run_script(
-    shared: &Shared<'_>,
-    revision: &Revision,
-    script: &str,
-    cancel: &AtomicBool,
-) -> Result<SetupRun, SetupError> {
+fn run_script(attempt: &Attempt<'_>, revision: &Revision, script: &str) -> Result<SetupRun, SetupError> {
+    let Attempt { shared, control, .. } = attempt;
     let variables = script_variables(&shared.settings.variables);
     let path = variable(&variables, "PATH");
     let shell = locate(OsStr::new("bash"), path, &untrusted_trees([&*revision.work()]));
@@ -180,7 +173,7 @@ fn run_script(
         variables: &variables,
         limit: LIMIT,
     };
-    Ok(setup.run(cancel).map_err(EngineError::io("run a setup script"))?)
+    Ok(setup.run(&control.interrupt()).map_err(EngineError::io("run a setup script"))?)
 }
 
 /// The environment of the worker, without what is only for the worker itself: its database and its configuration.

@@ -40,7 +40,8 @@ pub(crate) fn key_of(claim: &Claim) -> AttemptKey {
 
 impl<'a> Shared<'a> {
     pub(crate) fn new(
-        (engine, database): (&'a Engine, &'a Database),
+        engine: &'a Engine,
+        database: &'a Database,
         port: &'a dyn WorkerPort,
         settings: &'a WorkerSettings,
         workspace: &'a Workspace,

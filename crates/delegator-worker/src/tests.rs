@@ -17,14 +17,14 @@ use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir, 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::attempt::{Work, run_attempt};
 use crate::attempt_control::AttemptControl;
-use crate::checkouts::remove_leftover;
 use crate::control::{WorkerError, run_sessions};
 use crate::cutoff::with_cutoff_watch;
 use crate::events_upload::EventsUpload;
 use crate::following::{Followed, follow, lost_contact};
+use crate::local_tasks::remove_leftover;
 use crate::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use crate::run_attempt::{Work, run_attempt};
 use crate::session::{SessionEnd, run_session};
 use crate::shared::Shared;
 use crate::submission::{NotSubmitted, find_or_submit};
@@ -99,8 +99,8 @@ impl World {
     }
 
     fn shared(&self) -> Shared<'_> {
-        let engine = (&self.engine, &self.database);
-        Shared::new(engine, &self.log, &self.settings, &self.workspace, &self.signals)
+        let (engine, database) = (&self.engine, &self.database);
+        Shared::new(engine, database, &self.log, &self.settings, &self.workspace, &self.signals)
     }
 
     /// A queued task of this machine, as the worker submits it for an attempt.

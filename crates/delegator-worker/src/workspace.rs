@@ -94,9 +94,10 @@ fn read_or_create_id(dir: &Path) -> io::Result<String> {
 /// A file name for an id that another machine has chosen.
 pub(crate) fn file_name(id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    match !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain) {
-        true => id.to_owned(),
-        false => hash(id.as_bytes()),
+    if !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain) {
+        id.to_owned()
+    } else {
+        hash(id.as_bytes())
     }
 }
 

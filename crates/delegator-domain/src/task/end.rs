@@ -90,6 +90,11 @@ pub enum TaskEnd {
 }
 
 impl TaskEnd {
+    /// A failure that no waiting cures by itself.
+    pub fn failed(kind: FailureKind, message: impl Into<String>) -> TaskEnd {
+        TaskEnd::Failed { kind, message: message.into(), retry_at_ms: None }
+    }
+
     pub fn state(&self) -> State {
         match self {
             TaskEnd::Completed => State::Completed,

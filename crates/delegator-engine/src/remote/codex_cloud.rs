@@ -81,7 +81,10 @@ impl RemoteProvider for HostedCodex {
             Some(listed) => Ok((listed.state, milliseconds(&listed.updated_at))),
             None => cloud.status(&task.id).map(|status| (status.state, None)).map_err(convert),
         };
-        let answer = |task: &RemoteRef| status(&cloud, &task.id, state_of(task)?);
+        let answer = |task: &RemoteRef| {
+            let (state, at_ms) = state_of(task)?;
+            status(&cloud, &task.id, state, at_ms)
+        };
         Ok(tasks.iter().map(answer).collect())
     }
 
@@ -115,17 +118,16 @@ fn unsupported(task: &RemoteRef, action: UnsupportedAction) -> ProviderError {
 fn status(
     cloud: &CodexCloud,
     id: &str,
-    (state, at_ms): (HostedState, Option<i64>),
+    state: HostedState,
+    at_ms: Option<i64>,
 ) -> Result<RemoteStatus, ProviderError> {
     let end = match state {
         HostedState::Pending => return Ok(RemoteStatus::Working { started_at_ms: None }),
         HostedState::Ready | HostedState::Applied => TaskEnd::Completed,
-        HostedState::Error => TaskEnd::Failed {
-            kind: FailureKind::RemoteFailed,
-            message: "hosted Codex reports that the task failed or was cancelled; its page says why"
-                .to_owned(),
-            retry_at_ms: None,
-        },
+        HostedState::Error => TaskEnd::failed(
+            FailureKind::RemoteFailed,
+            "hosted Codex reports that the task failed or was cancelled; its page says why",
+        ),
     };
     let diff = cloud.diff(id, None).map_err(convert)?;
     let record = record_of_diff(diff.as_deref()).map_err(|error| ProviderError::UnexpectedOutput {

@@ -14,13 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::event_fold::EventFold;
 use super::provider::{EventPosition, RemoteProvider};
-use super::submit_remote::provider_error;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::format_version::FormatVersion;
 use crate::provider_error::ProviderError;
-use crate::snapshot_file::{read_snapshot, write_snapshot};
-use crate::submit::estimate::DurationHistory;
+use crate::shared::estimate::DurationHistory;
+use crate::shared::format_version::{FormatVersion, encode};
+use crate::shared::snapshot_file::{read_snapshot, write_snapshot};
 
 const PAGE_BYTES: usize = 1 << 20;
 /// Pages of one task that a query of the provider copies at most; the next query continues.
@@ -107,7 +106,7 @@ impl Engine {
         let (provider, Some(accepted)) = (remote.environment.provider, &remote.accepted) else {
             return Ok(None);
         };
-        let failed = |error| provider_error(provider, Some(&task.id), error);
+        let failed = EngineError::provider(provider, Some(&task.id));
         let service = self.providers.get(provider).map_err(failed)?;
         Ok(service.has_events().then_some(EventSource { provider, service, accepted }))
     }
@@ -142,7 +141,9 @@ fn copy_events(
             Err(CopyError::Provider(ProviderError::UnknownTask { .. })) if has_ended => {
                 return copy.complete();
             }
-            Err(CopyError::Provider(error)) => return Err(provider_error(provider, Some(&task.id), error)),
+            Err(CopyError::Provider(error)) => {
+                return Err(EngineError::provider(provider, Some(&task.id))(error));
+            }
             Err(CopyError::Engine(error)) => return Err(error),
         }
     }
@@ -208,7 +209,6 @@ fn read_attempt(dir: &TaskDir) -> Result<Option<CopiedAttempt>, EngineError> {
 }
 
 fn write_attempt(dir: &TaskDir, attempt: i32, is_complete: bool) -> Result<(), EngineError> {
-    let bytes = serde_json::to_vec(&CopiedAttempt { version: FormatVersion, attempt, is_complete })
-        .map_err(|error| EngineError::Io { doing: "encode a position", source: error.into() })?;
-    Ok(dir.write(TaskFile::EventPosition, &bytes)?)
+    let copied = CopiedAttempt { version: FormatVersion, attempt, is_complete };
+    Ok(dir.write(TaskFile::EventPosition, encode("encode a position", &copied)?.as_bytes())?)
 }

@@ -77,8 +77,7 @@ struct Follow {
 
 impl Follow {
     fn run(self) -> Result<(), EngineError> {
-        let unknown = || EngineError::UnknownTask { given: self.id.to_string() };
-        let mut registry = self.engine.find_registry()?.ok_or_else(unknown)?;
+        let mut registry = self.engine.registry_of(&self.id)?;
         let (mut interval, mut answered_at) = (MIN_INTERVAL, Instant::now());
         loop {
             match self.step(&mut registry) {
@@ -103,7 +102,7 @@ impl Follow {
 
     /// The state is read before the events, so that those of an ended task are complete.
     fn step(&self, registry: &mut Registry) -> Result<FollowStep, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: self.id.to_string() };
+        let unknown = || EngineError::unknown(&self.id);
         let dir = registry.dir().task(&self.id);
         let size_before = dir.size(TaskFile::Events)?;
         let mut task = registry.get(&self.id)?.ok_or_else(unknown)?;
@@ -115,10 +114,10 @@ impl Follow {
             task = registry.get(&self.id)?.ok_or_else(unknown)?;
         }
         let pass = self.engine.mirror_pass(&dir, &task, usize::MAX)?;
-        Ok(match pass == MirrorPass::Complete && task.state.is_terminal() {
-            true => FollowStep::Complete,
-            false if dir.size(TaskFile::Events)? != size_before => FollowStep::NewEvents,
-            false => FollowStep::NothingNew,
-        })
+        if pass == MirrorPass::Complete && task.state.is_terminal() {
+            return Ok(FollowStep::Complete);
+        }
+        let is_new = dir.size(TaskFile::Events)? != size_before;
+        Ok(if is_new { FollowStep::NewEvents } else { FollowStep::NothingNew })
     }
 }

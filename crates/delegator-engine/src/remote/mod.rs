@@ -13,7 +13,6 @@
 //! [`provider`] is the port to the providers, [`codex_cloud`] implements it for hosted Codex. `delegator-worker` implements
 //! it for our own workers.
 
-pub(crate) mod cancel_remote;
 pub(crate) mod codex_cloud;
 pub(crate) mod event_fold;
 pub(crate) mod event_mirror;

@@ -1,17 +1,18 @@
-//! Asks providers about their unfinished tasks, and records the answers.
+//! Asks providers about their unfinished tasks, and records the answers; cancels their tasks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegator_domain::environment::FleetObstacle;
-use delegator_domain::task::{Provider, State, TaskEnd, TaskId, TaskLocation};
+use delegator_domain::task::{FailureKind, Provider, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, Task, TaskFile};
 
-use super::provider::{RemoteEnd, RemoteStatus};
-use super::submit_remote::{provider_error, record_gone};
+use super::provider::{CancelProgress, RemoteEnd, RemoteStatus};
+use super::submit_remote::{failure, is_unreported};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::{ProviderError, UnsupportedAction};
+use crate::shared::format_version::encode;
 use crate::supervise::summary::one_sentence_summary;
 
 /// A provider deletes a task days after its end. If it does not know a younger task, the configuration probably names another
@@ -30,7 +31,7 @@ pub struct ProviderProblem {
 impl ProviderProblem {
     /// The error of a call about this task.
     pub(crate) fn for_task(&self, id: &TaskId) -> EngineError {
-        provider_error(self.provider, Some(id), self.error.clone())
+        EngineError::provider(self.provider, Some(id))(self.error.clone())
     }
 
     pub(crate) fn concerns(&self, task: &Task) -> bool {
@@ -67,6 +68,29 @@ impl Engine {
         Ok(problems)
     }
 
+    /// Passes the request on to the provider of the task, if one runs it and it has not ended. `None` if there is none.
+    pub(crate) fn request_remote_cancel(
+        &self,
+        registry: &Registry,
+        id: &TaskId,
+        reason: Option<&str>,
+    ) -> Result<Option<CancelProgress>, EngineError> {
+        if id.location() == TaskLocation::Local {
+            return Ok(None);
+        }
+        let task = registry.get(id)?.filter(|task| !task.state.is_terminal());
+        let Some(remote) = task.and_then(|task| task.remote) else { return Ok(None) };
+        let provider = remote.environment.provider;
+        let cancelled = self.providers.get(provider).and_then(|service| match &remote.accepted {
+            Some(accepted) => service.cancel(accepted, reason),
+            None => {
+                let reason = "the submission of the task has not been confirmed yet".to_owned();
+                Err(ProviderError::NotAvailable { provider, reason })
+            }
+        });
+        cancelled.map(Some).map_err(EngineError::provider(provider, Some(id)))
+    }
+
     /// An error if the provider of a task does not have its events.
     pub fn check_events(&self, task: &Task) -> Result<(), EngineError> {
         let Some(remote) = &task.remote else { return Ok(()) };
@@ -74,7 +98,7 @@ impl Engine {
         match self.providers.get(provider) {
             Ok(service) if service.has_events() => Ok(()),
             Ok(_) => Err(unsupported(&task.id, remote, UnsupportedAction::ShowEvents)),
-            Err(error) => Err(provider_error(provider, Some(&task.id), error)),
+            Err(error) => Err(EngineError::provider(provider, Some(&task.id))(error)),
         }
     }
 
@@ -183,7 +207,11 @@ impl Engine {
                 if self.now_ms() - task.created_at_ms < GONE_AFTER_MS {
                     return Ok(Some(error));
                 }
-                record_gone(registry, &task.id, *provider, self.now_ms())?;
+                let what = format!("{} no longer has the task", provider.description());
+                // So how it ended is unknown.
+                let cause = "it was deleted, or this is not where the task was submitted";
+                let end = failure(FailureKind::RemoteGone, &what, cause);
+                registry.record_remote(&task.id, &end, self.now_ms())?;
                 self.event_folds.remove(&task.id);
                 Ok(None)
             }
@@ -233,15 +261,11 @@ impl Engine {
     }
 }
 
-/// Whether the provider has never confirmed that it has the task.
-pub(super) fn is_unreported(task: &Task) -> bool {
-    task.remote.as_ref().is_some_and(|remote| remote.checks == 0)
-}
-
-fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedAction) -> EngineError {
+/// The error of a call about a task that its provider does not support.
+pub(crate) fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedAction) -> EngineError {
     let provider = remote.environment.provider;
     let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());
-    provider_error(provider, Some(id), ProviderError::Unsupported { provider, action, url })
+    EngineError::provider(provider, Some(id))(ProviderError::Unsupported { provider, action, url })
 }
 
 /// Writes the files of an ended task, before the row says that it has ended.
@@ -257,9 +281,7 @@ fn store_files(registry: &Registry, task: &Task, ended: RemoteEnd) -> Result<Fin
     if let Some(facts) = &facts {
         facts.write(&dir)?;
     }
-    let encoded = serde_json::to_vec(&record)
-        .map_err(|error| EngineError::Io { doing: "encode a report", source: error.into() })?;
-    dir.write_report(&encoded)?;
+    dir.write_report(encode("encode a report", &record)?.as_bytes())?;
     let end = match (end, &task.cancel) {
         // The provider reports the end; the reason was given here.
         (TaskEnd::Cancelled { reason: None }, Some(request)) => {

@@ -4,7 +4,7 @@ use delegator_registry::{TaskDir, TaskFile};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::format_version::{FormatVersion, decode};
+use crate::shared::format_version::{FormatVersion, encode, read_record};
 use crate::upkeep::diff_omissions::DiffOmissions;
 
 /// Where the changes of a task belong, and who ran it.
@@ -33,13 +33,11 @@ impl RemoteFacts {
     }
 
     pub(super) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
-        let encoded = serde_json::to_vec(self)
-            .map_err(|error| EngineError::Io { doing: "encode the facts of a task", source: error.into() })?;
-        Ok(dir.write_durably(TaskFile::RemoteFacts, &encoded)?)
+        let encoded = encode("encode the facts of a task", self)?;
+        Ok(dir.write_durably(TaskFile::RemoteFacts, encoded.as_bytes())?)
     }
 
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<RemoteFacts>, EngineError> {
-        let bytes = dir.read(TaskFile::RemoteFacts)?;
-        bytes.map(|bytes| decode(&dir.file(TaskFile::RemoteFacts), &bytes)).transpose()
+        read_record(dir, TaskFile::RemoteFacts)
     }
 }

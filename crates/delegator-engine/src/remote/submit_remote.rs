@@ -18,12 +18,11 @@ use delegator_registry::{
 use serde_json::Value;
 
 use super::provider::{RemoteProvider, RemoteRequest};
-use super::refresh::is_unreported;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::ProviderError;
+use crate::submit::chain::without_key;
 use crate::submit::nesting::check_mode;
-use crate::submit::submission::without_key;
 
 /// Pauses before a submission without an answer is repeated with the same id.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
@@ -54,7 +53,7 @@ impl Engine {
         if let (Provider::Fleet, Some(caller)) = (provider, self.own_task()?.and_then(|caller| caller.task)) {
             check_mode(&caller, submission.environment.mode)?;
         }
-        let service = self.providers.get(provider).map_err(|error| provider_error(provider, None, error))?;
+        let service = self.providers.get(provider).map_err(EngineError::provider(provider, None))?;
         let (mut registry, submitted) = self.with_fresh_id(TaskLocation::Cloud, |id| {
             let mut registry = self.open_registry()?;
             let task = NewTask { notify: self.task_notify()?, ..new_task(submission, id) };
@@ -86,11 +85,12 @@ impl Engine {
             }
             Err(error) if error.may_have_accepted() => {
                 if chosen.is_none() {
-                    record_unconfirmed(&mut registry, &id, provider, &error.to_string(), self.now_ms())?;
+                    let end = unconfirmed(provider, &error.to_string());
+                    registry.record_remote(&id, &end, self.now_ms())?;
                 }
-                Err(provider_error(provider, Some(&id), error))
+                Err(EngineError::provider(provider, Some(&id))(error))
             }
-            Err(error) => Err(provider_error(provider, None, error)),
+            Err(error) => Err(EngineError::provider(provider, None)(error)),
         };
         drop(lock);
         if let Err(EngineError::Provider { task: None, .. }) = &outcome {
@@ -115,9 +115,10 @@ impl Engine {
         else {
             return Ok(Submission { task, replayed: true });
         };
-        let failed = |error| provider_error(provider, Some(&task.id), error);
-        let service = self.providers.get(provider).map_err(failed)?;
-        let accepted = self.call_submit(service, submission, &task.id, Some(&chosen.id)).map_err(failed)?;
+        let service = self.providers.get(provider);
+        let accepted =
+            service.and_then(|service| self.call_submit(service, submission, &task.id, Some(&chosen.id)));
+        let accepted = accepted.map_err(EngineError::provider(provider, Some(&task.id)))?;
         registry.accept_remote(&task.id, &accepted, self.now_ms())?;
         registry.record_remote(&task.id, &RemoteReport::Queued, self.now_ms())?;
         Ok(Submission { task: registry.get(&task.id)?.unwrap_or(task), replayed: true })
@@ -184,24 +185,19 @@ impl Engine {
         if accepted.as_ref() != task.remote.as_ref().and_then(|remote| remote.accepted.as_ref()) {
             return Ok(None);
         }
-        let now_ms = self.now_ms();
-        match accepted {
+        let end = match accepted {
             Some(reference) => {
                 match self.providers.get(provider).and_then(|service| service.refuse(&reference)) {
-                    Ok(true) => record_not_accepted(registry, &task.id, provider, now_ms)?,
+                    Ok(true) => not_accepted(provider),
                     // It was accepted meanwhile; the next query reports about it.
-                    Ok(false) => {}
+                    Ok(false) => return Ok(None),
                     Err(error) => return Ok(Some(error)),
                 }
             }
-            None if self.lets_choose_ids(provider) => {
-                record_not_accepted(registry, &task.id, provider, now_ms)?;
-            }
-            None => {
-                let cause = "the submission was interrupted";
-                record_unconfirmed(registry, &task.id, provider, cause, now_ms)?;
-            }
-        }
+            None if self.lets_choose_ids(provider) => not_accepted(provider),
+            None => unconfirmed(provider, "the submission was interrupted"),
+        };
+        registry.record_remote(&task.id, &end, self.now_ms())?;
         Ok(None)
     }
 }
@@ -235,58 +231,24 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
 }
 
 /// It is unknown whether the provider has accepted the task. To run it again could run it twice, so that is left to the user.
-fn record_unconfirmed(
-    registry: &mut Registry,
-    id: &TaskId,
-    provider: Provider,
-    cause: &str,
-    now_ms: i64,
-) -> Result<(), EngineError> {
-    let summary = format!("it is unknown whether {} has accepted the task", provider.description());
-    let message = format!("{summary}: {cause}");
-    record_failure(registry, id, FailureKind::SubmissionUnconfirmed, (message, &summary), now_ms)
+fn unconfirmed(provider: Provider, cause: &str) -> RemoteReport {
+    let what = format!("it is unknown whether {} has accepted the task", provider.description());
+    failure(FailureKind::SubmissionUnconfirmed, &what, cause)
 }
 
-fn record_not_accepted(
-    registry: &mut Registry,
-    id: &TaskId,
-    provider: Provider,
-    now_ms: i64,
-) -> Result<(), EngineError> {
-    let summary = format!("{} has not accepted the task", provider.description());
-    let message = format!("{summary}: its submission was interrupted");
-    record_failure(registry, id, FailureKind::NotAccepted, (message, &summary), now_ms)
+fn not_accepted(provider: Provider) -> RemoteReport {
+    let what = format!("{} has not accepted the task", provider.description());
+    failure(FailureKind::NotAccepted, &what, "its submission was interrupted")
 }
 
-/// The provider had the task and does not have it any more, so how it ended is unknown.
-pub(super) fn record_gone(
-    registry: &mut Registry,
-    id: &TaskId,
-    provider: Provider,
-    now_ms: i64,
-) -> Result<(), EngineError> {
-    let summary = format!("{} no longer has the task", provider.description());
-    let message = format!("{summary}: it was deleted, or this is not where the task was submitted");
-    record_failure(registry, id, FailureKind::RemoteGone, (message, &summary), now_ms)
+/// The end of a task that failed without an end that its provider reported.
+pub(super) fn failure(kind: FailureKind, what: &str, cause: &str) -> RemoteReport {
+    let end = TaskEnd::failed(kind, format!("{what}: {cause}"));
+    let finish = Finish { summary: Some(format!("Failed: {what}")), ..Finish::bare(end) };
+    RemoteReport::Ended { finish, started_at_ms: None, at_ms: None }
 }
 
-fn record_failure(
-    registry: &mut Registry,
-    id: &TaskId,
-    kind: FailureKind,
-    (message, summary): (String, &str),
-    now_ms: i64,
-) -> Result<(), EngineError> {
-    let end = TaskEnd::Failed { kind, message, retry_at_ms: None };
-    let finish = Finish { summary: Some(format!("Failed: {summary}")), ..Finish::bare(end) };
-    registry.record_remote(id, &RemoteReport::Ended { finish, started_at_ms: None, at_ms: None }, now_ms)?;
-    Ok(())
-}
-
-pub(crate) fn provider_error(
-    provider: Provider,
-    task: Option<&TaskId>,
-    source: ProviderError,
-) -> EngineError {
-    EngineError::Provider { provider, task: task.cloned(), source }
+/// Whether the provider has never confirmed that it has the task.
+pub(super) fn is_unreported(task: &Task) -> bool {
+    task.remote.as_ref().is_some_and(|remote| remote.checks == 0)
 }

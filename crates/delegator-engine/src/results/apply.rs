@@ -15,16 +15,24 @@ use delegator_registry::{Task, TaskDir, TaskFile};
 use delegator_supervisor::agent::Variables;
 
 use super::restore::refuse_while_busy;
-use super::worktrees::ApplyOptions;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::remote::remote_facts::RemoteFacts;
-use crate::remote::submit_remote::provider_error;
 use crate::upkeep::diff_omissions::DiffOmissions;
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 
 /// Long, because the files of a large diff are merged one by one.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How to apply the changes of a worktree.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ApplyOptions<'a> {
+    pub dry_run: bool,
+    /// Also commit them, with this message.
+    pub commit: Option<&'a str>,
+    /// Do not remove the worktree.
+    pub keep: bool,
+}
 
 /// What was, or would be, changed.
 #[derive(Debug, Default)]
@@ -46,7 +54,7 @@ impl Engine {
             Some((remote, accepted)) if attempt > 1 => {
                 let provider = remote.environment.provider;
                 let diff = self.providers.get(provider).and_then(|service| service.diff(accepted, attempt));
-                let diff = diff.map_err(|error| provider_error(provider, Some(&task.id), error))?;
+                let diff = diff.map_err(EngineError::provider(provider, Some(&task.id)))?;
                 Ok(diff.unwrap_or_default())
             }
             _ => self.read_stored(&task.id, TaskFile::Diff),
@@ -55,43 +63,46 @@ impl Engine {
 
     /// What the diff of an ended task does not have. Of hosted Codex nothing is known.
     pub fn diff_omissions(&self, id: &TaskId) -> Result<DiffOmissions, EngineError> {
-        let Some(dir) = self.task_dir(id)? else { return Ok(DiffOmissions::default()) };
-        Ok(RemoteFacts::read(&dir)?.unwrap_or_default().omissions)
+        Ok(self.remote_facts(id)?.omissions)
+    }
+
+    fn remote_facts(&self, id: &TaskId) -> Result<RemoteFacts, EngineError> {
+        let facts = self.task_dir(id)?.map(|dir| RemoteFacts::read(&dir)).transpose()?;
+        Ok(facts.flatten().unwrap_or_default())
     }
 
     /// Applies a diff of an ended task to the work tree that contains `directory`; with `dry_run`, only reports
     /// what it would change. Conflicts are an error, with `dry_run` a part of the report.
     pub fn apply_diff(
         &self,
-        (id, diff): (&TaskId, &[u8]),
-        target: (&Path, &Variables),
+        id: &TaskId,
+        diff: &[u8],
+        directory: &Path,
+        environment: &Variables,
         dry_run: bool,
     ) -> Result<DiffApplication, EngineError> {
-        let facts = match self.task_dir(id)? {
-            Some(dir) => RemoteFacts::read(&dir)?.unwrap_or_default(),
-            None => RemoteFacts::default(),
-        };
+        let facts = self.remote_facts(id)?;
         let options = ApplyOptions { dry_run, ..ApplyOptions::default() };
-        self.apply_text((id, diff), (facts.base_commit.as_deref(), None), target, options)
+        let base_commit = facts.base_commit.as_deref();
+        let request = ApplyRequest { work_tree: directory, diff, base_commit, store: None };
+        self.apply_text(id, request, environment, options)
     }
 
-    /// The same for any diff. `base_commit` and `store` have the original versions of the files.
+    /// The same for any diff.
     pub(super) fn apply_text(
         &self,
-        (id, diff): (&TaskId, &[u8]),
-        (base_commit, store): (Option<&str>, Option<&Path>),
-        (directory, environment): (&Path, &Variables),
+        id: &TaskId,
+        request: ApplyRequest<'_>,
+        environment: &Variables,
         options: ApplyOptions<'_>,
     ) -> Result<DiffApplication, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let mut registry = self.registry_of(id)?;
         self.rescue_in(&mut registry)?;
-        let dir = registry.dir().task(id);
+        let (dir, directory, diff) = (registry.dir().task(id), request.work_tree, request.diff);
         let git = git(environment, directory, APPLY_TIMEOUT)?;
         let reference = reference(id, 0);
         refuse_while_busy(Some(&registry), [directory])?;
         let recovery = recover_interrupted(&git, directory, &reference).map_err(ApplyError::from)?;
-        let request = ApplyRequest { work_tree: directory, diff, base_commit, store };
         let mut prepared = prepare_diff(&git, request, dir.path())?;
         let report = prepared.report.clone();
         refuse_while_busy(Some(&registry), [prepared.top_level()])?;
@@ -113,7 +124,7 @@ impl Engine {
         }
         let applied = prepared.apply(point.as_ref(), commit.as_ref());
         if let Some(point) = &point {
-            update_record(&dir, record, (point, applied.is_ok()), &git)?;
+            update_record(&dir, record, point, applied.is_ok(), &git)?;
         }
         applied?;
         Ok(DiffApplication { point, commit: commit.map(|commit| commit.id), ..done })
@@ -125,13 +136,13 @@ impl Engine {
 fn update_record(
     dir: &TaskDir,
     mut record: RestorePointRecord,
-    (point, is_applied): (&RestorePoint, bool),
+    point: &RestorePoint,
+    is_applied: bool,
     git: &Git,
 ) -> Result<(), EngineError> {
     let is_stored = point.is_stored();
-    let is_obsolete = |other: &RestorePoint| match other == point {
-        true => !is_stored,
-        false => is_applied && other.top_level == point.top_level,
+    let is_obsolete = |other: &RestorePoint| {
+        if other == point { !is_stored } else { is_applied && other.top_level == point.top_level }
     };
     let (obsolete, points): (Vec<_>, Vec<_>) = record.points.into_iter().partition(is_obsolete);
     record.points = points;

@@ -18,9 +18,10 @@ impl Engine {
             return Err(EngineError::NotEnded { task: task.id, state: task.state });
         }
         let diff = self.recorded_diff(&*self.registry_of(id)?, &task, environment)?;
-        match task.remote.is_some() {
-            true => Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff }),
-            false => Ok(TaskDiff { text: self.mask_secrets(id, diff.text)?, ..diff }),
+        if task.remote.is_some() {
+            Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff })
+        } else {
+            Ok(TaskDiff { text: self.mask_secrets(id, diff.text)?, ..diff })
         }
     }
 

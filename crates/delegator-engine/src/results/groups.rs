@@ -100,7 +100,7 @@ impl Engine {
 
     /// The attempts of a group in order, as they are recorded.
     pub fn recorded_group(&self, id: &GroupId) -> Result<Vec<Task>, EngineError> {
-        self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| Ok(registry.group(id)?))
+        self.query(|registry| registry.group(id))
     }
 
     /// Compares the attempts of a group, all of which have ended.

@@ -24,7 +24,7 @@ use jiff::Zoned;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::supervise::summary::one_sentence_summary;
-use crate::supervise::task_report::Record;
+use crate::supervise::task_report::{Record, tokens};
 
 /// How much of the file is searched for thread id, times and prompt.
 const HEAD_BYTES: usize = 4 << 20;
@@ -52,7 +52,7 @@ impl Engine {
         let finish = Finish {
             summary: Some(redactor.redact_str(&one_sentence_summary(&end, None, &record)).into_owned()),
             ran_ms: u64::try_from(ended_at_ms - started_at_ms).ok(),
-            tokens: crate::supervise::task_report::tokens(&report),
+            tokens: tokens(&report),
             ..Finish::bare(end)
         };
         let past =
@@ -127,11 +127,10 @@ fn end_of(report: &Report, ended_at: &Zoned) -> TaskEnd {
         // Sessions of old versions never announce their end.
         StreamOutcome::Completed | StreamOutcome::NotAnnounced => TaskEnd::Completed,
         StreamOutcome::Failed { message, code } => reported_end(DEFAULT_PROTOCOL, message, *code, ended_at),
-        StreamOutcome::Interrupted => TaskEnd::Failed {
-            kind: FailureKind::NoTerminalEvent,
-            message: report.unresolved_error.clone().unwrap_or_default(),
-            retry_at_ms: None,
-        },
+        StreamOutcome::Interrupted => {
+            let message = report.unresolved_error.clone().unwrap_or_default();
+            TaskEnd::failed(FailureKind::NoTerminalEvent, message)
+        }
     }
 }
 

@@ -9,9 +9,10 @@ use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCo
 use delegator_supervisor::agent::MessageSupport;
 
 use crate::Engine;
-use crate::conversation_error::ConversationError;
+use crate::error::ConversationError;
 use crate::error::EngineError;
-use crate::provider_error::{ProviderError, UnsupportedAction};
+use crate::provider_error::UnsupportedAction;
+use crate::remote::refresh::unsupported;
 use crate::supervise::wake_socket;
 
 /// Limit for the text of one message.
@@ -55,8 +56,8 @@ impl Engine {
         delivery: Delivery,
         support: MessageSupport,
     ) -> Result<SentMessage, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let unknown = || EngineError::unknown(id);
+        let mut registry = self.registry_of(id)?;
         self.rescue_task(&mut registry, id)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         check_recipient(&task, delivery, support)?;
@@ -92,10 +93,7 @@ fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> 
         return Err(EngineError::AlreadyEnded { task: task.id.clone(), state: task.state });
     }
     if let Some(remote) = &task.remote {
-        let provider = remote.environment.provider;
-        let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());
-        let source = ProviderError::Unsupported { provider, action: UnsupportedAction::SendMessage, url };
-        return Err(EngineError::Provider { provider, task: Some(task.id.clone()), source });
+        return Err(unsupported(&task.id, remote, UnsupportedAction::SendMessage));
     }
     let agent = || task.agent.clone();
     match support {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use delegator_domain::task::{Obstacle, State, TaskId, TaskLocation};
 use delegator_registry::{
-    AgentPause, BlockedBy, EndedPage, Filter, OldestPage, QueueEntry, Registry, StoredQuestion, Task,
-    TaskSummary, UnreadResults, UsageTable,
+    AgentPause, BlockedBy, EndedPage, Filter, OldestPage, QueueEntry, Registry, RegistryError,
+    StoredQuestion, Task, TaskSummary, UnreadResults, UsageTable,
 };
 use delegator_supervisor::run::Snapshot;
 
@@ -14,8 +14,8 @@ use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::remote::refresh::ProviderProblem;
-use crate::snapshot_file::read_cached_snapshot;
-use crate::submit::estimate::DurationHistory;
+use crate::shared::estimate::DurationHistory;
+use crate::shared::snapshot_file::read_cached_snapshot;
 
 /// Selects the tasks of an overview.
 #[derive(Debug, Clone, Default)]
@@ -126,16 +126,14 @@ impl Engine {
         request: &OverviewRequest,
         provider_problems: Vec<ProviderProblem>,
     ) -> Result<Overview, EngineError> {
-        let (running, queued, ended) = match request.only.is_empty() {
-            false => named_tasks(all_of(registry, &request.only)?),
-            true => {
-                let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
-                let ended =
-                    registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
-                let page = |states, after| oldest(registry, request, states, after);
-                let running = page(&[State::Starting, State::Working], request.running_after)?;
-                (running, page(&[State::Queued], request.queued_after)?, ended)
-            }
+        let (running, queued, ended) = if request.only.is_empty() {
+            let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
+            let ended = registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
+            let page = |states, after| oldest(registry, request, states, after);
+            let running = page(&[State::Starting, State::Working], request.running_after)?;
+            (running, page(&[State::Queued], request.queued_after)?, ended)
+        } else {
+            named_tasks(all_of(registry, &request.only)?)
         };
         let queue_paused = registry.queue_paused()?;
         let messages = listed_messages(registry, request, &running.tasks)?;
@@ -155,9 +153,10 @@ impl Engine {
             cloud: cloud_counts(registry, request)?,
             queue_paused,
             agent_pauses: registry.agent_pauses(self.now_ms())?,
-            questions: match request.only.is_empty() {
-                false => open_questions(registry, &request.only)?,
-                true => registry.all_open_questions()?,
+            questions: if request.only.is_empty() {
+                registry.all_open_questions()?
+            } else {
+                open_questions(registry, &request.only)?
             },
             messages,
             provider_problems,
@@ -183,10 +182,7 @@ impl Engine {
 
     /// The tasks that pass the filter, newest first.
     pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>, EngineError> {
-        match self.find_registry()? {
-            Some(registry) => Ok(registry.list(filter, limit, None)?.tasks),
-            None => Ok(Vec::new()),
-        }
+        self.query(|registry| Ok(registry.list(filter, limit, None)?.tasks))
     }
 
     /// The tasks to wait for: those that pass the filter and have not ended, and those that ended at or after
@@ -224,7 +220,7 @@ impl Engine {
     /// Token usage and time of the selected ended tasks. `None` if there is no registry.
     pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>, EngineError> {
         let OverviewRequest { filter, only, .. } = request;
-        Ok(self.find_registry()?.map(|registry| registry.usage(filter, only, limit)).transpose()?)
+        self.query(|registry| registry.usage(filter, only, limit).map(Some))
     }
 
     fn with_queue_positions(
@@ -273,7 +269,7 @@ impl Engine {
 }
 
 /// Every task that has not ended and passes the filter, newest first.
-pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, EngineError> {
+pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, RegistryError> {
     match narrow_filter(filter, &UNFINISHED) {
         Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
         None => Ok(Vec::new()),

@@ -7,8 +7,8 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
 
 use crate::Engine;
-use crate::conversation_error::{AnswerProblem, ConversationError};
 use crate::error::EngineError;
+use crate::error::{AnswerProblem, ConversationError};
 use crate::supervise::wake_socket;
 
 impl Engine {
@@ -18,16 +18,14 @@ impl Engine {
         id: &TaskId,
         number: Option<QuestionNumber>,
     ) -> Result<StoredQuestion, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let mut registry = self.registry_of(id)?;
         self.rescue_task(&mut registry, id)?;
         find(&registry, id, number)
     }
 
     /// The open questions of these tasks, as they are recorded.
     pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
-        let Some(registry) = self.find_registry()? else { return Ok(Vec::new()) };
-        let open = registry.all_open_questions()?;
+        let open = self.query(Registry::all_open_questions)?;
         Ok(open.into_iter().filter(|(task, _)| ids.contains(task)).collect())
     }
 
@@ -38,8 +36,7 @@ impl Engine {
         number: QuestionNumber,
         answer: &Answer,
     ) -> Result<StoredQuestion, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let mut registry = self.registry_of(id)?;
         let stored = find(&registry, id, Some(number))?;
         let closed =
             |question| ConversationError::QuestionClosed { task: id.clone(), question: Box::new(question) };
@@ -71,7 +68,7 @@ fn find(
     id: &TaskId,
     number: Option<QuestionNumber>,
 ) -> Result<StoredQuestion, EngineError> {
-    let task = registry.get(id)?.ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
+    let task = registry.get(id)?.ok_or_else(|| EngineError::unknown(id))?;
     if let Some(number) = number {
         let found = registry.question(id, number)?;
         return found.ok_or_else(|| ConversationError::UnknownQuestion { task: id.clone(), number }.into());

@@ -20,7 +20,7 @@ use delegator_supervisor::agent::Variables;
 use crate::Engine;
 use crate::error::{EngineError, RestoreChanges};
 use crate::results::restore_settings::SettingsRestore;
-use crate::submit::mount_alias::primary_path;
+use crate::shared::mount_alias::primary_path;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::{git, undo_reference};
 
@@ -116,7 +116,8 @@ impl Engine {
         &self,
         task: &TaskId,
         request: RestoreRequest,
-        (environment, here): (&Variables, &Path),
+        environment: &Variables,
+        here: &Path,
     ) -> Result<RestoreReport, EngineError> {
         let mut registry = self.find_registry()?;
         if let Some(registry) = &mut registry {
@@ -124,7 +125,13 @@ impl Engine {
         }
         let source = PointSource { registry: registry.as_deref(), environment, here };
         let mut found = source.find(task)?;
-        let settings = SettingsRestore::check(task, registry.as_deref(), &found.record, request)?;
+        let settings = SettingsRestore::check(
+            task,
+            registry.as_deref(),
+            &found.record,
+            request.whole_tree,
+            request.undo,
+        )?;
         let points = match requested_points(task, &found, request.undo) {
             Err(EngineError::NoRestorePoint { .. }) if !settings.is_empty() => Vec::new(),
             points => points?,
@@ -133,9 +140,10 @@ impl Engine {
         let recovered = recover(&points, environment)?;
         // Nothing may be left of what was interrupted.
         let is_gone = !recovered.is_empty() && !points.iter().any(RestorePoint::is_stored);
-        let (mut checked, unavailable) = match points.is_empty() || is_gone {
-            true => Default::default(),
-            false => check_all(points, request, environment, &found)?,
+        let (mut checked, unavailable) = if points.is_empty() || is_gone {
+            Default::default()
+        } else {
+            check_all(points, request, environment, &found)?
         };
         let report = |trees| RestoreReport { trees, unavailable, settings: settings.files(), recovered };
         let changes_no_file = checked.iter().all(CheckedTree::changes_nothing);
@@ -145,9 +153,10 @@ impl Engine {
         // The checks may have taken a while.
         let points: Vec<RestorePoint> = checked.iter().map(|tree| tree.point.clone()).collect();
         refuse_while_busy(registry.as_deref(), top_levels(&points))?;
-        let undo = match changes_no_file {
-            true => checked.iter().map(|_| None).collect(),
-            false => create_undo_points(&mut checked, &mut found)?,
+        let undo = if changes_no_file {
+            checked.iter().map(|_| None).collect()
+        } else {
+            create_undo_points(&mut checked, &mut found)?
         };
         settings.apply(&mut found, request.undo)?;
         apply(checked, undo).map(report)
@@ -231,13 +240,15 @@ fn requested_points(
             None => points.push(point),
         }
     }
-    let problem = match undo {
-        true => Some("it was never restored".to_owned()),
-        false => record.problems.first().map(|entry| entry.problem.clone()),
+    let problem = if undo {
+        Some("it was never restored".to_owned())
+    } else {
+        record.problems.first().map(|entry| entry.problem.clone())
     };
-    match points.is_empty() {
-        true => Err(EngineError::NoRestorePoint { task: task.clone(), problem }),
-        false => Ok(points),
+    if points.is_empty() {
+        Err(EngineError::NoRestorePoint { task: task.clone(), problem })
+    } else {
+        Ok(points)
     }
 }
 
@@ -262,12 +273,11 @@ fn create_undo_points(
     }
     let mut undo = Vec::new();
     for tree in checked {
-        undo.push(match tree.changes_nothing() {
-            true => None,
-            false => {
-                let reference = undo_reference(&tree.point.reference, number);
-                Some(tree.prepared.create_undo_point(&reference)?)
-            }
+        undo.push(if tree.changes_nothing() {
+            None
+        } else {
+            let reference = undo_reference(&tree.point.reference, number);
+            Some(tree.prepared.create_undo_point(&reference)?)
         });
     }
     found.record.undo.push(undo.iter().flatten().cloned().collect());

@@ -9,7 +9,6 @@ use delegator_domain::task::{FailureKind, TaskEnd, TaskId};
 use delegator_git::{GitSettings, Overlap, OverlapPart};
 use delegator_registry::Registry;
 
-use super::restore::RestoreRequest;
 use crate::error::EngineError;
 use crate::upkeep::restore_lookup::FoundPoints;
 use crate::upkeep::restore_record::RestorePointRecord;
@@ -27,13 +26,14 @@ impl SettingsRestore {
         task: &TaskId,
         registry: Option<&Registry>,
         record: &RestorePointRecord,
-        request: RestoreRequest,
+        whole_tree: bool,
+        undo: bool,
     ) -> Result<SettingsRestore, EngineError> {
-        let is_lost = request.whole_tree && is_lost(task, registry)?;
+        let is_lost = whole_tree && is_lost(task, registry)?;
         let (mut files, mut overlaps) = (Vec::new(), Vec::new());
         for recorded in &record.settings {
             let (before, now) = (&recorded.before, recorded.before.read_again());
-            let (from, to) = match (&recorded.after, request.undo) {
+            let (from, to) = match (&recorded.after, undo) {
                 (Some(after), false) => (after, before),
                 (Some(after), true) if recorded.is_restored => (before, after),
                 (None, false) if is_lost => (&now, before),
@@ -43,9 +43,10 @@ impl SettingsRestore {
                 if now.agrees_on(path, to) {
                     continue;
                 }
-                match request.whole_tree || now.agrees_on(path, from) {
-                    true => files.push((path.clone(), to.clone())),
-                    false => overlaps.push(Overlap { path: path.clone(), part: OverlapPart::File }),
+                if whole_tree || now.agrees_on(path, from) {
+                    files.push((path.clone(), to.clone()));
+                } else {
+                    overlaps.push(Overlap { path: path.clone(), part: OverlapPart::File });
                 }
             }
         }

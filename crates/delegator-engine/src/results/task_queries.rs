@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{GroupId, TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use delegator_registry::{
-    Filter, Idempotency, LastLines, OpenOptions, Registry, RegistryError, StateCounts, StateDir,
-    StoredQuestion, Task, TaskDir, TaskFile,
+    Filter, Idempotency, OpenOptions, Registry, RegistryError, StateCounts, StateDir, StoredQuestion, Task,
+    TaskDir, TaskFile,
 };
 use delegator_supervisor::run::Snapshot;
 
@@ -15,9 +15,9 @@ use super::messages::TaskMessages;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::remote::remote_facts::RemoteFacts;
-use crate::snapshot_file::read_snapshot;
+use crate::shared::snapshot_file::read_snapshot;
+use crate::shared::work_tree::find_work_tree;
 use crate::submit::launch::Launch;
-use crate::submit::work_tree::find_work_tree;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 use crate::upkeep::worktrees::WorktreeInfo;
@@ -119,8 +119,8 @@ impl Engine {
 
     /// A task, after an upkeep pass. For a task that a provider runs, the provider is queried first.
     pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let unknown = || EngineError::unknown(id);
+        let mut registry = self.registry_of(id)?;
         self.rescue_in(&mut registry)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         if task.remote.is_none() || task.state.is_terminal() {
@@ -134,22 +134,17 @@ impl Engine {
 
     /// A task as it is recorded.
     pub fn recorded_task(&self, id: &TaskId) -> Result<Task, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        self.find_registry()?.ok_or_else(unknown)?.get(id)?.ok_or_else(unknown)
+        self.registry_of(id)?.get(id)?.ok_or_else(|| EngineError::unknown(id))
     }
 
     /// The task that was submitted with a key, also if it has ended.
     pub fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>, EngineError> {
-        let Some(registry) = self.find_registry()? else { return Ok(None) };
-        Ok(registry.find_by_key(key)?.map(|task| task.id))
+        self.query(|registry| Ok(registry.find_by_key(key)?.map(|task| task.id)))
     }
 
     /// The newest task that worked on a thread.
     pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>, EngineError> {
-        match self.find_registry()? {
-            Some(registry) => Ok(registry.by_thread(thread_id, 1)?.into_iter().next()),
-            None => Ok(None),
-        }
+        self.query(|registry| Ok(registry.by_thread(thread_id, 1)?.into_iter().next()))
     }
 
     /// An error if the report, the restore points or the registry cannot be read.
@@ -185,7 +180,7 @@ impl Engine {
 
     /// All tasks that follow this one, directly or not, each after its predecessor.
     pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>, EngineError> {
-        self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| Ok(registry.rest_of_chain(id)?))
+        self.query(|registry| registry.rest_of_chain(id))
     }
 
     /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.
@@ -200,53 +195,26 @@ impl Engine {
     }
 
     pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {
-        Ok(self.find_registry()?.map(|registry| registry.dir().task(id)))
+        self.query(|registry| Ok(Some(registry.dir().task(id))))
     }
 
     /// The content of a task file; empty if it is missing.
     pub fn read_stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>, EngineError> {
-        let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
-        Ok(dir.read(which)?.unwrap_or_default())
+        self.read_dir(id, |dir| Ok(dir.read(which)?.unwrap_or_default()))
     }
 
-    /// The first and the last `max_bytes` of a task file, and its size.
-    pub fn read_stored_ends(
+    /// What `read` finds in the directory of a task; the default if there is no registry.
+    pub fn read_dir<T: Default>(
         &self,
         id: &TaskId,
-        which: TaskFile,
-        max_bytes: u64,
-    ) -> Result<(Vec<u8>, u64), EngineError> {
-        let Some(dir) = self.task_dir(id)? else { return Ok((Vec::new(), 0)) };
-        Ok(dir.read_ends(which, max_bytes)?.unwrap_or_default())
-    }
-
-    /// The last lines of a task file before the line with this number.
-    pub fn read_stored_lines(
-        &self,
-        id: &TaskId,
-        which: TaskFile,
-        before: u64,
-        max_lines: usize,
-    ) -> Result<LastLines, EngineError> {
-        let Some(dir) = self.task_dir(id)? else { return Ok(LastLines::default()) };
-        Ok(dir.read_last_lines(which, before, max_lines)?)
-    }
-
-    /// The last `max_bytes` of a task file.
-    pub fn read_stored_tail(
-        &self,
-        id: &TaskId,
-        which: TaskFile,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, EngineError> {
-        let Some(dir) = self.task_dir(id)? else { return Ok(Vec::new()) };
-        Ok(dir.read_tail(which, max_bytes)?.unwrap_or_default())
+        read: impl FnOnce(&TaskDir) -> Result<T, RegistryError>,
+    ) -> Result<T, EngineError> {
+        self.query(|registry| read(&registry.dir().task(id)))
     }
 
     /// Appends a line to the handles file of a task.
     pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<(), EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut file = self.task_dir(id)?.ok_or_else(unknown)?.open_append(TaskFile::Handles)?;
+        let mut file = self.registry_of(id)?.dir().task(id).open_append(TaskFile::Handles)?;
         // One write, because another server may append at the same time.
         file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("record a handle"))
     }
@@ -266,7 +234,6 @@ impl Engine {
 
     /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no registry.
     pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>, EngineError> {
-        let Some(registry) = self.find_registry()? else { return Ok(None) };
-        Ok(Some((registry.counts()?, LongLog::of(&registry))))
+        self.query(|registry| Ok(Some((registry.counts()?, LongLog::of(registry)))))
     }
 }

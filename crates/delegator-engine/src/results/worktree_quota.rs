@@ -11,8 +11,8 @@ use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::isolation_error::IsolationError;
-use crate::submit::disk_usage::disk_usage;
+use crate::error::IsolationError;
+use crate::shared::directories::disk_usage;
 
 /// Worktrees that an error names.
 const MAX_NAMED: usize = 5;
@@ -74,7 +74,7 @@ impl Engine {
         };
         let changes = self.worktree_changes(owner, environment)?;
         let is_unneeded = changes.diff.is_empty() && changes.is_complete();
-        Ok(is_unneeded && self.remove_worktree(registry, (owner, &claim), &changes, environment)?)
+        Ok(is_unneeded && self.remove_worktree(registry, owner, &claim, &changes, environment)?)
     }
 }
 

@@ -6,29 +6,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_git::{LeftOutReason, NewCommit};
+use delegator_git::{ApplyRequest, LeftOutReason, NewCommit};
 use delegator_registry::{ClaimKind, Registry, WorktreeClaim, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
-use super::apply::DiffApplication;
+use super::apply::{ApplyOptions, DiffApplication};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::isolation_error::IsolationError;
-use crate::submit::worktree::WorktreePlan;
+use crate::error::IsolationError;
+use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::restore_record::git;
 use crate::upkeep::worktrees::{PresentWorktree, WorktreeChanges};
 
 const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How to apply the changes of a worktree.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ApplyOptions<'a> {
-    pub dry_run: bool,
-    /// Also commit them, with this message.
-    pub commit: Option<&'a str>,
-    /// Do not remove the worktree.
-    pub keep: bool,
-}
 
 /// What was, or would be, done with a worktree.
 #[derive(Debug)]
@@ -54,7 +44,8 @@ impl Engine {
         &self,
         owner: &TaskId,
         options: ApplyOptions<'_>,
-        (directory, environment): (Option<&Path>, &Variables),
+        directory: Option<&Path>,
+        environment: &Variables,
     ) -> Result<WorktreeApplication, EngineError> {
         let mut registry = self.registry_of(owner)?;
         let claim = self.claim_unused(&mut registry, owner)?;
@@ -65,17 +56,23 @@ impl Engine {
         }
         let source = &plan.worktree.source;
         let directory = directory.unwrap_or(&source.repository.top_level);
-        let base = (Some(source.commit.as_str()), Some(plan.worktree.store.as_path()));
-        let applied = match changes.diff.is_empty() {
-            true => DiffApplication::default(),
-            false => self.apply_text((owner, &changes.diff), base, (directory, environment), options)?,
+        let applied = if changes.diff.is_empty() {
+            DiffApplication::default()
+        } else {
+            let request = ApplyRequest {
+                work_tree: directory,
+                diff: &changes.diff,
+                base_commit: Some(&source.commit),
+                store: Some(&plan.worktree.store),
+            };
+            self.apply_text(owner, request, environment, options)?
         };
         let is_removed = !options.dry_run && {
             if changes.is_complete() || !changes.diff.is_empty() {
                 registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
             }
             let may_remove = !options.keep && changes.is_complete();
-            may_remove && self.remove_worktree(&mut registry, (owner, &claim), &changes, environment)?
+            may_remove && self.remove_worktree(&mut registry, owner, &claim, &changes, environment)?
         };
         Ok(WorktreeApplication { applied, changes, is_removed })
     }
@@ -84,7 +81,8 @@ impl Engine {
     pub fn branch_worktree(
         &self,
         owner: &TaskId,
-        (branch, message): (&str, &str),
+        branch: &str,
+        message: &str,
         keep: bool,
         environment: &Variables,
     ) -> Result<WorktreeBranch, EngineError> {
@@ -116,7 +114,7 @@ impl Engine {
         registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
         let may_remove = !keep && changes.left_out.is_empty();
         let is_removed =
-            may_remove && self.remove_worktree(&mut registry, (owner, &claim), &changes, environment)?;
+            may_remove && self.remove_worktree(&mut registry, owner, &claim, &changes, environment)?;
         Ok(WorktreeBranch { branch: branch.to_owned(), commit, changes, is_removed })
     }
 
@@ -138,7 +136,7 @@ impl Engine {
             Err(_) if may_lose => WorktreeChanges::unknown(),
             Err(error) => return Err(only_copy(format!("it cannot be compared, because {error}")).into()),
         };
-        if !self.remove_worktree(&mut registry, (owner, &claim), &changes, environment)? {
+        if !self.remove_worktree(&mut registry, owner, &claim, &changes, environment)? {
             refuse_while_used(&registry, owner)?;
         }
         Ok(changes)

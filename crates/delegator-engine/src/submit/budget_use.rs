@@ -8,7 +8,7 @@ use delegator_supervisor::run::Snapshot;
 use super::launch::Settings;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::snapshot_file::read_snapshot;
+use crate::shared::snapshot_file::read_snapshot;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 

@@ -1,28 +1,22 @@
-//! Chains: the tasks that follow a submitted one.
+//! The tasks of a submission: the submitted one and those that follow it, each with its launch file.
 //!
 //! The followers of a submission are submissions of their own, with their own agent, mode and limits, and are checked and
 //! stored together with it. They take environment and umask from the same submitter, even if another process starts them later.
 
-use delegator_domain::task::{ChainOutcome, Follows, GroupMember, TaskId, TaskLocation};
+use std::ffi::{OsStr, OsString};
 
-use super::submission::Submission;
+use delegator_domain::redact::{is_listed, is_secret_name};
+use delegator_domain::task::{Follows, GroupMember, TaskId, TaskLocation};
+use delegator_registry::NewTask;
+use delegator_supervisor::agent::{agent_environment, task_marker};
+use serde_json::Value;
+
+use super::enclosure::find_enclosure;
+use super::launch::{Fallback, Launch};
+use super::submission::{Follower, Reviewed, Submission};
 use crate::Engine;
 use crate::error::EngineError;
-
-/// A task that starts when the one it follows has ended with this outcome.
-#[derive(Debug, Clone)]
-pub struct Follower {
-    pub on: ChainOutcome,
-    pub submission: Submission,
-}
-
-/// The task whose changes a task reviews.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reviewed {
-    Task(TaskId),
-    /// The task that the review follows.
-    Predecessor,
-}
+use crate::shared::format_version::FormatVersion;
 
 /// One of the tasks of a submission.
 #[derive(Debug)]
@@ -36,22 +30,47 @@ pub(super) struct ChainTask<'a> {
 
 impl ChainTask<'_> {
     /// The task that it reviews.
-    pub(super) fn reviewed(&self) -> Option<&TaskId> {
+    fn reviewed(&self) -> Option<&TaskId> {
         match self.submission.reviews.as_ref()? {
             Reviewed::Task(id) => Some(id),
             Reviewed::Predecessor => self.follows.as_ref().map(|follows| &follows.task),
         }
     }
+
+    pub(super) fn new_task(&self, launch: &Launch) -> Result<NewTask, EngineError> {
+        let ChainTask { id, submission, follows, group } = self;
+        let settings = &submission.settings;
+        let plan = settings.worktree.as_ref();
+        Ok(NewTask {
+            id: id.clone(),
+            working_dir: plan.map_or(&settings.working_dir, |plan| &plan.user_dir).display().to_string(),
+            work_trees: settings
+                .work_trees(submission.per_agent().any(|it| it.agent.may_write(settings.mode))),
+            allow_parallel_writes: submission.allow_parallel_writes,
+            mode: settings.mode,
+            sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
+            agent: submission.agent.name.clone(),
+            fallbacks: submission.fallbacks.len(),
+            model: settings.model.clone(),
+            title: submission.title.clone(),
+            text: launch.task.clone(),
+            labels: submission.labels.clone(),
+            input: submission.nesting.add_parent_to(without_key(submission.input.clone())),
+            resumed_thread: settings.resume.clone(),
+            idempotency: submission.idempotency.clone(),
+            environment: None,
+            follows: follows.clone(),
+            group: group.clone(),
+            worktree: plan.map(|plan| plan.used_by(id)).transpose()?,
+            notify: None,
+        })
+    }
 }
 
 impl Engine {
-    /// All tasks of a submission, each after the one it follows. The first has the given id, the others new ones.
-    pub(super) fn chain_of<'a>(
-        &self,
-        submission: &'a Submission,
-        (first, group): (TaskId, Option<GroupMember>),
-    ) -> Result<Vec<ChainTask<'a>>, EngineError> {
-        let mut chain = vec![ChainTask { id: first, submission, follows: None, group }];
+    /// A task and those that follow it, each after the one it follows.
+    pub(super) fn chain_of<'a>(&self, first: ChainTask<'a>) -> Result<Vec<ChainTask<'a>>, EngineError> {
+        let mut chain = vec![first];
         let mut next = 0;
         while let Some(ChainTask { id, submission, .. }) = chain.get(next) {
             let (predecessor, followers) = (id.clone(), &submission.followers);
@@ -64,4 +83,66 @@ impl Engine {
         }
         Ok(chain)
     }
+
+    /// The checked launch file of a task, with all of its agents.
+    pub(super) fn launch_of(&self, task: &ChainTask<'_>) -> Result<Launch, EngineError> {
+        let id = &task.id;
+        let mut launches = Vec::new();
+        for submission in task.submission.per_agent() {
+            let mut launch = build_launch(&submission, id)?;
+            launch.refuse_reserved_state_dirs(&self.state_dir)?;
+            launch.agent.validate(&launch.request(id, &self.state_dir))?;
+            launch.decide_sandbox(id, &self.state_dir)?;
+            launches.push(launch);
+        }
+        let mut preferred = launches.remove(0);
+        preferred.fallbacks = launches.into_iter().map(Fallback::of).collect();
+        preferred.reviews = task.reviewed().map(TaskId::to_string);
+        Ok(preferred)
+    }
+}
+
+fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
+    let marker = task_marker(id, submission.settings.depth);
+    let path = submission.environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
+    let variables = submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+    let texts =
+        submission.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    let secret_names = &submission.secret_names;
+    let (mut secrets, mut named_secrets) = (Vec::new(), Vec::new());
+    for (name, value) in texts {
+        if is_listed(name, secret_names) {
+            named_secrets.push(value.to_owned());
+        } else if is_secret_name(name, secret_names) {
+            secrets.push(value.to_owned());
+        }
+    }
+    Ok(Launch {
+        version: FormatVersion,
+        task: submission.text.clone(),
+        settings: submission.settings.clone(),
+        agent: submission.agent.clone(),
+        enclosure: find_enclosure(&submission.agent, &submission.settings, path)?,
+        fallbacks: Vec::new(),
+        skipped: submission.skipped.clone(),
+        reviews: None,
+        report_of: submission.report_of.as_ref().map(TaskId::to_string),
+        umask: submission.umask,
+        variables: agent_environment(
+            submission.agent.kind(),
+            variables,
+            &submission.passed_variables,
+            &marker,
+        ),
+        secrets,
+        named_secrets,
+    })
+}
+
+/// The input without its idempotency key, which is stored as a digest only.
+pub(crate) fn without_key(mut input: Value) -> Value {
+    if let Some(object) = input.as_object_mut() {
+        object.shift_remove("idempotency_key");
+    }
+    input
 }

@@ -25,9 +25,7 @@ use delegator_registry::Nonce;
 
 use crate::Engine;
 use crate::error::EngineError;
-
-/// The argument that makes this program the launcher of a supervisor, and then the supervisor.
-pub const SUPERVISE: &str = "supervise";
+use crate::shared::caller::SUPERVISE;
 
 /// The exit code of a launcher that could not fork its supervisor.
 const EXIT_NOT_FORKED: u8 = 71;

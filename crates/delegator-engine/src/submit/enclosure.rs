@@ -10,21 +10,13 @@ use delegator_supervisor::agent::{
 use delegator_supervisor::enclosure::{Enclosure, Mechanism, PathRules, Unavailable, find_mechanism};
 
 use super::launch::{Launch, Settings};
-use super::submission::Submission;
 use super::verification::{PROBE_TIMEOUT, forbidden_path, writing_request};
-use super::work_tree::untrusted_trees;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::shared::work_tree::untrusted_trees;
 
-impl Submission {
-    /// The mechanism that encloses the agent; `None` if the task needs no enclosure.
-    pub(super) fn find_enclosure(&self) -> Result<Option<Mechanism>, EngineError> {
-        let path = self.environment.get(OsStr::new("PATH")).map(|path| path.as_os_str());
-        find_enclosure(&self.agent, &self.settings, path)
-    }
-}
-
-fn find_enclosure(
+/// The mechanism that encloses the agent; `None` if the task needs no enclosure.
+pub(super) fn find_enclosure(
     agent: &Agent,
     settings: &Settings,
     path: Option<&OsStr>,
@@ -69,15 +61,6 @@ impl Launch {
                 own,
             }),
         }
-    }
-}
-
-impl Settings {
-    /// Our own directory that contains `path` or is inside of it.
-    pub(super) fn reserved_overlap(&self, path: &Path, state_dir: &Path) -> Option<PathBuf> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let own = self.protected.iter().map(PathBuf::as_path).chain([state_dir]).map(real);
-        own.into_iter().find(|own| own.starts_with(path) || path.starts_with(own))
     }
 }
 

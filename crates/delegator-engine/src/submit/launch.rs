@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use delegator_domain::budget::Budget;
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{EnclosureChoice, EnvPolicy, LimitKind, Mode, TaskId};
-use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, task_marker};
+use delegator_domain::task::{EnclosureChoice, EnvPolicy, LimitKind, Mode, TaskId, WorkTree};
+use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, VerifyCommand, task_marker};
 use delegator_supervisor::enclosure::Mechanism;
 use delegator_supervisor::process::Cgroup;
 use delegator_supervisor::run::ActivitySource;
@@ -19,12 +19,12 @@ use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fallback::{Fallback, SkippedAgent};
-use super::verification::Verify;
-use super::worker_contact::WorkerContact;
-use super::worktree::WorktreePlan;
+use super::worktree_plan::WorktreePlan;
 use crate::error::EngineError;
-use crate::format_version::FormatVersion;
+use crate::shared::format_version::{FormatVersion, encode};
+use crate::shared::mount_alias::{primary_path, shown_below};
+use crate::shared::work_tree::work_tree_of;
+use crate::shared::worker_contact::WorkerContact;
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,6 +108,40 @@ pub struct Ending {
     pub terminate_grace_sec: u64,
 }
 
+/// The verify command of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    pub command: VerifyCommand,
+    /// The user allows to run it without a sandbox if there is none.
+    #[serde(rename = "may_be_open")]
+    pub allow_unsandboxed: bool,
+    /// Decided at submission.
+    pub is_sandboxed: bool,
+}
+
+impl Verify {
+    pub fn new(command: VerifyCommand, allow_unsandboxed: bool) -> Verify {
+        Verify { command, allow_unsandboxed, is_sandboxed: false }
+    }
+}
+
+/// An agent that did not run, although it came first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedAgent {
+    pub agent: String,
+    /// Redacted.
+    pub reason: String,
+}
+
+/// The part of a launch file that depends on the agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fallback {
+    agent: Agent,
+    enclosure: Option<Mechanism>,
+    variables: Vec<(OsString, OsString)>,
+    verify: Option<Verify>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub(crate) version: FormatVersion<1>,
@@ -139,8 +173,7 @@ pub(crate) struct Launch {
 
 impl Launch {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
-        serde_json::to_vec(self)
-            .map_err(|error| EngineError::Io { doing: "write the launch file", source: error.into() })
+        encode("write the launch file", self).map(String::into_bytes)
     }
 
     /// The run as the settings request it. The supervisor replaces the names of directories and files by what it opened.
@@ -179,9 +212,33 @@ impl Launch {
         self.named_secrets.iter().fold(builder, |builder, secret| builder.named_secret(secret)).build()
     }
 
+    /// Whether the agent, or one that may run instead of it, can write.
+    pub(crate) fn may_write(&self) -> bool {
+        let mode = self.settings.mode;
+        self.agent.may_write(mode) || self.fallbacks.iter().any(|fallback| fallback.agent.may_write(mode))
+    }
+
+    /// Replaces the agent by the next one; false if there is none.
+    pub(crate) fn use_next_agent(&mut self) -> bool {
+        if self.fallbacks.is_empty() {
+            return false;
+        }
+        let Fallback { agent, enclosure, variables, verify } = self.fallbacks.remove(0);
+        (self.agent, self.enclosure, self.variables) = (agent, enclosure, variables);
+        self.settings.verify = verify;
+        true
+    }
+
     pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch, EngineError> {
         serde_json::from_slice(bytes)
             .map_err(|error| EngineError::Launch { task: task.clone(), detail: error.to_string() })
+    }
+}
+
+impl Fallback {
+    pub(super) fn of(launch: Launch) -> Fallback {
+        let Launch { agent, enclosure, variables, settings, .. } = launch;
+        Fallback { agent, enclosure, variables, verify: settings.verify }
     }
 }
 
@@ -242,6 +299,37 @@ impl Settings {
             Some(plan) if self.effective_mode() == Mode::WorkspaceWrite => plan.worktree.commit_dirs(),
             _ => Vec::new(),
         }
+    }
+
+    /// The distinct trees that a task works in, by their primary paths; that of its working directory first. A task that cannot
+    /// write has only that one.
+    pub(super) fn work_trees(&self, may_write: bool) -> Vec<WorkTree> {
+        let mut trees = vec![match &self.worktree {
+            // It may not exist yet.
+            Some(plan) => WorkTree::linked(plan.worktree.path.clone()),
+            None => work_tree_of(&self.working_dir),
+        }];
+        if may_write {
+            trees.extend(self.add_dirs.iter().map(|directory| work_tree_of(directory)));
+            let shown: Vec<PathBuf> = trees.iter().flat_map(|tree| shown_below(tree.root())).collect();
+            trees.extend(shown.into_iter().map(WorkTree::directory));
+        }
+        let mut distinct = Vec::new();
+        for tree in trees {
+            let root = primary_path(tree.root());
+            let tree = if tree.is_linked() { WorkTree::linked(root) } else { WorkTree::directory(root) };
+            if !distinct.contains(&tree) {
+                distinct.push(tree);
+            }
+        }
+        distinct
+    }
+
+    /// Our own directory that contains `path` or is inside of it.
+    pub(super) fn reserved_overlap(&self, path: &Path, state_dir: &Path) -> Option<PathBuf> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let own = self.protected.iter().map(PathBuf::as_path).chain([state_dir]).map(real);
+        own.into_iter().find(|own| own.starts_with(path) || path.starts_with(own))
     }
 
     pub(crate) fn run_limits(&self) -> delegator_supervisor::run::Limits {

@@ -1,17 +1,16 @@
 //! Limits for tasks that are submitted from inside a task: nesting depth, number of children, and rights.
 //!
-//! [`super::caller`] finds the parent. A task never has more rights than its parent: neither a wider mode, nor other directories to
+//! [`crate::shared::caller`] finds the parent. A task never has more rights than its parent: neither a wider mode, nor other directories to
 //! write in, nor an agent without a sandbox.
 
 use std::path::PathBuf;
 
-use delegator_domain::task::{Mode, SandboxKind, TaskId};
+use delegator_domain::task::Mode;
 use delegator_registry::{Registry, Task};
 use serde_json::Value;
 
-use super::caller::CallerTask;
-use super::submission::Submission;
 use crate::error::EngineError;
+use crate::shared::caller::{CallerTask, PARENT};
 
 /// The parent of a submission, and the configured limits.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,20 +21,12 @@ pub struct Nesting {
     pub max_children: usize,
 }
 
-/// The key of the parent in the stored input.
-const PARENT: &str = "parent_task_id";
-
-/// The task that submitted this one.
-pub(super) fn parent_of(task: &Task) -> Option<TaskId> {
-    task.input[PARENT].as_str()?.parse().ok()
-}
-
 impl Nesting {
     pub(crate) fn check_depth(&self, depth: u32) -> Result<(), EngineError> {
-        match depth > self.max_depth {
-            true => Err(EngineError::NestingTooDeep { depth, allowed: self.max_depth }),
-            false => Ok(()),
+        if depth > self.max_depth {
+            return Err(EngineError::NestingTooDeep { depth, allowed: self.max_depth });
         }
+        Ok(())
     }
 
     /// Refuses more running or queued children than the parent may have, with `new` more.
@@ -46,13 +37,11 @@ impl Nesting {
         for active in registry.active()? {
             children += usize::from(registry.get(&active.id)?.is_some_and(|task| is_child(&task)));
         }
-        match children + new > self.max_children {
-            true => Err(EngineError::TooManyChildren {
-                parent: parent.id.to_string(),
-                allowed: self.max_children,
-            }),
-            false => Ok(()),
+        if children + new > self.max_children {
+            let parent = parent.id.to_string();
+            return Err(EngineError::TooManyChildren { parent, allowed: self.max_children });
         }
+        Ok(())
     }
 
     pub(crate) fn add_parent_to(&self, mut input: Value) -> Value {
@@ -63,48 +52,17 @@ impl Nesting {
     }
 }
 
-impl Submission {
-    /// Refuses rights that the parent does not have. The directories are resolved.
-    pub(super) fn check_rights(&mut self) -> Result<(), EngineError> {
-        let Some(parent) = self.nesting.parent.as_ref().and_then(|parent| parent.task.clone()) else {
-            return Ok(());
-        };
-        let mode = self.settings.effective_mode();
-        check_mode(&parent, mode)?;
-        let exceeds = |right| Err(EngineError::ExceedsParent { parent: parent.id.clone(), right });
-        if parent.sandbox.is_none_or(SandboxKind::enforces_mode) {
-            if let Some(open) = self.per_agent().find(|it| !it.agent.sandbox(mode).enforces_mode()) {
-                return exceeds(format!("to run {} without a sandbox", open.agent.name));
-            }
-            if let Some(verify) = &mut self.settings.verify {
-                verify.allow_unsandboxed = false;
-            }
-        }
-        let roots = writable_roots(&parent);
-        let mut directories = self.settings.add_dirs.iter().chain([&self.settings.working_dir]);
-        let outside = directories.find(|directory| !roots.iter().any(|root| directory.starts_with(root)));
-        match outside {
-            Some(outside) if mode == Mode::WorkspaceWrite && parent.mode == mode => {
-                exceeds(format!("to write in {}", outside.display()))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Refuses a mode that the parent does not have.
 pub(crate) fn check_mode(parent: &Task, mode: Mode) -> Result<(), EngineError> {
-    match mode > parent.mode {
-        true => Err(EngineError::ExceedsParent {
-            parent: parent.id.clone(),
-            right: format!("mode {}", mode.name()),
-        }),
-        false => Ok(()),
+    if mode > parent.mode {
+        let right = format!("mode {}", mode.name());
+        return Err(EngineError::ExceedsParent { parent: parent.id.clone(), right });
     }
+    Ok(())
 }
 
 /// The directories in which a task in workspace-write mode writes.
-fn writable_roots(task: &Task) -> Vec<PathBuf> {
+pub(super) fn writable_roots(task: &Task) -> Vec<PathBuf> {
     let own = match task.work_trees.first().filter(|_| task.worktree.is_some()) {
         Some(worktree) => worktree.root().to_owned(),
         None => PathBuf::from(&task.working_dir),

@@ -15,7 +15,7 @@ use crate::Engine;
 use crate::error::EngineError;
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
-const MAX_LOCK_ATTEMPTS: u32 = 100;
+const MAX_LOCK_TRIES: u32 = 100;
 
 impl Engine {
     /// Starts as many queued tasks as there are free slots.
@@ -44,10 +44,7 @@ impl Engine {
 
     /// Starts a supervisor for each claim, and whatever else may start.
     pub(crate) fn start_all(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<(), EngineError> {
-        match self.start_supervisors(registry, claims)? {
-            true => self.promote(registry),
-            false => Ok(()),
-        }
+        if self.start_supervisors(registry, claims)? { self.promote(registry) } else { Ok(()) }
     }
 
     /// Acquires all locks before the first start, because starting is slow. A task that cannot be started returns to its
@@ -79,9 +76,9 @@ impl Engine {
         Ok(may_have_more)
     }
 
-    /// An upkeep pass may hold the lock for a moment to check an earlier attempt.
+    /// An upkeep pass may hold the lock for a moment to check an earlier claim.
     fn lock_for_start(&self, dir: &TaskDir) -> Result<OwnedFd, EngineError> {
-        for _ in 0..MAX_LOCK_ATTEMPTS {
+        for _ in 0..MAX_LOCK_TRIES {
             match dir.try_lock()? {
                 LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| lock_unavailable(dir)),
                 LockAttempt::Held => self.system.sleep(LOCK_RETRY_INTERVAL),

@@ -14,7 +14,6 @@ use delegator_supervisor::agent::{
     probe_sandbox, task_marker, variable,
 };
 use delegator_supervisor::run::VerifySpec;
-use serde::{Deserialize, Serialize};
 
 use super::launch::Launch;
 use crate::Engine;
@@ -23,23 +22,6 @@ use crate::error::EngineError;
 /// Time for the command even if the agent used up the hard limit.
 const MIN_DURATION: Duration = Duration::from_secs(60);
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The verify command of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verify {
-    pub command: VerifyCommand,
-    /// The user allows to run it without a sandbox if there is none.
-    #[serde(rename = "may_be_open")]
-    pub allow_unsandboxed: bool,
-    /// Decided at submission.
-    pub is_sandboxed: bool,
-}
-
-impl Verify {
-    pub fn new(command: VerifyCommand, allow_unsandboxed: bool) -> Verify {
-        Verify { command, allow_unsandboxed, is_sandboxed: false }
-    }
-}
 
 impl Launch {
     /// Decides whether the verify command runs in a sandbox; an error if it needs one and there is none.

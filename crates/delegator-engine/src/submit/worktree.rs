@@ -10,20 +10,17 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
-use delegator_registry::{ClaimKind, NewWorktree, Registry, StoredWorktree, WorktreeClaim, WorktreeUse};
+use delegator_registry::{ClaimKind, Registry, WorktreeClaim};
 use delegator_supervisor::agent::Variables;
-use serde::{Deserialize, Serialize};
 
-use super::git_program::git;
-use super::remove_directory::remove_directory;
-use super::submission::Submission;
+use super::submission::{Isolation, Submission, WorktreeRequest};
+use super::worktree_plan::{BRANCH_FOLDER, WorktreePlan};
 use crate::Engine;
-use crate::error::EngineError;
-use crate::format_version::{FormatVersion, decode};
-use crate::isolation_error::IsolationError;
+use crate::error::{EngineError, IsolationError};
+use crate::shared::directories::remove_directory;
+use crate::shared::format_version::FormatVersion;
+use crate::shared::git_program::git;
 
-/// Worktrees are on branches below this name.
-pub(crate) const BRANCH_FOLDER: &str = "delegator";
 /// For finding the repository and storing uncommitted changes.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Uncommitted files that are larger are not carried.
@@ -33,80 +30,6 @@ const CARRY_LIMITS: Limits =
 /// How often, and after which pause, a worktree is claimed again that another command has claimed.
 const MAX_CLAIM_TRIES: usize = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(100);
-
-/// Where a task works.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// In the directory of the user.
-    #[default]
-    None,
-    /// In a worktree of its own.
-    New(WorktreeRequest),
-    /// In the worktree that was created for another task.
-    Of(TaskId),
-}
-
-/// What a new worktree contains.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorktreeRequest {
-    /// A branch, tag or commit; `None`: HEAD.
-    pub base: Option<String>,
-    /// With the uncommitted and untracked changes of the user.
-    pub carry_dirty: bool,
-    /// Patterns of untracked files to copy from the user's work tree.
-    pub copy: Vec<String>,
-    /// A script that prepares the worktree.
-    pub setup: Option<String>,
-}
-
-/// The worktree of a task, as its launch file and the registry store it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorktreePlan {
-    pub(crate) version: FormatVersion<1>,
-    pub(crate) owner: TaskId,
-    /// The directory of the user that corresponds to the working directory.
-    pub(crate) user_dir: PathBuf,
-    pub(crate) worktree: TaskWorktree,
-    /// What is done before the agent starts, by the supervisor of the owner.
-    pub(crate) copy: Vec<String>,
-    pub(crate) setup: Option<String>,
-}
-
-impl WorktreePlan {
-    pub(crate) fn of_stored(stored: &StoredWorktree) -> Result<WorktreePlan, EngineError> {
-        decode(Path::new(&stored.path), stored.facts.as_bytes())
-    }
-
-    /// What the registry stores about a task that works there.
-    pub(super) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse, EngineError> {
-        if *task != self.owner {
-            return Ok(WorktreeUse::Of(self.owner.clone()));
-        }
-        let facts = serde_json::to_string(self)
-            .map_err(|error| EngineError::Io { doing: "describe the worktree", source: error.into() })?;
-        Ok(WorktreeUse::New(NewWorktree { path: self.worktree.path.display().to_string(), facts }))
-    }
-
-    /// The plan of another attempt that starts from the same state.
-    fn for_attempt(&self, id: &TaskId) -> WorktreePlan {
-        let worktree = TaskWorktree {
-            source: self.worktree.source.clone(),
-            path: self.worktree.path.with_file_name(id.as_str()),
-            branch: format!("{BRANCH_FOLDER}/{id}"),
-            store: self.worktree.store.with_file_name(format!("{id}.start")),
-            private_dir: self.worktree.private_dir.as_ref().map(|dir| dir.with_file_name(id.as_str())),
-        };
-        WorktreePlan { owner: id.clone(), worktree, ..self.clone() }
-    }
-
-    /// The directory of the worktree that corresponds to a directory of the user's work tree.
-    fn directory_for(&self, working_dir: &Path) -> PathBuf {
-        match working_dir.strip_prefix(&self.worktree.source.repository.top_level) {
-            Ok(inside) if !inside.as_os_str().is_empty() => self.worktree.path.join(inside),
-            _ => self.worktree.path.clone(),
-        }
-    }
-}
 
 impl Submission {
     /// Moves the task and its followers to a worktree.

@@ -52,7 +52,7 @@ fn append_report(prompt: &mut String, registry: &Registry, id: &TaskId) -> Resul
     let record = registry.dir().task(id).read(TaskFile::Report)?;
     let record: Option<Record> = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let report = match registry.get(id)? {
-        Some(task) => describe((&task.title, task.state), task.ended.as_ref(), record.as_ref()),
+        Some(task) => describe(&task.title, task.state, task.ended.as_ref(), record.as_ref()),
         None => "The task was deleted, and its report with it.".to_owned(),
     };
     append_quotation(prompt, &format!("The report of task {id}, which ended before this one."), &report);
@@ -61,7 +61,7 @@ fn append_report(prompt: &mut String, registry: &Registry, id: &TaskId) -> Resul
 
 /// What a task changed, or why that is unknown: a reviewer can still read the files that the report names.
 fn review_diff(engine: &Engine, registry: &Registry, id: &TaskId, launch: &Launch) -> String {
-    let unknown = || EngineError::UnknownTask { given: id.to_string() };
+    let unknown = || EngineError::unknown(id);
     let task = registry.get(id).map_err(EngineError::from).and_then(|task| task.ok_or_else(unknown));
     match task.and_then(|task| engine.recorded_diff(registry, &task, &launch.variables)) {
         Ok(diff) if diff.text.is_empty() => "The task changed nothing.".to_owned(),
@@ -71,7 +71,7 @@ fn review_diff(engine: &Engine, registry: &Registry, id: &TaskId, launch: &Launc
 }
 
 /// What a task did, as plain text of at most [`MAX_REPORT_BYTES`].
-fn describe((title, state): (&str, State), ended: Option<&EndRecord>, record: Option<&Record>) -> String {
+fn describe(title: &str, state: State, ended: Option<&EndRecord>, record: Option<&Record>) -> String {
     let title = shorten(title, MAX_TITLE_BYTES, Keep::Beginning);
     let mut text = format!("Task: {title}\nState: {}\n", state.public_name());
     let Some(ended) = ended else { return text };
@@ -185,7 +185,7 @@ mod tests {
         let mut report = Report { final_message: Some(final_message), ..Report::default() };
         report.files.modified = vec!["a".repeat(100); 1000];
         let record = Record { report, check: Some(failed_check()), ..Record::default() };
-        let text = describe((&"t".repeat(LONG), State::Failed), Some(&ended), Some(&record));
+        let text = describe(&"t".repeat(LONG), State::Failed, Some(&ended), Some(&record));
         assert!(text.len() <= MAX_REPORT_BYTES, "{}", text.len());
         let parts = ["Summary", "Errors", "Files changed", "Verification", "the last line", "Final message"];
         for part in parts {

@@ -2,7 +2,9 @@
 
 use delegator_git::{ChangeKind, FileDiff, NotADiff, display_path, parse_complete_diff};
 
-use super::evidence::{ChangeCounts, Evidence, Files, MAX_LISTED, Renamed, Source, UnattributedChanges};
+use super::evidence::{
+    ChangeCounts, Evidence, Files, Lines, MAX_LISTED, Renamed, Source, UnattributedChanges,
+};
 use super::task_report::Record;
 
 /// Everything in the diff is the agent's: it worked in a checkout of its own.
@@ -14,7 +16,8 @@ pub(crate) fn record_of_diff(diff: Option<&str>) -> Result<Record, NotADiff> {
 fn evidence(changed: &[FileDiff<'_>]) -> Evidence {
     let mut counts = ChangeCounts::default();
     for file in changed {
-        counts.add(&file.kind, file.line_counts());
+        let (added, deleted) = file.line_counts();
+        counts.add(&file.kind, Lines { added, deleted });
     }
     Evidence {
         source: Source::Diff,

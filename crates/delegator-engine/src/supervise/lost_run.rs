@@ -22,7 +22,7 @@ use super::task_diff::{DiffSource, TaskDiff};
 use super::task_report::{Record, tokens};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::submit::work_tree::work_tree_of;
+use crate::shared::work_tree::work_tree_of;
 use crate::upkeep::background_process::USUAL_PATH;
 
 const LATE: &str =
@@ -43,14 +43,14 @@ impl Engine {
         if changes != ChangeSummary::default() {
             summary = format!("{summary}; {}", changes.phrase());
         }
-        let message = "the supervisor was lost; what the agent did until then is kept".to_owned();
+        let message = "the supervisor was lost; what the agent did until then is kept";
         Finish {
             survivors,
             summary: Some(summary),
             tokens: tokens(&record.report),
             turns: Some(record.report.turns).filter(|turns| *turns > 0),
             cost_microdollars: record.report.cost.map(|cost| cost.own),
-            ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at_ms: None })
+            ..Finish::bare(TaskEnd::failed(FailureKind::SupervisorLost, message))
         }
     }
 

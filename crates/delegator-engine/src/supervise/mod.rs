@@ -4,9 +4,8 @@
 //! start the next ones. The run itself is in the `delegator-supervisor` crate and calls back through [`run_ports`]. The
 //! record of the run ([`task_report`], [`evidence`], [`summary`]) is written here and read by `results`.
 //!
-//! Problems with recording never fail a task. May use `submit` and `upkeep`.
+//! Problems with recording never fail a task. May use `shared`, `submit` and `upkeep`.
 
-pub(crate) mod agent_fallback;
 mod chain_prompt;
 pub(crate) mod check_record;
 mod create_restore_points;
@@ -16,6 +15,7 @@ mod error_locations;
 pub(crate) mod evidence;
 mod lost_run;
 pub(crate) mod niceness;
+mod prepare_run;
 mod quotation;
 pub(crate) mod received_signals;
 mod retry_write;

@@ -8,11 +8,11 @@ use delegator_registry::RegistryError;
 use crate::error::EngineError;
 
 /// Ten minutes, if one process holds the lock all that time.
-const MAX_ATTEMPTS: u32 = 120;
+const MAX_TRIES: u32 = 120;
 
 /// Calls `act` again as long as it fails because the registry is busy.
 pub(crate) fn retry_while_busy<T>(mut act: impl FnMut() -> Result<T, EngineError>) -> Result<T, EngineError> {
-    for _ in 1..MAX_ATTEMPTS {
+    for _ in 1..MAX_TRIES {
         match act() {
             Err(EngineError::Registry(RegistryError::Busy { .. })) => {}
             other => return other,
@@ -31,28 +31,28 @@ mod tests {
 
     #[test]
     fn retries_while_the_registry_is_busy() {
-        let mut attempts = 0;
+        let mut tries = 0;
         let result = retry_while_busy(|| {
-            attempts += 1;
-            if attempts < 4 { Err(busy()) } else { Ok(attempts) }
+            tries += 1;
+            if tries < 4 { Err(busy()) } else { Ok(tries) }
         });
         assert_eq!(result.unwrap(), 4);
     }
 
     #[test]
     fn gives_up_at_last_and_returns_other_errors_at_once() {
-        let mut attempts = 0;
+        let mut tries = 0;
         let result: Result<(), _> = retry_while_busy(|| {
-            attempts += 1;
+            tries += 1;
             Err(busy())
         });
         assert!(matches!(result, Err(EngineError::Registry(RegistryError::Busy { .. }))));
-        assert_eq!(attempts, MAX_ATTEMPTS);
+        assert_eq!(tries, MAX_TRIES);
         let result: Result<(), _> = retry_while_busy(|| {
-            attempts += 1;
+            tries += 1;
             Err(EngineError::UnknownTask { given: "x".to_owned() })
         });
         assert!(matches!(result, Err(EngineError::UnknownTask { .. })));
-        assert_eq!(attempts, MAX_ATTEMPTS + 1);
+        assert_eq!(tries, MAX_TRIES + 1);
     }
 }

@@ -30,14 +30,14 @@ use super::received_signals::EndSignals;
 use super::supervisor_log::SupervisorLog;
 use super::user_dialogue::{Supervised, UserDialogue, settle_message};
 use crate::Engine;
-use crate::connection_pool::PooledConnection;
-use crate::snapshot_file::write_snapshot;
+use crate::shared::caller::owner_of;
+use crate::shared::connection_pool::PooledConnection;
+use crate::shared::estimate::DurationHistory;
+use crate::shared::snapshot_file::write_snapshot;
+use crate::shared::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::submit::budget_use::used_by_others;
-use crate::submit::estimate::DurationHistory;
 use crate::submit::launch::Launch;
-use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::upkeep::leftovers;
-use crate::upkeep::process_owner::owner_of;
 
 /// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
 const UPKEEP_INTERVAL_MS: i64 = 25_000;

@@ -10,28 +10,16 @@ use delegator_domain::task::{Mode, TaskEnd};
 use delegator_registry::TaskFile;
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, RunResult, Stream};
-use serde::{Deserialize, Serialize};
 
+use super::prepare_run::{RunParts, prepare};
 use super::run_ports::{TaskPorts, create_stream, part_path};
-use super::supervisor_process::{RunParts, prepare};
+use super::task_report::Salvage;
 use crate::error::EngineError;
 use crate::submit::launch::{Launch, Limits, Settings};
 
 const REQUEST: &str = "Your last turn was ended by a time limit. Do not continue the work, run no commands and \
                        change nothing. Reply with a short report: what is done, what is not, and what to do next.";
 const LIMITS: Limits = Limits { idle_sec: 60, hard_sec: 120, only_output_counts: true };
-
-/// How the agent came to report on work that a limit ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Salvage {
-    /// It was asked shortly before the limit.
-    BeforeLimit,
-    /// It was asked in a turn of its own afterwards.
-    AfterLimit,
-    /// There is no report. The reason is redacted.
-    Failed { reason: String },
-}
 
 /// Lets the agent report, if the task wants that and a limit ended it. Adds the report to the result.
 pub(super) fn salvage(launch: &Launch, result: &mut RunResult, ports: &TaskPorts) -> Option<Salvage> {

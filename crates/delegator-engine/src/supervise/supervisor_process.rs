@@ -6,47 +6,40 @@
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, Verification};
+use delegator_domain::task::{FailureKind, TaskEnd, TaskId, Verification};
 use delegator_git::merge_packs;
 use delegator_registry::{
     Attempt, BeginOutcome, Cas, Claim, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
-use delegator_supervisor::agent::{LaunchRequest, Variables, dialect_of};
-use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
+use delegator_supervisor::agent::Variables;
+use delegator_supervisor::process::{Cgroup, ProcessIdentity};
 use delegator_supervisor::run::{Ports, RunResult, RunSpec};
-use delegator_transcript::FoldOptions;
-use rustix::fs::{Mode as FileMode, OFlags};
+use delegator_supervisor::verdict::has_acted;
 
-use super::agent_fallback::reason_to_fall_back;
 use super::chain_prompt::complete_prompt;
 use super::check_record::CheckRecord;
 use super::evidence::{self, ObservationContext};
+use super::prepare_run::{Prepared, RunParts, prepare};
 use super::received_signals::EndSignals;
 use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
-use super::salvage::{Salvage, salvage};
+use super::salvage::salvage;
 use super::summary::one_sentence_summary;
 use super::supervisor_log::SupervisorLog;
-use super::task_report::{Record, tokens};
+use super::task_report::{Record, Salvage, tokens};
 use super::user_dialogue::UserDialogue;
 use super::worktree::prepare_worktree;
-use super::{enclosure, error_locations, niceness, wake_socket};
+use super::{error_locations, wake_socket};
 use crate::Engine;
-use crate::error::{DirectoryProblem, EngineError};
-use crate::submit::allowed_dir::check_within;
-use crate::submit::allowed_file::resolve_allowed_file;
+use crate::error::EngineError;
+use crate::shared::directories::disk_usage;
+use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
-use crate::submit::disk_usage::disk_usage;
-use crate::submit::fallback::SkippedAgent;
-use crate::submit::launch::{Launch, Limits, Settings};
-use crate::submit::verification::Verify;
-use crate::submit::worker_contact::ContactWatch;
-use crate::submit::worktree::WorktreePlan;
+use crate::submit::launch::{Launch, Limits, SkippedAgent, Verify};
+use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 use crate::upkeep::restore_lookup::MERGE_TIMEOUT;
 use crate::upkeep::restore_record::{RestorePointRecord, git};
@@ -117,7 +110,7 @@ pub(crate) fn supervise_task(
     let worktree = launch.as_ref().ok().and_then(|launch| launch.settings.worktree.clone());
     let outcome = match launch {
         Ok(launch) => run_and_record(launch, RunParts { group, redactor }, &ports),
-        Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+        Err(error) => Finish::bare(TaskEnd::failed(FailureKind::Internal, error.to_string())),
     };
     let mut registry = ports.into_registry();
     crash_point(CrashPoint::ReportWritten);
@@ -173,7 +166,8 @@ fn end_before_work(
 }
 
 fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch, EngineError> {
-    parse_launch(id, dir.read(TaskFile::Launch)?)
+    let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
+    Launch::from_bytes(id, &dir.read(TaskFile::Launch)?.ok_or_else(missing)?)
 }
 
 fn contact_watch(launch: &Launch) -> Option<ContactWatch> {
@@ -212,10 +206,10 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
                 return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
             }
             Ok(prepared) => prepared,
-            Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+            Err(error) => return Finish::bare(TaskEnd::failed(FailureKind::Internal, error.to_string())),
         };
         if let Err(problem) = begin_observation(&prepared, launch.settings.no_restore_point, ports) {
-            return Finish::bare(failed(FailureKind::RestorePointFailed, &problem));
+            return Finish::bare(TaskEnd::failed(FailureKind::RestorePointFailed, problem));
         }
         crash_point(CrashPoint::BaselineTaken);
         let Prepared { spec, limits, verify, .. } = prepared;
@@ -237,6 +231,21 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
         let run = FinishedRun { result, limits, verify, skipped, salvage, redactor, workdir: workdir.ok() };
         return record(run, ports);
     }
+}
+
+/// Why the agent could not run, if another one may run instead: only if the first one has certainly done nothing. It was not
+/// started, or it reported before its first item that it may not use its model. After that it may have changed something, and
+/// a second agent would build on half of its work. Redacted.
+fn reason_to_fall_back(result: &RunResult) -> Option<String> {
+    let TaskEnd::Failed { kind, message, .. } = &result.end else { return None };
+    let acted = has_acted(&result.report);
+    let reason = match kind {
+        FailureKind::SpawnFailed => message.clone(),
+        FailureKind::UsageLimit if !acted => format!("its usage limit is reached: {message}"),
+        FailureKind::Auth if !acted => format!("it is not signed in: {message}"),
+        _ => return None,
+    };
+    Some(reason.trim_end_matches([':', ' ']).to_owned())
 }
 
 /// Records the state of the files before the first agent. Returns the problem if a restore point could not be created.
@@ -303,10 +312,6 @@ fn take_stdin() -> Result<OwnedFd, EngineError> {
     lock.map_err(EngineError::io("take over the task lock"))
 }
 
-pub(super) fn failed(kind: FailureKind, message: &str) -> TaskEnd {
-    TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms: None }
-}
-
 /// The name of the mechanism by which all processes of a task are found.
 fn containment(with_group: bool) -> &'static str {
     if with_group { "cgroup" } else { "subreaper" }
@@ -315,137 +320,6 @@ fn containment(with_group: bool) -> &'static str {
 /// The best containment that this machine offers.
 pub fn best_containment() -> &'static str {
     containment(Cgroup::is_available())
-}
-
-fn parse_launch(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineError> {
-    let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
-    Launch::from_bytes(id, &bytes.ok_or_else(missing)?)
-}
-
-/// A run that can begin, and the settings that its record needs.
-pub(super) struct Prepared {
-    pub(super) spec: RunSpec,
-    mode: Mode,
-    may_write: bool,
-    is_isolated: bool,
-    limits: Limits,
-    verify: Option<Verify>,
-    /// Canonical paths of the additional directories.
-    add_dirs: Vec<PathBuf>,
-}
-
-/// What a run gets besides its launch file.
-pub(super) struct RunParts {
-    pub(super) group: Option<Cgroup>,
-    /// That of the launch file: it is expensive to build.
-    pub(super) redactor: Redactor,
-}
-
-/// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
-pub(super) fn prepare(
-    engine: &Engine,
-    id: &TaskId,
-    dir: &TaskDir,
-    launch: &Launch,
-    RunParts { group, redactor }: RunParts,
-) -> Result<Prepared, EngineError> {
-    let roots = &launch.settings.allowed_roots;
-    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
-    let mut pinned = added_directories(&launch.settings)?;
-    let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
-    pinned.extend(commit_directories(&launch.settings)?);
-    let images = images(engine, &launch.settings)?;
-    let settings = &launch.settings;
-    let mut environment = launch.variables.clone();
-    let workspace = pinned.iter().map(|(directory, path)| (directory, path.as_path()));
-    let workspace: Vec<_> = [(&workdir, real.as_path())].into_iter().chain(workspace).collect();
-    let enclosure = enclosure::prepare(engine, dir, launch, &workspace, &mut environment)?;
-    let niceness =
-        niceness::adjusted_niceness(settings.niceness, engine.max_concurrent, niceness::processors());
-    let request = LaunchRequest {
-        workdir: real.clone(),
-        images,
-        add_dirs: pinned.iter().map(|(_, real)| real.clone()).collect(),
-        output_schema: write_output_schema(dir, settings)?,
-        ..launch.request(id, &engine.state_dir)
-    };
-    let spec = RunSpec {
-        task: id.clone(),
-        protocol: launch.agent.protocol,
-        plan: launch.agent.plan(&request, &workdir)?,
-        leftovers: launch.agent.leftovers(&environment),
-        verify: launch.verify_spec(id, &real, &engine.state_dir, &environment)?,
-        environment,
-        workdir,
-        enclosure,
-        pinned,
-        umask: launch.umask,
-        limits: settings.run_limits(),
-        max_stream_bytes: settings.max_stream_bytes,
-        max_processes: settings.max_processes,
-        sweep_exempt: settings.sweep_exempt.clone(),
-        niceness,
-        own_niceness: 0,
-        sweep: SweepLimits::default(),
-        group,
-        redactor,
-        fold: FoldOptions {
-            workdir: Some(real.display().to_string()),
-            usage_before: settings.usage_before,
-            dialect: dialect_of(launch.agent.protocol),
-            ..FoldOptions::default()
-        },
-        budgets: settings.budgets.clone(),
-        salvage: settings.salvage,
-        answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
-    };
-    Ok(Prepared {
-        spec,
-        mode: settings.mode,
-        may_write: launch.may_write(),
-        is_isolated: settings.worktree.is_some(),
-        limits: settings.limits,
-        verify: settings.verify.clone(),
-        add_dirs,
-    })
-}
-
-/// The agent reads the output schema from a file.
-fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
-    let Some(schema) = &settings.output_schema else { return Ok(None) };
-    dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
-    Ok(Some(dir.file(TaskFile::OutputSchema)))
-}
-
-/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open directory. The
-/// supervisor compares the two again right before it starts the agent; after that only the agent's sandbox resolves them.
-fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
-    let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
-    settings.add_dirs.iter().map(open).collect()
-}
-
-/// Opens what git writes when the agent commits in its worktree. It is outside of the allowed roots.
-fn commit_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
-    let open = |directory: PathBuf| open_dir("isolation", &directory, &[]);
-    settings.commit_dirs().into_iter().map(open).collect()
-}
-
-fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
-    let real =
-        |image: &PathBuf| resolve_allowed_file("images", image, &settings.allowed_roots, &engine.state_dir);
-    settings.images.iter().map(real).collect()
-}
-
-/// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if its name is
-/// changed afterwards.
-fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
-    let refuse = |problem| EngineError::UnusableDirectory { input, path: path.to_owned(), problem };
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
-        .map_err(|error| refuse(std::io::Error::from(error).into()))?;
-    let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
-    let real = std::fs::read_link(name).map_err(|error| refuse(DirectoryProblem::Unusable(error)))?;
-    check_within(&real, roots).map_err(refuse)?;
-    Ok((fd, real))
 }
 
 fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {

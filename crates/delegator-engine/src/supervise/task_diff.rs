@@ -76,10 +76,7 @@ impl Engine {
         if let Some(owner) = &task.worktree {
             return self.diff_in_worktree(task, owner, environment);
         }
-        match task.may_write() {
-            true => diff_in_place(registry, task, environment),
-            false => Ok(TaskDiff::default()),
-        }
+        if task.may_write() { diff_in_place(registry, task, environment) } else { Ok(TaskDiff::default()) }
     }
 
     fn diff_in_worktree(
@@ -109,9 +106,10 @@ fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> R
     let found = source.find(&task.id)?;
     let is_running = !task.state.is_terminal();
     if found.record.points.is_empty() {
-        return match is_running {
-            true => Err(EngineError::NotEnded { task: task.id.clone(), state: task.state }),
-            false => without_points(registry, task, &found),
+        return if is_running {
+            Err(EngineError::NotEnded { task: task.id.clone(), state: task.state })
+        } else {
+            without_points(registry, task, &found)
         };
     }
     let mut trees = TreeDiffs::of_task(&task.id, is_running);
@@ -121,9 +119,10 @@ fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> R
         let paths = if trees.is_first { DiffPaths::Relative } else { DiffPaths::Absolute };
         let git = git(environment, &point.top_level, DIFF_TIMEOUT)?;
         let temp_dir = found.scratch.path();
-        let tree = match is_running {
-            true => diff_until_now(&git, point, paths, temp_dir).map(Some),
-            false => diff_of_task(&git, point, paths, temp_dir),
+        let tree = if is_running {
+            diff_until_now(&git, point, paths, temp_dir).map(Some)
+        } else {
+            diff_of_task(&git, point, paths, temp_dir)
         };
         trees.add(point, tree)?;
     }

@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
-use super::salvage::Salvage;
 use crate::error::EngineError;
-use crate::format_version::{FormatVersion, decode};
-use crate::submit::fallback::SkippedAgent;
+use crate::shared::format_version::{FormatVersion, read_record};
 use crate::submit::launch::Limits;
+use crate::submit::launch::SkippedAgent;
 
 /// The content of `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -50,6 +49,18 @@ pub struct Record {
     pub findings: Vec<Finding>,
 }
 
+/// How the agent came to report on work that a limit ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Salvage {
+    /// It was asked shortly before the limit.
+    BeforeLimit,
+    /// It was asked in a turn of its own afterwards.
+    AfterLimit,
+    /// There is no report. The reason is redacted.
+    Failed { reason: String },
+}
+
 /// Processes that outlived the agent and were swept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptProcesses {
@@ -61,8 +72,7 @@ pub struct SweptProcesses {
 impl Record {
     /// An error if it exists and cannot be read.
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<Record>, EngineError> {
-        let bytes = dir.read(TaskFile::Report)?;
-        bytes.map(|bytes| decode(&dir.file(TaskFile::Report), &bytes)).transpose()
+        read_record(dir, TaskFile::Report)
     }
 
     /// Adds evidence, redacted: file names and commit subjects may contain secrets.

@@ -23,7 +23,7 @@ pub(crate) struct UserDialogue {
     /// The change mark at which there was no answer.
     no_answer: Cell<Option<ChangeMark>>,
     /// The questions without an answer, with the ids of their options as the agent knows them.
-    asked: RefCell<Vec<Question>>,
+    unanswered: RefCell<Vec<Question>>,
 }
 
 /// The task of a supervisor, and the attempt that it runs.
@@ -51,7 +51,7 @@ impl UserDialogue {
     pub(crate) fn ask(&self, task: Supervised<'_>, question: &Question, expires_ms: i64) {
         let Supervised { registry, id, nonce, now_ms } = task;
         let _ = registry.ask(id, nonce, question, expires_ms, now_ms);
-        self.asked.borrow_mut().push(question.clone());
+        self.unanswered.borrow_mut().push(question.clone());
     }
 
     /// Whether the question was closed; false if it was answered first.
@@ -75,25 +75,27 @@ impl UserDialogue {
         if was_answered && reason == QuestionEnd::Expired {
             return false;
         }
-        self.asked.borrow_mut().retain(|asked| asked.number != number);
+        self.unanswered.borrow_mut().retain(|question| question.number != number);
         true
     }
 
     /// The answers since the last call.
     pub(crate) fn answers(&self, task: Supervised<'_>) -> Vec<(QuestionNumber, Answer)> {
         let Supervised { registry, id, .. } = task;
-        let mut asked = self.asked.borrow_mut();
+        let mut unanswered = self.unanswered.borrow_mut();
         let mark = registry.change_mark().ok();
-        if asked.is_empty() || (mark.is_some() && self.no_answer.get() == mark) {
+        if unanswered.is_empty() || (mark.is_some() && self.no_answer.get() == mark) {
             return Vec::new();
         }
-        let numbers: Vec<QuestionNumber> = asked.iter().map(|question| question.number).collect();
+        let numbers: Vec<QuestionNumber> = unanswered.iter().map(|question| question.number).collect();
         let Ok(taken) = registry.take_answers(id, &numbers) else { return Vec::new() };
         self.no_answer.set(mark);
         let mut answers = Vec::new();
         for (number, StoredAnswer { option, text }) in taken {
-            let Some(index) = asked.iter().position(|question| question.number == number) else { continue };
-            let question = asked.swap_remove(index);
+            let Some(index) = unanswered.iter().position(|question| question.number == number) else {
+                continue;
+            };
+            let question = unanswered.swap_remove(index);
             let option = option.and_then(|position| question.options.into_iter().nth(position));
             answers.push((number, Answer { option: option.map(|option| option.id), text }));
         }

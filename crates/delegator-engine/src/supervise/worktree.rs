@@ -21,14 +21,13 @@ use delegator_supervisor::run::Ports;
 use delegator_supervisor::setup_script::{SetupEnd, SetupScript};
 
 use super::run_ports::TaskPorts;
-use super::supervisor_process::failed;
 use crate::error::EngineError;
-use crate::isolation_error::IsolationError;
-use crate::submit::git_program::git;
+use crate::error::IsolationError;
+use crate::shared::directories::remove_directory;
+use crate::shared::git_program::git;
+use crate::shared::work_tree::untrusted_trees;
 use crate::submit::launch::Launch;
-use crate::submit::remove_directory::remove_directory;
-use crate::submit::work_tree::untrusted_trees;
-use crate::submit::worktree::WorktreePlan;
+use crate::submit::worktree_plan::WorktreePlan;
 
 /// For git. Writing a hundred thousand files takes seconds.
 const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -99,9 +98,9 @@ fn end_of(error: StepError, ports: &TaskPorts) -> TaskEnd {
         StepError::Cancelled => {
             TaskEnd::Cancelled { reason: ports.cancel_requested().and_then(|request| request.reason) }
         }
-        StepError::Worktree(error) => failed(FailureKind::CheckoutFailed, &error.to_string()),
-        StepError::Engine(error) => failed(FailureKind::CheckoutFailed, &error.to_string()),
-        StepError::Script(cause) => failed(FailureKind::SetupFailed, &cause),
+        StepError::Worktree(error) => TaskEnd::failed(FailureKind::CheckoutFailed, error.to_string()),
+        StepError::Engine(error) => TaskEnd::failed(FailureKind::CheckoutFailed, error.to_string()),
+        StepError::Script(cause) => TaskEnd::failed(FailureKind::SetupFailed, cause),
     }
 }
 
@@ -194,10 +193,10 @@ impl Step<'_> {
     }
 
     fn write_log(&self, log: &[u8]) -> Result<(), EngineError> {
-        match log.is_empty() {
-            true => Ok(()),
-            false => Ok(self.dir.write(TaskFile::Setup, log)?),
+        if !log.is_empty() {
+            self.dir.write(TaskFile::Setup, log)?;
         }
+        Ok(())
     }
 
     fn run_setup(&self, script: &str, log: String) -> Result<(), StepError> {
@@ -234,7 +233,8 @@ impl Step<'_> {
                 format!("the setup of the worktree was killed by signal {signal}")
             }
         };
-        Err(StepError::Script(cause + &quoted_line(&output)))
+        let quoted = last_line(&output, QUOTED_CHARS).map(|line| format!(": {line}"));
+        Err(StepError::Script(cause + &quoted.unwrap_or_default()))
     }
 
     /// The environment of the agent, and where the user's own work tree is.
@@ -269,9 +269,4 @@ fn copy_files(worktree: &TaskWorktree, patterns: &[String]) -> io::Result<Vec<St
 fn is_copied(path: &Path, inside: &Path) -> bool {
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     is_file && inside.components().all(|part| part.as_os_str() != ".git" && part.as_os_str() != "..")
-}
-
-/// The last line of the output, for the message of a failure; `logs` shows all of it.
-fn quoted_line(output: &str) -> String {
-    last_line(output, QUOTED_CHARS).map(|line| format!(": {line}")).unwrap_or_default()
 }

@@ -18,8 +18,8 @@ use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
-use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
+use crate::shared::connection_pool::PooledConnection;
 
 #[derive(Debug, Clone)]
 pub struct CleanRequest {
@@ -108,11 +108,10 @@ impl Engine {
             }
         }
         let cleaned = pass.clean_registry(clock);
-        match request.dry_run {
-            true => cleaned?,
-            false => {
-                cleaned.and_then(|()| self.promote(&mut pass.registry)).map_err(EngineError::in_cleanup)?;
-            }
+        if request.dry_run {
+            cleaned?
+        } else {
+            cleaned.and_then(|()| self.promote(&mut pass.registry)).map_err(EngineError::in_cleanup)?;
         }
         Ok(pass.report)
     }
@@ -162,12 +161,12 @@ impl CleaningPass<'_> {
                 continue;
             }
             let is_active = |state| matches!(state, State::Starting | State::Working);
-            match self.registry.get(&active.id)?.is_some_and(|task| is_active(task.state)) {
-                true => self
-                    .report
+            if self.registry.get(&active.id)?.is_some_and(|task| is_active(task.state)) {
+                self.report
                     .failures
-                    .push(CleanFailure { target: active.id.to_string(), problem: CleanProblem::Locked }),
-                false => self.report.stuck_ended += 1,
+                    .push(CleanFailure { target: active.id.to_string(), problem: CleanProblem::Locked })
+            } else {
+                self.report.stuck_ended += 1
             }
         }
         Ok(())

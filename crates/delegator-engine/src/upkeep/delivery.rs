@@ -20,7 +20,7 @@ use super::delivery_facts::load;
 use super::delivery_retry::RetryPolicy;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::submit::notifications::{Notifications, stored_settings};
+use crate::shared::notifications::{Notifications, stored_settings};
 
 /// The argument that makes this program the delivery process.
 pub const DELIVER: &str = "deliver-notifications";
@@ -68,8 +68,7 @@ impl Engine {
 
     /// Up to `limit` notifications of each kind that were not delivered.
     pub fn undelivered_notifications(&self, limit: u32) -> Result<UndeliveredNotifications, EngineError> {
-        let Some(registry) = self.find_registry()? else { return Ok(UndeliveredNotifications::default()) };
-        let (pending, failed) = registry.undelivered_notifications(limit)?;
+        let (pending, failed) = self.query(|registry| registry.undelivered_notifications(limit))?;
         Ok(UndeliveredNotifications { pending, failed })
     }
 
@@ -125,16 +124,16 @@ pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<(), EngineError>
     Ok(())
 }
 
-/// An attempt that is being made.
-struct Attempt {
+/// A notification that is being sent.
+struct Delivery {
     notification: StoredNotification,
     number: u32,
-    /// The time until the next attempt, should this one fail.
+    /// The time until it is sent again, should this fail.
     next_delay_ms: i64,
 }
 
-/// An attempt, and how it ended.
-type Ended = (Attempt, Result<(), SendError>);
+/// A delivery, and how it ended.
+type EndedDelivery = (Delivery, Result<(), SendError>);
 
 fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -> Result<(), EngineError> {
     thread::scope(|scope| {
@@ -145,7 +144,7 @@ fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -
                 let key = key(&notification);
                 if in_flight.len() < MAX_AT_ONCE
                     && !in_flight.contains(&key)
-                    && begin(engine, registry, policy, notification, (scope, &sender))?
+                    && begin(engine, registry, policy, notification, scope, &sender)?
                 {
                     in_flight.insert(key);
                 }
@@ -155,9 +154,9 @@ fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -
                 Some(at_ms) if in_flight.is_empty() => time_until(at_ms, engine.now_ms()),
                 _ => POLL_INTERVAL,
             };
-            if let Ok((attempt, result)) = ended.recv_timeout(wait) {
-                in_flight.remove(&key(&attempt.notification));
-                end(engine, registry, policy, attempt, result)?;
+            if let Ok((delivery, result)) = ended.recv_timeout(wait) {
+                in_flight.remove(&key(&delivery.notification));
+                end(engine, registry, policy, delivery, result)?;
             }
         }
     })
@@ -178,13 +177,14 @@ fn key(notification: &StoredNotification) -> (Subject, Channel) {
     (notification.subject.clone(), notification.channel)
 }
 
-/// Counts an attempt and makes it in a thread of its own; false if none is made.
+/// Counts a delivery and makes it in a thread of its own; false if none is made.
 fn begin<'scope>(
     engine: &Engine,
     registry: &mut Registry,
     policy: &RetryPolicy,
     notification: StoredNotification,
-    (scope, sender): (&'scope Scope<'scope, '_>, &Sender<Ended>),
+    scope: &'scope Scope<'scope, '_>,
+    sender: &Sender<EndedDelivery>,
 ) -> Result<bool, EngineError> {
     let channel = notification.channel;
     let now_ms = engine.now_ms();
@@ -207,12 +207,12 @@ fn begin<'scope>(
             return Ok(false);
         }
     };
-    let (attempt, sender) = (Attempt { notification, number, next_delay_ms }, sender.clone());
+    let (delivery, sender) = (Delivery { notification, number, next_delay_ms }, sender.clone());
     scope.spawn(move || {
         let notification = Notification::new(&facts, number, &settings);
         let result = send(channel, &settings, &notification, now_ms);
         // The receiver is gone only if the process ends with an error.
-        let _ = sender.send((attempt, result));
+        let _ = sender.send((delivery, result));
     });
     Ok(true)
 }
@@ -221,19 +221,16 @@ fn end(
     engine: &Engine,
     registry: &mut Registry,
     policy: &RetryPolicy,
-    attempt: Attempt,
+    delivery: Delivery,
     result: Result<(), SendError>,
 ) -> Result<(), EngineError> {
-    let Attempt { notification, number, next_delay_ms } = attempt;
+    let Delivery { notification, number, next_delay_ms } = delivery;
     let now_ms = engine.now_ms();
     let outcome = match result {
         Ok(()) => DeliveryOutcome::Delivered,
-        Err(error) => policy.after_failure(
-            (number, next_delay_ms),
-            notification.created_at_ms,
-            now_ms,
-            error.to_string(),
-        ),
+        Err(error) => {
+            policy.after_failure(number, next_delay_ms, notification.created_at_ms, now_ms, error.to_string())
+        }
     };
     Ok(registry.end_delivery(&notification, number, &outcome, now_ms)?)
 }

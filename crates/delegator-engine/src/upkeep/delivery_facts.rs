@@ -17,12 +17,11 @@ pub(super) fn load(
     let bytes = registry.dir().task(&notification.task).read(TaskFile::Notify)?;
     let bytes = bytes.ok_or_else(|| unreadable(std::io::ErrorKind::NotFound.into()))?;
     let settings = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.into()))?;
-    let unknown = || EngineError::UnknownTask { given: notification.task.to_string() };
     let facts = match &notification.subject {
         Subject::Task(id) => registry.get(id)?.and_then(task_facts).map(SubjectFacts::of_task),
         several => several_facts(several, registry.submitted_together(several)?),
     };
-    facts.map(|facts| (settings, facts)).ok_or_else(unknown)
+    facts.map(|facts| (settings, facts)).ok_or_else(|| EngineError::unknown(&notification.task))
 }
 
 /// What is known about an ended group or chain; `None` if no task of it is left.

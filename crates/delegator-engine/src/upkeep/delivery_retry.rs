@@ -44,16 +44,18 @@ impl RetryPolicy {
     /// The outcome of an attempt that failed. `next_delay_ms` was drawn with [`RetryPolicy::delay_ms`].
     pub(super) fn after_failure(
         &self,
-        (attempt, next_delay_ms): (u32, i64),
+        attempt: u32,
+        next_delay_ms: i64,
         created_at_ms: i64,
         now_ms: i64,
         error: String,
     ) -> DeliveryOutcome {
         let age_ms = now_ms.saturating_sub(created_at_ms);
         let is_old = u128::try_from(age_ms).is_ok_and(|age_ms| age_ms >= self.max_age.as_millis());
-        match attempt >= self.max_attempts || is_old {
-            true => DeliveryOutcome::Failed { error },
-            false => DeliveryOutcome::Retry { at_ms: now_ms.saturating_add(next_delay_ms), error },
+        if attempt >= self.max_attempts || is_old {
+            DeliveryOutcome::Failed { error }
+        } else {
+            DeliveryOutcome::Retry { at_ms: now_ms.saturating_add(next_delay_ms), error }
         }
     }
 }
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn attempts_and_age_are_bounded() {
         let policy = RetryPolicy::default();
-        let after = |attempt, now_ms| policy.after_failure((attempt, 500), 1_000, now_ms, "x".to_owned());
+        let after = |attempt, now_ms| policy.after_failure(attempt, 500, 1_000, now_ms, "x".to_owned());
         let (retry, failed) = (
             |at_ms| DeliveryOutcome::Retry { at_ms, error: "x".to_owned() },
             DeliveryOutcome::Failed { error: "x".to_owned() },

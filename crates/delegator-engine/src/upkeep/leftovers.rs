@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use delegator_registry::{Registry, TaskDir, TaskFile};
 
-use crate::submit::remove_directory::remove_directory;
+use crate::shared::directories::remove_directory;
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -30,9 +30,10 @@ pub(crate) fn remove_dead_submits(registry: &mut Registry) {
 impl Engine {
     /// Scans all directories, unless a process did so in the last hour.
     pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        match registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
-            true => self.scan(registry),
-            false => Ok(()),
+        if registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
+            self.scan(registry)
+        } else {
+            Ok(())
         }
     }
 

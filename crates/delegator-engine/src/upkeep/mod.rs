@@ -14,7 +14,6 @@ mod delivery_facts;
 pub(crate) mod delivery_retry;
 pub(crate) mod diff_omissions;
 pub(crate) mod leftovers;
-pub(crate) mod process_owner;
 pub(crate) mod queue_pause;
 pub(crate) mod rescue;
 pub(crate) mod restore_lookup;

@@ -22,15 +22,12 @@ pub struct QueueStatus {
 impl Engine {
     /// Whether the queue of this state directory is paused.
     pub fn is_queue_paused(&self) -> Result<bool, EngineError> {
-        Ok(self.find_registry()?.map(|registry| registry.queue_paused()).transpose()?.unwrap_or(false))
+        self.query(Registry::queue_paused)
     }
 
     /// The agents of which no queued task starts for now.
     pub fn agent_pauses(&self) -> Result<Vec<AgentPause>, EngineError> {
-        match self.find_registry()? {
-            Some(registry) => Ok(registry.agent_pauses(self.now_ms())?),
-            None => Ok(Vec::new()),
-        }
+        self.query(|registry| registry.agent_pauses(self.now_ms()))
     }
 
     /// Pauses the queue of this state directory, or resumes it and starts what may start.
@@ -44,9 +41,10 @@ impl Engine {
     /// Pauses the tasks of an agent until it is resumed, or resumes them and starts what may start.
     pub fn set_agent_paused(&self, agent: &str, paused: bool) -> Result<QueueStatus, EngineError> {
         let mut registry = self.open_registry()?;
-        let is_changed = match paused {
-            true => registry.pause_agent(agent, BY_A_USER, self.now_ms())?,
-            false => registry.resume_agent(agent, self.now_ms())?,
+        let is_changed = if paused {
+            registry.pause_agent(agent, BY_A_USER, self.now_ms())?
+        } else {
+            registry.resume_agent(agent, self.now_ms())?
         };
         self.queue_status(&mut registry, is_changed)
     }

@@ -18,9 +18,9 @@ use delegator_registry::{ActiveTask, Attempt, LockAttempt, Registry, TaskFile};
 use delegator_supervisor::process::Cgroup;
 
 use super::leftovers;
-use super::process_owner::owner_of;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::shared::caller::owner_of;
 
 /// How long a process may take to lock a task that it has claimed or stored. Starting may take longer: the task is locked by
 /// then.

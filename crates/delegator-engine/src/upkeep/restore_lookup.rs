@@ -55,12 +55,10 @@ impl PointSource<'_> {
         let row = self.registry.map(|registry| registry.get(task)).transpose()?.flatten();
         let Some((registry, row)) = self.registry.zip(row) else {
             let record = self.without_row(task)?;
-            return match record.points.is_empty() && record.undo.is_empty() {
-                true => Err(EngineError::RestorePointNotFound {
-                    task: task.clone(),
-                    directory: self.here.to_owned(),
-                }),
-                false => Ok(FoundPoints { record, scratch: new_scratch_dir(None)?, dir: None }),
+            return if record.points.is_empty() && record.undo.is_empty() {
+                Err(EngineError::RestorePointNotFound { task: task.clone(), directory: self.here.to_owned() })
+            } else {
+                Ok(FoundPoints { record, scratch: new_scratch_dir(None)?, dir: None })
             };
         };
         let dir = registry.dir().task(task);
@@ -203,7 +201,8 @@ impl Engine {
         &self,
         task: &TaskId,
         dry_run: bool,
-        (environment, here): (&Variables, &Path),
+        environment: &Variables,
+        here: &Path,
     ) -> Result<Vec<DroppedPoint>, EngineError> {
         let mut registry = self.find_registry()?;
         let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();

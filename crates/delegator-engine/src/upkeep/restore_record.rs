@@ -13,8 +13,8 @@ use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::format_version::{FormatVersion, decode};
-pub(crate) use crate::submit::git_program::git;
+use crate::shared::format_version::{FormatVersion, encode, read_record};
+pub(crate) use crate::shared::git_program::git;
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -73,8 +73,7 @@ impl RestorePointRecord {
     }
 
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
-        let bytes = dir.read(TaskFile::RestorePoint)?;
-        bytes.map(|bytes| decode(&dir.file(TaskFile::RestorePoint), &bytes)).transpose()
+        read_record(dir, TaskFile::RestorePoint)
     }
 
     /// Sets `gone`.
@@ -85,9 +84,8 @@ impl RestorePointRecord {
     }
 
     pub(crate) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
-        let bytes = serde_json::to_vec(self)
-            .map_err(|error| EngineError::Io { doing: "record a restore point", source: error.into() })?;
-        Ok(dir.write_durably(TaskFile::RestorePoint, &bytes)?)
+        let encoded = encode("record a restore point", self)?;
+        Ok(dir.write_durably(TaskFile::RestorePoint, encoded.as_bytes())?)
     }
 }
 

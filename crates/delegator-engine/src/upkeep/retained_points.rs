@@ -209,9 +209,8 @@ impl<'a> Examiner<'a> {
         if !is_expired && let Some(reason) = self.examine(&point) {
             return Some(reason);
         }
-        let dropped = self.run_git(&point, |git| match is_expired {
-            true => drop_all(git, &recorded.task, &point),
-            false => drop_point(git, &point).map(drop),
+        let dropped = self.run_git(&point, |git| {
+            if is_expired { drop_all(git, &recorded.task, &point) } else { drop_point(git, &point).map(drop) }
         });
         dropped.err()
     }

@@ -17,6 +17,7 @@ use super::retained_points::{DropPolicy, PointsToRecord, drop_due_points, to_rec
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
 use crate::error::EngineError;
+use crate::shared::format_version::encode;
 use crate::system_port::BootTime;
 
 /// The argument that makes this program the pruning process.
@@ -155,9 +156,7 @@ pub(super) fn stored_clock(registry: &Registry) -> Result<Option<ClockRecord>, E
 }
 
 pub(super) fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
-    let text = serde_json::to_string(record)
-        .map_err(|error| EngineError::Io { doing: "record the clocks", source: error.into() })?;
-    Ok(registry.set_retention_clock(&text)?)
+    Ok(registry.set_retention_clock(&encode("record the clocks", record)?)?)
 }
 
 pub(super) fn read_clocks(engine: &Engine) -> Result<Reading, EngineError> {

@@ -14,12 +14,11 @@ use delegator_supervisor::agent::Variables;
 
 use super::diff_omissions::DiffOmissions;
 use crate::Engine;
-use crate::connection_pool::PooledConnection;
 use crate::error::{EngineError, NoDiff};
-use crate::format_version::decode;
-use crate::submit::git_program::git;
-use crate::submit::remove_directory::remove_directory;
-use crate::submit::worktree::WorktreePlan;
+use crate::shared::directories::remove_directory;
+use crate::shared::format_version::read_record;
+use crate::shared::git_program::git;
+use crate::submit::worktree_plan::WorktreePlan;
 
 /// Long, because all files of a large worktree are compared.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(300);
@@ -122,10 +121,7 @@ impl WorktreeChanges {
     fn stored(registry: &Registry, owner: &TaskId) -> Result<WorktreeChanges, EngineError> {
         let dir = registry.dir().task(owner);
         let diff = dir.read(TaskFile::Diff)?;
-        let omissions = dir.read(TaskFile::DiffOmissions)?;
-        let omissions =
-            omissions.map(|bytes| decode(&dir.file(TaskFile::DiffOmissions), &bytes)).transpose()?;
-        let omissions: DiffOmissions = omissions.unwrap_or_default();
+        let omissions: DiffOmissions = read_record(&dir, TaskFile::DiffOmissions)?.unwrap_or_default();
         let is_unapplied =
             |stored: StoredWorktree| stored.created_at_ms.is_some() && stored.applied_at_ms.is_none();
         let is_unapplied = registry.worktree(owner)?.is_some_and(is_unapplied);
@@ -148,12 +144,11 @@ impl WorktreeChanges {
 
     /// Refuses changes of which nothing is left.
     pub(crate) fn refuse_lost(self, task: &TaskId) -> Result<WorktreeChanges, EngineError> {
-        match self.is_lost {
-            true => {
-                let reason = NoDiff::WorktreeGone { names: self.omissions().names() };
-                Err(EngineError::NoDiff { task: task.clone(), reason })
-            }
-            false => Ok(self),
+        if self.is_lost {
+            let reason = NoDiff::WorktreeGone { names: self.omissions().names() };
+            Err(EngineError::NoDiff { task: task.clone(), reason })
+        } else {
+            Ok(self)
         }
     }
 
@@ -207,7 +202,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         if registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none()) {
             let claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
-            self.remove_worktree(registry, (owner, &claim), &WorktreeChanges::default(), environment)?;
+            self.remove_worktree(registry, owner, &claim, &WorktreeChanges::default(), environment)?;
         }
         Ok(())
     }
@@ -217,7 +212,8 @@ impl Engine {
     pub(crate) fn remove_worktree(
         &self,
         registry: &mut Registry,
-        (owner, _claim): (&TaskId, &WorktreeClaim),
+        owner: &TaskId,
+        _claim: &WorktreeClaim,
         changes: &WorktreeChanges,
         environment: &Variables,
     ) -> Result<bool, EngineError> {
@@ -271,10 +267,6 @@ impl Engine {
                 _ => self.system.sleep(RETRY_PAUSE),
             }
         }
-    }
-
-    pub(crate) fn registry_of(&self, task: &TaskId) -> Result<PooledConnection, EngineError> {
-        self.find_registry()?.ok_or_else(|| EngineError::UnknownTask { given: task.to_string() })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
 
-use super::task_watch::{TaskWatch, unknown};
+use super::task_watch::TaskWatch;
 use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop};
 use crate::Engine;
 use crate::error::EngineError;
@@ -34,7 +34,7 @@ impl Engine {
                 on_progress(&wait_loop.progress(id)?);
                 Ok::<(), EngineError>(())
             })?;
-        let task = tasks.pop().ok_or_else(|| unknown(id))?;
+        let task = tasks.pop().ok_or_else(|| EngineError::unknown(id))?;
         Ok(WaitOutcome { task, expired })
     }
 
@@ -47,7 +47,7 @@ impl Engine {
     ) -> Result<Task, E> {
         let wait = Wait { ids: vec![id.clone()], goal: WaitGoal::All, deadline: None };
         let mut outcome = self.run_wait(&wait, interval, |_| on_interval())?;
-        Ok(outcome.tasks.pop().ok_or_else(|| unknown(id))?)
+        Ok(outcome.tasks.pop().ok_or_else(|| EngineError::unknown(id))?)
     }
 
     /// Waits until the goal is reached or the deadline has passed. Calls `on_interval` about once a second.
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Waits until the agent has announced its thread, the task has ended, or the deadline has passed.
     pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
-        let mut watch = TaskWatch::new(self.find_registry()?.ok_or_else(|| unknown(id))?)?;
+        let mut watch = TaskWatch::new(self.registry_of(id)?)?;
         loop {
             watch.refresh()?;
             let task = watch.task(id)?.clone();

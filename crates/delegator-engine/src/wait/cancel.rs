@@ -41,14 +41,13 @@ impl Engine {
         reason: Option<&str>,
         timeout: Duration,
     ) -> Result<CancelReport, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        self.cancel_all(std::slice::from_ref(id), reason, timeout)?.pop().unwrap_or_else(|| Err(unknown()))
+        let mut reports = self.cancel_all(std::slice::from_ref(id), reason, timeout)?;
+        reports.pop().unwrap_or_else(|| Err(EngineError::unknown(id)))
     }
 
     /// Stores the request and returns without waiting.
     pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<(), EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let mut registry = self.registry_of(id)?;
         self.store_cancel_request(&mut registry, id, reason)?;
         self.promote_after_cancel(&mut registry);
         Ok(())
@@ -56,7 +55,7 @@ impl Engine {
 
     /// The unfinished tasks that pass a filter, newest first.
     pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
-        self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| unfinished_tasks(&registry, filter))
+        self.query(|registry| unfinished_tasks(registry, filter))
     }
 
     /// The tasks that follow a task in a chain and have not ended, each after the one it follows.
@@ -74,8 +73,7 @@ impl Engine {
         timeout: Duration,
     ) -> Result<Vec<Result<CancelReport, EngineError>>, EngineError> {
         let Some(mut registry) = self.find_registry()? else {
-            let unknown = |id: &TaskId| Err(EngineError::UnknownTask { given: id.to_string() });
-            return Ok(ids.iter().map(unknown).collect());
+            return Ok(ids.iter().map(|id| Err(EngineError::unknown(id))).collect());
         };
         // The request for a task also cancels those that follow it, which may be in the list, too.
         let states: Vec<Option<State>> = ids
@@ -114,7 +112,7 @@ impl Engine {
         let first = |previous| Ok(Requested { previous, was_cancelled: false });
         let remote = self.request_remote_cancel(registry, id, reason)?;
         match registry.request_cancel(id, reason, self.now_ms())? {
-            CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
+            CancelOutcome::Unknown => Err(EngineError::unknown(id)),
             CancelOutcome::Cancelled => first(State::Queued),
             CancelOutcome::AlreadyEnded { state: State::Cancelled } => {
                 Ok(Requested { previous: state_before_cancel(registry, id)?, was_cancelled: true })
@@ -147,7 +145,6 @@ fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport, En
 
 /// A repeated cancel returns the same state as the first one.
 fn state_before_cancel(registry: &Registry, id: &TaskId) -> Result<State, EngineError> {
-    let unknown = || EngineError::UnknownTask { given: id.to_string() };
-    let task = registry.get(id)?.ok_or_else(unknown)?;
+    let task = registry.get(id)?.ok_or_else(|| EngineError::unknown(id))?;
     Ok(if task.claimed_at_ms.is_some() { State::Working } else { State::Queued })
 }

@@ -16,8 +16,8 @@ use delegator_supervisor::process::{ProcessHandle, ProcessIdentity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::change_events::ChangeEvents;
-use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
+use crate::shared::connection_pool::PooledConnection;
 
 /// The change mark is compared at the longest interval if there are events. Without them, the interval is a sixteenth of
 /// the time since the wait began, within these bounds.
@@ -66,7 +66,7 @@ impl TaskWatch {
             let watched = read(&self.registry, id)?;
             self.watched.insert(id.clone(), watched);
         }
-        self.watched.get(id).map(|watched| &watched.task).ok_or_else(|| unknown(id))
+        self.watched.get(id).map(|watched| &watched.task).ok_or_else(|| EngineError::unknown(id))
     }
 
     /// The change mark of the registry at the last refresh.
@@ -168,7 +168,7 @@ impl WatchedTask {
 }
 
 fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
-    let task = registry.get(id)?.ok_or_else(|| unknown(id))?;
+    let task = registry.get(id)?.ok_or_else(|| EngineError::unknown(id))?;
     let supervision = match (task.state, &task.supervisor) {
         (State::Working, Some(supervisor)) => {
             match process_identity(supervisor).open().map_err(watch_error)? {
@@ -179,10 +179,6 @@ fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
         _ => Supervision::NoSupervisor,
     };
     Ok(WatchedTask { task, supervision })
-}
-
-pub(super) fn unknown(id: &TaskId) -> EngineError {
-    EngineError::UnknownTask { given: id.to_string() }
 }
 
 fn watch_error(source: std::io::Error) -> EngineError {

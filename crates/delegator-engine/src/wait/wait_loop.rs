@@ -12,11 +12,11 @@ use delegator_supervisor::run::Snapshot;
 use serde::Deserialize;
 
 use super::remote_watch::RemoteWatch;
-use super::task_watch::{TaskWatch, sleep_unless_woken, unknown};
+use super::task_watch::{TaskWatch, sleep_unless_woken};
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::snapshot_file::read_snapshot;
+use crate::shared::snapshot_file::read_snapshot;
 
 /// How soon to look again for a registry that does not exist.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -99,7 +99,7 @@ impl WaitLoop {
         let read = |id| match &mut self.watch {
             Some(watch) => watch.task(id).cloned(),
             // Without a registry there is no task.
-            None => Err(unknown(id)),
+            None => Err(EngineError::unknown(id)),
         };
         let tasks: Vec<Task> = match wait.ids.iter().map(read).collect() {
             Ok(tasks) => tasks,
@@ -118,7 +118,7 @@ impl WaitLoop {
     }
 
     pub(super) fn progress(&mut self, id: &TaskId) -> Result<TaskProgress<'_>, EngineError> {
-        let watch = self.watch.as_mut().ok_or_else(|| unknown(id))?;
+        let watch = self.watch.as_mut().ok_or_else(|| EngineError::unknown(id))?;
         let snapshot = read_snapshot(&watch.registry.dir().task(id))?;
         Ok(TaskProgress { task: watch.task(id)?, snapshot })
     }
@@ -150,9 +150,10 @@ impl WaitLoop {
         wake_on_change: bool,
     ) -> Result<(), EngineError> {
         let Some(watch) = &mut self.watch else { return sleep_unless_woken(RETRY_INTERVAL, waker) };
-        match self.upkeep.run_if_due(engine, watch)? {
-            true => Ok(()),
-            false => watch.sleep(until.min(self.upkeep.next(watch)), waker, wake_on_change),
+        if self.upkeep.run_if_due(engine, watch)? {
+            Ok(())
+        } else {
+            watch.sleep(until.min(self.upkeep.next(watch)), waker, wake_on_change)
         }
     }
 }

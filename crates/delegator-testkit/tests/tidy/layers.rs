@@ -141,12 +141,10 @@ fn modules_of_mcp_delegator_depend_in_one_direction() {
 }
 
 const ENGINE_LAYERS: &[&[&str]] = &[
-    &["conversation_error", "file_stamp", "isolation_error", "provider_error"],
+    &["provider_error"],
     &["error"],
-    &["format_version"],
-    &["snapshot_file"],
     &["system_port"],
-    &["connection_pool"],
+    &["shared"],
     &["submit"],
     &["upkeep"],
     &["supervise"],

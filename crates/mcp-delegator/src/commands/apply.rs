@@ -229,7 +229,7 @@ fn apply_isolated(
     let variables = variables(context);
     let message = input.message.clone().unwrap_or_else(|| commit_message(task));
     if let Some(branch) = &input.branch {
-        let created = engine.branch_worktree(owner, (branch, &message), input.keep, &variables)?;
+        let created = engine.branch_worktree(owner, branch, &message, input.keep, &variables)?;
         return Ok(branch_output(owner, &created, input.keep));
     }
     let given = input.working_dir.clone().map(|given| given_directory(context, given)).transpose()?;
@@ -238,7 +238,7 @@ fn apply_isolated(
         commit: input.commit.then_some(message.as_str()),
         keep: input.keep,
     };
-    let done = engine.apply_worktree(owner, options, (given.as_deref(), &variables))?;
+    let done = engine.apply_worktree(owner, options, given.as_deref(), &variables)?;
     let omissions = done.changes.omissions();
     let data = AppliedDiff {
         is_worktree_removed: (!input.check).then_some(done.is_removed),

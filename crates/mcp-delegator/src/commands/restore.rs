@@ -159,7 +159,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     }
     let id = resolve(&engine, input.task_id.as_ref().map(TaskRef::as_str).unwrap_or_default())?;
     if input.drop {
-        let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &start_dir))?;
+        let points = engine.delete_restore_points(&id, input.dry_run, &environment, &start_dir)?;
         let (action, done) = match input.dry_run {
             true => (DELETION_PLANNED, "would be deleted"),
             false => (POINTS_DELETED, "deleted"),
@@ -175,7 +175,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         undo: input.undo,
     };
     let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
-    let restored = match engine.restore(&id, request, (&environment, &start_dir)) {
+    let restored = match engine.restore(&id, request, &environment, &start_dir) {
         Err(EngineError::RestoreIncomplete { restored, failed, untouched, changes, source }) => {
             let batch = incomplete_batch(batch, &restored, &failed, &untouched, source);
             let data = RestoreOutput::incomplete(&id, changes, batch.result());

@@ -119,7 +119,7 @@ fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> 
     let signals = StopSignals::default();
     receive_signals(signals.clone())?;
     let port = Port { context, engine: &engine, workspace: &workspace };
-    run_worker(&engine, &database, &port, &settings, (&workspace, &signals))?;
+    run_worker(&engine, &database, &port, &settings, &workspace, &signals)?;
     Ok(CommandOutput::done(StoppedWorker { worker: settings.name }))
 }
 

@@ -86,9 +86,10 @@ impl AgentActions {
     /// Whose a change is that no event and no command explains.
     fn without_explanation(&self) -> Attribution {
         let may_write_unnoticed = self.may_write && (self.made_other_calls || !self.has_complete_events);
-        match self.called_mcp_tools || may_write_unnoticed {
-            true => Attribution::PossiblyAgent,
-            false => Attribution::Unknown,
+        if self.called_mcp_tools || may_write_unnoticed {
+            Attribution::PossiblyAgent
+        } else {
+            Attribution::Unknown
         }
     }
 
@@ -104,10 +105,7 @@ impl AgentActions {
     pub(super) fn attribute_commits(&self, newest_ms: i64) -> Attribution {
         let is_explained =
             [newest_ms, newest_ms + 999].iter().any(|at_ms| self.times.commands.contains(*at_ms));
-        match self.may_write && is_explained {
-            true => Attribution::Agent,
-            false => self.without_explanation(),
-        }
+        if self.may_write && is_explained { Attribution::Agent } else { self.without_explanation() }
     }
 
     /// Whether a move of HEAD may be the agent's, by the times of the new commits, in seconds: if one of them is not the

@@ -25,10 +25,10 @@ use super::paths::display_path;
 use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile};
 use super::tree::{TreeChanges, TreeObservation};
 use super::{
-    AgentTimes, Attribution, ChangeCounts, Evidence, EvidenceAndFindings, MAX_LEFT_OUT, MAX_LISTED, Source,
-    UnattributedChanges,
+    AgentTimes, Attribution, ChangeCounts, Evidence, EvidenceAndFindings, Lines, MAX_LEFT_OUT, MAX_LISTED,
+    Source, UnattributedChanges,
 };
-use crate::submit::work_tree::work_tree_of;
+use crate::shared::work_tree::work_tree_of;
 use crate::supervise::create_restore_points::RestorePointWriter;
 use crate::upkeep::restore_record::{self, RestorePointRecord};
 
@@ -100,15 +100,16 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Result<Optio
             not_observed.push(directory);
             continue;
         }
-        let tree =
-            TreeObservation::take(&directory, &workdir, context.dir.path(), || match context.may_write {
-                true if context.no_restore_point || (context.is_isolated && directory == workdir) => {
-                    baseline(context, &directory, Limits::default())
-                }
-                true => writer.create(&directory),
-                false => baseline(context, &directory, READ_ONLY_LIMITS),
-            });
-        if let Err(problem) = check_point(&mut writer, context, &tree, (&directory, directory == workdir)) {
+        let tree = TreeObservation::take(&directory, &workdir, context.dir.path(), || {
+            if !context.may_write {
+                baseline(context, &directory, READ_ONLY_LIMITS)
+            } else if context.no_restore_point || (context.is_isolated && directory == workdir) {
+                baseline(context, &directory, Limits::default())
+            } else {
+                writer.create(&directory)
+            }
+        });
+        if let Err(problem) = check_point(&mut writer, context, &tree, &directory, directory == workdir) {
             writer.finish();
             return Err(problem);
         }
@@ -142,7 +143,8 @@ fn check_point(
     writer: &mut RestorePointWriter<'_>,
     context: ObservationContext<'_>,
     tree: &TreeObservation,
-    (directory, is_workdir): (&PathBuf, bool),
+    directory: &PathBuf,
+    is_workdir: bool,
 ) -> Result<(), String> {
     let is_named = is_workdir || context.add_dirs.contains(directory);
     match writer.take_failure() {
@@ -224,9 +226,10 @@ impl Observation {
             was_read_only: self.was_read_only,
             is_enforced: !self.may_write,
             // Only changes, and the end state of a task that may write, depend on them.
-            other_writers: match attributed.changed.is_empty() && self.was_read_only {
-                true => Vec::new(),
-                false => other_writers(),
+            other_writers: if attributed.changed.is_empty() && self.was_read_only {
+                Vec::new()
+            } else {
+                other_writers()
             },
             is_whole,
             named: actions.named.clone(),
@@ -237,7 +240,8 @@ impl Observation {
         findings.extend(self.store_end_states(
             &changes,
             &merged.changes,
-            (&observed, &attributed.doubts),
+            &observed,
+            &attributed.doubts,
             &actions,
         ));
         (Some(self.evidence(merged, attributed, began)), findings)
@@ -254,9 +258,10 @@ impl Observation {
         if names.is_empty() {
             return None;
         }
-        let recorded = match self.may_write {
-            true => RestorePointRecord::add_changed_settings(&self.dir, changed),
-            false => Ok(()),
+        let recorded = if self.may_write {
+            RestorePointRecord::add_changed_settings(&self.dir, changed)
+        } else {
+            Ok(())
         };
         Some(match recorded {
             Ok(()) => finding,
@@ -312,7 +317,8 @@ impl Observation {
         &mut self,
         changes: &[Result<TreeChanges, String>],
         files: &[Change],
-        (observed, doubts): (&ObservedChanges, &BTreeMap<String, Doubt>),
+        observed: &ObservedChanges,
+        doubts: &BTreeMap<String, Doubt>,
         actions: &AgentActions,
     ) -> Vec<Finding> {
         // If other tasks wrote in the same trees, only what an event names is certainly this agent's.
@@ -324,9 +330,8 @@ impl Observation {
         };
         let paths = files.iter().flat_map(|change| [Some(&change.path), change.from.as_ref()]).flatten();
         let (unattributed, others): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.partition(|path| is_unknown(path));
-        let doubt = |path: &Path| match is_shared {
-            true => Some(Doubt::OtherTask),
-            false => doubts.get(&display_path(path)).copied(),
+        let doubt = |path: &Path| {
+            if is_shared { Some(Doubt::OtherTask) } else { doubts.get(&display_path(path)).copied() }
         };
         let doubtful: Vec<(&PathBuf, Doubt)> =
             others.into_iter().filter_map(|path| Some((path, doubt(path)?))).collect();
@@ -433,7 +438,8 @@ impl AttributedChanges {
             Attribution::Unknown => false,
         };
         if is_counted {
-            self.counts.add(&change.kind, change.lines.unwrap_or_default());
+            let (added, deleted) = change.lines.unwrap_or_default();
+            self.counts.add(&change.kind, Lines { added, deleted });
         }
         let paths = [Some(&change.path), change.from.as_ref()].into_iter().flatten();
         let paths: Vec<String> = paths.map(|path| display_path(path)).collect();
@@ -452,7 +458,7 @@ impl AttributedChanges {
 }
 
 impl ChangeCounts {
-    pub(crate) fn add(&mut self, kind: &ChangeKind, (added, deleted): (u64, u64)) {
+    pub(crate) fn add(&mut self, kind: &ChangeKind, lines: Lines) {
         let count = match kind {
             ChangeKind::Modified => &mut self.modified,
             ChangeKind::Added => &mut self.added,
@@ -460,8 +466,8 @@ impl ChangeCounts {
             ChangeKind::Renamed { .. } => &mut self.renamed,
         };
         *count += 1;
-        self.lines.added = self.lines.added.saturating_add(added);
-        self.lines.deleted = self.lines.deleted.saturating_add(deleted);
+        self.lines.added = self.lines.added.saturating_add(lines.added);
+        self.lines.deleted = self.lines.deleted.saturating_add(lines.deleted);
     }
 }
 

@@ -113,9 +113,10 @@ pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Find
     let unknown = changed_by(|attribution| attribution == Attribution::Unknown);
     if !unknown.is_empty() {
         let files = count_files(&unknown);
-        let message = match observed.is_enforced {
-            true => format!("{files} changed during the task, not by the agent: its sandbox was read-only"),
-            false => format!("{files} changed during the task, and nothing attributes that to the agent"),
+        let message = if observed.is_enforced {
+            format!("{files} changed during the task, not by the agent: its sandbox was read-only")
+        } else {
+            format!("{files} changed during the task, and nothing attributes that to the agent")
         };
         findings.push(Finding::new(FindingKind::NotAttributed, message).about(unknown));
     }

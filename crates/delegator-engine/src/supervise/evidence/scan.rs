@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use delegator_git::{ChangeKind, FileChange, TOOL_DIRECTORIES};
 use tempfile::SpooledTempFile;
 
-use crate::file_stamp::{FileStamp, file_stamp};
+use crate::shared::file_stamp::{FileStamp, file_stamp};
 
 /// A longer list of files is stored on disk.
 const MAX_BYTES_IN_MEMORY: usize = 256 << 10;

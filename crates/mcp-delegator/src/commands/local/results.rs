@@ -122,7 +122,7 @@ fn events_page(
         None => u64::MAX,
     };
     let LastLines { lines, first, total } =
-        engine.read_stored_lines(&task.id, TaskFile::Events, until, MAX_EVENTS)?;
+        engine.read_dir(&task.id, |dir| dir.read_last_lines(TaskFile::Events, until, MAX_EVENTS))?;
     // A line that is not JSON is returned as a string.
     let items: Vec<Value> = lines
         .iter()

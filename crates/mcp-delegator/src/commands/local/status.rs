@@ -192,7 +192,9 @@ fn running_tasks(
             ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
         };
         if verbose {
-            let stored = engine.read_stored_tail(&id, TaskFile::Events, VERBOSE_BYTES)?;
+            let stored = engine.read_dir(&id, |dir| {
+                Ok(dir.read_tail(TaskFile::Events, VERBOSE_BYTES)?.unwrap_or_default())
+            })?;
             task.last_lines = Some(last_lines(&stored));
         }
         tasks.push(task);

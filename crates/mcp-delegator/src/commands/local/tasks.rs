@@ -469,7 +469,8 @@ pub fn task_result(
         }
         // The excerpt has no more than the budget of the beginning, or of the end.
         let ends = |which| -> Result<(String, u64), AppError> {
-            let (bytes, size) = engine.read_stored_ends(&task.id, which, budget.into())?;
+            let (bytes, size) = engine
+                .read_dir(&task.id, |dir| Ok(dir.read_ends(which, budget.into())?.unwrap_or_default()))?;
             Ok((String::from_utf8_lossy(&bytes).into_owned(), size))
         };
         let ((stdout, stdout_size), (stderr, stderr_size)) =

@@ -7,16 +7,20 @@
 
 use std::net::SocketAddr;
 
-use delegator_domain::task::TaskId;
-use delegator_registry::{Identity, Nonce, Task};
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{Identity, Nonce, Registry, Task};
 use delegator_supervisor::process::{
-    ProcessIdentity, SocketOwner, socket_owner, task_by_cgroup, task_by_marker, with_ancestors,
+    Owner, ProcessIdentity, SocketOwner, socket_owner, task_by_cgroup, task_by_marker, with_ancestors,
 };
 
-use super::detach::SUPERVISE;
-use super::nesting::parent_of;
 use crate::Engine;
 use crate::error::EngineError;
+
+/// The argument that makes this program the launcher of a supervisor, and then the supervisor.
+pub const SUPERVISE: &str = "supervise";
+
+/// The key of the parent in the stored input.
+pub(crate) const PARENT: &str = "parent_task_id";
 
 /// More tasks above each other than any configuration allows.
 const MAX_LINEAGE: usize = 1_000;
@@ -103,7 +107,7 @@ enum Found {
 fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found, EngineError> {
     let mut elsewhere = None;
     for ancestor in with_ancestors(pid).unwrap_or_default() {
-        let Some((id, nonce)) = attempt_of(ancestor) else { continue };
+        let Some((id, nonce)) = claim_of(ancestor) else { continue };
         match find(&id)? {
             Some(task) if is_supervisor(ancestor, &task, &nonce) => {
                 return Ok(if task.state.is_terminal() {
@@ -119,6 +123,11 @@ fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found, EngineError
     Ok(Found::Nothing(elsewhere))
 }
 
+/// The task that submitted this one.
+fn parent_of(task: &Task) -> Option<TaskId> {
+    task.input[PARENT].as_str()?.parse().ok()
+}
+
 fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>, EngineError> {
     let mut parents: Vec<TaskId> = Vec::new();
     let mut next = task.and_then(parent_of);
@@ -129,8 +138,26 @@ fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>, En
     Ok(parents)
 }
 
-/// Whether a process is the supervisor of a task, in this attempt.
-pub(crate) fn is_supervisor(pid: i32, task: &Task, nonce: &Nonce) -> bool {
+/// The task that a process below the supervisor of `own` belongs to: a sweep must not kill the supervisor of another task.
+///
+/// An agent may delegate, too. The supervisor of that task becomes our child when its launcher exits, because we are the
+/// nearest subreaper. Its row has no process until it is `working`; before that it is undecided, and the sweep waits for the
+/// decision, for a bounded time.
+pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
+    let Some((id, nonce)) = claim_of(pid).filter(|(id, _)| id != own) else {
+        return Owner::ThisTask;
+    };
+    let Ok(Some(task)) = registry.get(&id) else { return Owner::ThisTask };
+    match task.state {
+        State::Starting if task.nonce.as_ref() == Some(&nonce) => Owner::Undecided,
+        // Also after the task has ended: its supervisor still starts the next tasks.
+        _ if is_supervisor(pid, &task, &nonce) => Owner::AnotherTask,
+        _ => Owner::ThisTask,
+    }
+}
+
+/// Whether a process is the supervisor of a task that was claimed with this nonce.
+fn is_supervisor(pid: i32, task: &Task, nonce: &Nonce) -> bool {
     task.nonce.as_ref() == Some(nonce)
         && task.supervisor.as_ref().is_some_and(|supervisor| is_same_process(pid, supervisor))
 }
@@ -144,12 +171,12 @@ fn is_same_process(pid: i32, recorded: &Identity) -> bool {
     })
 }
 
-/// The attempt in the command line of a supervisor, which its launcher has, too.
-pub(crate) fn attempt_of(pid: i32) -> Option<(TaskId, Nonce)> {
-    parse_attempt(&std::fs::read(format!("/proc/{pid}/cmdline")).ok()?)
+/// The task and the claim in the command line of a supervisor, which its launcher has, too.
+fn claim_of(pid: i32) -> Option<(TaskId, Nonce)> {
+    parse_claim(&std::fs::read(format!("/proc/{pid}/cmdline")).ok()?)
 }
 
-pub(crate) fn parse_attempt(cmdline: &[u8]) -> Option<(TaskId, Nonce)> {
+fn parse_claim(cmdline: &[u8]) -> Option<(TaskId, Nonce)> {
     let args: Vec<&[u8]> = cmdline.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
     let [_, mode, id, nonce] = args.as_slice() else { return None };
     let text = |arg| std::str::from_utf8(arg).ok();
@@ -157,3 +184,6 @@ pub(crate) fn parse_attempt(cmdline: &[u8]) -> Option<(TaskId, Nonce)> {
         .then(|| Some((text(id)?.parse().ok()?, Nonce::from_text(text(nonce)?)?)))
         .flatten()
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ use delegator_registry::{RegistryError, TaskDir, TaskFile};
 use delegator_supervisor::run::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use crate::file_stamp::{FileStamp, file_stamp};
-use crate::format_version::FormatVersion;
+use crate::shared::file_stamp::{FileStamp, file_stamp};
+use crate::shared::format_version::FormatVersion;
 
 /// The content of `snapshot.json`.
 #[derive(Serialize, Deserialize)]

@@ -7,33 +7,6 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::WorkTree;
 use delegator_supervisor::agent::UntrustedTrees;
 
-use super::launch::Settings;
-use super::mount_alias::{primary_path, shown_below};
-
-/// The distinct trees that a task works in, by their primary paths; that of its working directory first. A task that cannot
-/// write has only that one.
-pub(crate) fn work_trees(settings: &Settings, may_write: bool) -> Vec<WorkTree> {
-    let mut trees = vec![match &settings.worktree {
-        // It may not exist yet.
-        Some(plan) => WorkTree::linked(plan.worktree.path.clone()),
-        None => work_tree_of(&settings.working_dir),
-    }];
-    if may_write {
-        trees.extend(settings.add_dirs.iter().map(|directory| work_tree_of(directory)));
-        let shown: Vec<PathBuf> = trees.iter().flat_map(|tree| shown_below(tree.root())).collect();
-        trees.extend(shown.into_iter().map(WorkTree::directory));
-    }
-    let mut distinct = Vec::new();
-    for tree in trees {
-        let root = primary_path(tree.root());
-        let tree = if tree.is_linked() { WorkTree::linked(root) } else { WorkTree::directory(root) };
-        if !distinct.contains(&tree) {
-            distinct.push(tree);
-        }
-    }
-    distinct
-}
-
 /// The git top level that contains the canonical directory, else the directory itself.
 pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
     find_work_tree(real).unwrap_or_else(|| WorkTree::directory(real.to_owned()))

@@ -1,7 +1,10 @@
-//! Opens files that a caller names for us or for an agent to read: images, transcripts, session files.
+//! Checks that a task may use a directory, or a file that a caller names for us or for an agent to read: it exists and lies in
+//! one of the configured `allowed_roots`.
 //!
-//! The file is opened first, without reading and without waiting for a writer, and then checked by its descriptor: type
-//! and resolved path. A reader that uses the returned descriptor is safe from a name that is changed afterwards.
+//! The check of a directory runs three times: in validation, so that the caller can correct the request; at submission; and
+//! when the task starts, because a name may refer to another directory by then. A file is opened first, without reading and
+//! without waiting for a writer, and then checked by its descriptor: type and resolved path. A reader that uses the returned
+//! descriptor is safe from a name that is changed afterwards.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +13,32 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::allowed_dir::is_within;
-use crate::error::{EngineError, FileProblem};
+use crate::error::{DirectoryProblem, EngineError, FileProblem};
+
+/// The canonical path of a directory that a task may use.
+pub fn resolve_allowed_dir(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, DirectoryProblem> {
+    let real = path.canonicalize()?;
+    if !real.is_dir() {
+        return Err(DirectoryProblem::NotADirectory);
+    }
+    check_within(&real, roots)?;
+    Ok(real)
+}
+
+/// Without roots every directory is allowed. Roots are resolved before the comparison.
+pub(crate) fn check_within(real: &Path, roots: &[PathBuf]) -> Result<(), DirectoryProblem> {
+    if is_within(real, roots) {
+        Ok(())
+    } else {
+        Err(DirectoryProblem::OutsideRoots { roots: roots.to_vec() })
+    }
+}
+
+/// Whether a resolved path is inside one of the roots; true if there are none.
+fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
+    let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    roots.is_empty() || roots.iter().any(is_below)
+}
 
 /// Opens a regular file inside the roots (without roots: anywhere) and outside the state directory, which holds the
 /// HTTP token and the records of all tasks. Returns it with its real path.

@@ -5,6 +5,7 @@ use delegator_domain::notification::NotifyPlan;
 use delegator_notify::NotifySettings;
 use delegator_registry::TaskNotify;
 
+use super::format_version::encode;
 use crate::Engine;
 use crate::error::EngineError;
 
@@ -25,6 +26,5 @@ impl Engine {
 
 /// The content of the file in which the settings of a task's notifications are stored.
 pub(crate) fn stored_settings(settings: &NotifySettings) -> Result<Vec<u8>, EngineError> {
-    serde_json::to_vec(settings)
-        .map_err(|error| EngineError::Io { doing: "write the notification settings", source: error.into() })
+    encode("write the notification settings", settings).map(String::into_bytes)
 }

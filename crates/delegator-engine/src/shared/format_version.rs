@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use delegator_registry::{TaskDir, TaskFile};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -30,6 +31,19 @@ impl<'de, const N: u32> Deserialize<'de> for FormatVersion<N> {
             ))),
         }
     }
+}
+
+/// The text of a stored record. `doing` is what an error says that could not be done.
+pub fn encode(doing: &'static str, record: &impl Serialize) -> Result<String, EngineError> {
+    serde_json::to_string(record).map_err(|error| EngineError::io(doing)(error.into()))
+}
+
+/// Reads a record from a task directory; `None` if there is no such file.
+pub(crate) fn read_record<T: DeserializeOwned>(
+    dir: &TaskDir,
+    file: TaskFile,
+) -> Result<Option<T>, EngineError> {
+    dir.read(file)?.map(|bytes| decode(&dir.file(file), &bytes)).transpose()
 }
 
 /// Decodes a stored file.

@@ -10,16 +10,14 @@ use delegator_registry::{Attempt, Finish, Identity, NewTask, Nonce, OpenOptions,
 use delegator_supervisor::process::ProcessIdentity;
 
 use super::*;
-use crate::submit::caller::parse_attempt;
-use crate::submit::detach::SUPERVISE;
 
 #[test]
-fn only_supervisor_command_lines_name_an_attempt() {
+fn only_supervisor_command_lines_name_a_claim() {
     let (id, nonce) = (TaskId::from_random(TaskLocation::Local, [3; 16]), Nonce::from_random([5; 16]));
     let cmdline =
         |args: &[&str]| args.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect::<Vec<u8>>();
     let ours = ["/proc/self/exe", SUPERVISE, id.as_str(), nonce.as_str()];
-    assert_eq!(parse_attempt(&cmdline(&ours)), Some((id.clone(), nonce.clone())));
+    assert_eq!(parse_claim(&cmdline(&ours)), Some((id.clone(), nonce.clone())));
     for other in [
         vec!["/proc/self/exe", SUPERVISE, id.as_str()],
         vec!["/proc/self/exe", "status", id.as_str(), nonce.as_str()],
@@ -27,9 +25,9 @@ fn only_supervisor_command_lines_name_an_attempt() {
         vec!["/proc/self/exe", SUPERVISE, id.as_str(), "x"],
         vec!["/proc/self/exe", SUPERVISE, id.as_str(), nonce.as_str(), "more"],
     ] {
-        assert_eq!(parse_attempt(&cmdline(&other)), None, "{other:?}");
+        assert_eq!(parse_claim(&cmdline(&other)), None, "{other:?}");
     }
-    assert_eq!(parse_attempt(b""), None);
+    assert_eq!(parse_claim(b""), None);
 }
 
 /// A process with the command line of a supervisor, until it is dropped.

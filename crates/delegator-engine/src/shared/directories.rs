@@ -1,9 +1,24 @@
-//! Removes whole directories.
+//! Measures and removes whole directories.
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+
+/// The size that `stat` counts blocks in.
+const BLOCK_BYTES: u64 = 512;
+
+/// The disk space of everything below a directory. What cannot be read does not count.
+pub(crate) fn disk_usage(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+        .map(|(path, found)| {
+            let own = found.blocks() * BLOCK_BYTES;
+            if found.is_dir() { own + disk_usage(&path) } else { own }
+        })
+        .sum()
+}
 
 /// Removes a directory, or what took its place, also one whose owner made parts of it read-only.
 pub fn remove_directory(dir: &Path) -> io::Result<()> {

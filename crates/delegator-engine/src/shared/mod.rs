@@ -1,0 +1,18 @@
+//! What several folders use: stored records and files of a task, directories, connections, the task of a process.
+//!
+//! This is the lowest folder: it must not use any other.
+
+pub(crate) mod agent_lookup;
+pub(crate) mod allowed_paths;
+pub(crate) mod caller;
+pub(crate) mod connection_pool;
+pub(crate) mod directories;
+pub(crate) mod estimate;
+pub(crate) mod file_stamp;
+pub(crate) mod format_version;
+pub(crate) mod git_program;
+pub(crate) mod mount_alias;
+pub(crate) mod notifications;
+pub(crate) mod snapshot_file;
+pub(crate) mod work_tree;
+pub(crate) mod worker_contact;

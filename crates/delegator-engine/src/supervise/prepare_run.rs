@@ -1,0 +1,146 @@
+//! Builds a run from the launch file of its task: opens the directories, checks them again and plans the processes.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::{Mode, TaskId};
+use delegator_registry::{TaskDir, TaskFile};
+use delegator_supervisor::agent::{LaunchRequest, dialect_of};
+use delegator_supervisor::process::{Cgroup, SweepLimits};
+use delegator_supervisor::run::RunSpec;
+use delegator_transcript::FoldOptions;
+use rustix::fs::{Mode as FileMode, OFlags};
+
+use super::{enclosure, niceness};
+use crate::Engine;
+use crate::error::{DirectoryProblem, EngineError};
+use crate::shared::allowed_paths::{check_within, resolve_allowed_file};
+use crate::submit::launch::{Launch, Limits, Settings, Verify};
+
+/// A run that can begin, and the settings that its record needs.
+pub(super) struct Prepared {
+    pub(super) spec: RunSpec,
+    pub(super) mode: Mode,
+    pub(super) may_write: bool,
+    pub(super) is_isolated: bool,
+    pub(super) limits: Limits,
+    pub(super) verify: Option<Verify>,
+    /// Canonical paths of the additional directories.
+    pub(super) add_dirs: Vec<PathBuf>,
+}
+
+/// What a run gets besides its launch file.
+pub(super) struct RunParts {
+    pub(super) group: Option<Cgroup>,
+    /// That of the launch file: it is expensive to build.
+    pub(super) redactor: Redactor,
+}
+
+/// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
+pub(super) fn prepare(
+    engine: &Engine,
+    id: &TaskId,
+    dir: &TaskDir,
+    launch: &Launch,
+    RunParts { group, redactor }: RunParts,
+) -> Result<Prepared, EngineError> {
+    let roots = &launch.settings.allowed_roots;
+    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
+    let mut pinned = added_directories(&launch.settings)?;
+    let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
+    pinned.extend(commit_directories(&launch.settings)?);
+    let images = images(engine, &launch.settings)?;
+    let settings = &launch.settings;
+    let mut environment = launch.variables.clone();
+    let workspace = pinned.iter().map(|(directory, path)| (directory, path.as_path()));
+    let workspace: Vec<_> = [(&workdir, real.as_path())].into_iter().chain(workspace).collect();
+    let enclosure = enclosure::prepare(engine, dir, launch, &workspace, &mut environment)?;
+    let niceness =
+        niceness::adjusted_niceness(settings.niceness, engine.max_concurrent, niceness::processors());
+    let request = LaunchRequest {
+        workdir: real.clone(),
+        images,
+        add_dirs: pinned.iter().map(|(_, real)| real.clone()).collect(),
+        output_schema: write_output_schema(dir, settings)?,
+        ..launch.request(id, &engine.state_dir)
+    };
+    let spec = RunSpec {
+        task: id.clone(),
+        protocol: launch.agent.protocol,
+        plan: launch.agent.plan(&request, &workdir)?,
+        leftovers: launch.agent.leftovers(&environment),
+        verify: launch.verify_spec(id, &real, &engine.state_dir, &environment)?,
+        environment,
+        workdir,
+        enclosure,
+        pinned,
+        umask: launch.umask,
+        limits: settings.run_limits(),
+        max_stream_bytes: settings.max_stream_bytes,
+        max_processes: settings.max_processes,
+        sweep_exempt: settings.sweep_exempt.clone(),
+        niceness,
+        own_niceness: 0,
+        sweep: SweepLimits::default(),
+        group,
+        redactor,
+        fold: FoldOptions {
+            workdir: Some(real.display().to_string()),
+            usage_before: settings.usage_before,
+            dialect: dialect_of(launch.agent.protocol),
+            ..FoldOptions::default()
+        },
+        budgets: settings.budgets.clone(),
+        salvage: settings.salvage,
+        answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
+    };
+    Ok(Prepared {
+        spec,
+        mode: settings.mode,
+        may_write: launch.may_write(),
+        is_isolated: settings.worktree.is_some(),
+        limits: settings.limits,
+        verify: settings.verify.clone(),
+        add_dirs,
+    })
+}
+
+/// The agent reads the output schema from a file.
+fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
+    let Some(schema) = &settings.output_schema else { return Ok(None) };
+    dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
+    Ok(Some(dir.file(TaskFile::OutputSchema)))
+}
+
+/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open directory. The
+/// supervisor compares the two again right before it starts the agent; after that only the agent's sandbox resolves them.
+fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
+    settings.add_dirs.iter().map(open).collect()
+}
+
+/// Opens what git writes when the agent commits in its worktree. It is outside of the allowed roots.
+fn commit_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let open = |directory: PathBuf| open_dir("isolation", &directory, &[]);
+    settings.commit_dirs().into_iter().map(open).collect()
+}
+
+fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
+    let real =
+        |image: &PathBuf| resolve_allowed_file("images", image, &settings.allowed_roots, &engine.state_dir);
+    settings.images.iter().map(real).collect()
+}
+
+/// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if its name is
+/// changed afterwards.
+fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+    let refuse = |problem| EngineError::UnusableDirectory { input, path: path.to_owned(), problem };
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
+        .map_err(|error| refuse(std::io::Error::from(error).into()))?;
+    let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+    let real = std::fs::read_link(name).map_err(|error| refuse(DirectoryProblem::Unusable(error)))?;
+    check_within(&real, roots).map_err(refuse)?;
+    Ok((fd, real))
+}
