@@ -1,7 +1,7 @@
 //! The error type of the engine.
 //!
-//! Each variant carries the facts that a caller needs to choose an error code and a hint. Codes, exit codes and hints are
-//! decided by the callers, never here.
+//! Each variant carries the facts that a caller needs to choose an error code and a hint. Codes, exit codes
+//! and hints are decided by the callers, never here.
 
 use std::io;
 use std::path::PathBuf;

@@ -7,14 +7,17 @@
 //! cancel ─▶ flag in the registry, wake the supervisor
 //! ```
 //!
-//! There is no daemon: each call does what is due. A submit starts what may start; a query first ends tasks whose
-//! supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no flag.
+//! There is no daemon: each call does what is due. A submit starts what may start; a query first ends tasks
+//! whose supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no
+//! flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `provider_error`, `error`, `system_port` ← `shared` ← `submit` ← `upkeep` ← `supervise` ← `remote` ← `results` ← `wait`.
+//! `provider_error`, `error`, `system_port` ← `shared` ← `submit` ← `upkeep` ← `supervise` ← `remote` ←
+//! `results` ← `wait`.
 //!
-//! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system` implements it
-//! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
+//! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system`
+//! implements it for this machine; in tests `simulation` implements it for the many actors of `model_test`,
+//! which checks every step.
 
 mod error;
 #[cfg(all(test, debug_assertions))]
@@ -146,8 +149,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine on this machine that runs one task at a time, retains ended tasks forever and pools no connections.
-    /// Supervisors are started from `program`: this program, even if its file is replaced by an upgrade.
+    /// An engine on this machine that runs one task at a time, retains ended tasks forever and pools no
+    /// connections. Supervisors are started from `program`: this program, even if its file is replaced by an
+    /// upgrade.
     pub fn new(state_dir: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Engine {
         Engine::with_system(state_dir.into(), program.into(), Arc::new(RealSystem))
     }

@@ -1,7 +1,7 @@
 //! The real [`System`]: this machine.
 //!
-//! It only connects the port with the code that does the work; it decides nothing. The only module of the engine that reads
-//! the wall clock.
+//! It only connects the port with the code that does the work; it decides nothing. The only module of the
+//! engine that reads the wall clock.
 
 #![expect(clippy::disallowed_methods, reason = "this module reads the wall clock and sleeps for the engine")]
 

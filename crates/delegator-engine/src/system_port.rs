@@ -1,8 +1,8 @@
 //! The port through which the engine reaches the machine: clocks, randomness, processes and agents.
 //!
-//! An [`Engine`] gets its [`System`] at construction. `RealSystem` is the real one; the model tests use a simulated one. Files
-//! and the registry are not behind this port: they are real in the model tests, too. Time limits use `Instant` directly,
-//! because no model test waits for one.
+//! An [`Engine`] gets its [`System`] at construction. `RealSystem` is the real one; the model tests use a
+//! simulated one. Files and the registry are not behind this port: they are real in the model tests, too.
+//! Time limits use `Instant` directly, because no model test waits for one.
 
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -20,13 +20,15 @@ use crate::error::EngineError;
 /// A bound, in case the source of randomness is broken: with a million tasks one id in a billion is in use.
 const MAX_ID_TRIES: u32 = 20;
 
-/// Everything the engine needs of the machine besides files. All methods may be called from several threads at once.
+/// Everything the engine needs of the machine besides files. All methods may be called from several threads
+/// at once.
 pub(crate) trait System: Debug + Send + Sync {
-    /// The wall clock in milliseconds since 1970; 0 if it is set before that. It dates records. It can be set, so it may go
-    /// back between two calls and must not measure a limit.
+    /// The wall clock in milliseconds since 1970; 0 if it is set before that. It dates records. It can be
+    /// set, so it may go back between two calls and must not measure a limit.
     fn now_ms(&self) -> i64;
 
-    /// The boot clock. Unlike the wall clock it cannot be set: within one boot it only advances, also during suspend.
+    /// The boot clock. Unlike the wall clock it cannot be set: within one boot it only advances, also during
+    /// suspend.
     fn boot_time(&self) -> Result<BootTime, EngineError>;
 
     /// Unpredictable bytes that no other call returns, in any process.
@@ -35,9 +37,9 @@ pub(crate) trait System: Debug + Send + Sync {
     /// Blocks the calling thread for this time.
     fn sleep(&self, length: Duration);
 
-    /// Starts the supervisor of a claimed task; it calls `supervise_task` with the same engine settings. `lock` is the task
-    /// lock: it is held until the supervisor has exited. After an error no supervisor was started and the lock is released.
-    /// Returns the launcher process for `launcher_failed`, if there is one.
+    /// Starts the supervisor of a claimed task; it calls `supervise_task` with the same engine settings.
+    /// `lock` is the task lock: it is held until the supervisor has exited. After an error no supervisor was
+    /// started and the lock is released. Returns the launcher process for `launcher_failed`, if there is one.
     fn start_supervisor(
         &self,
         engine: &Engine,
@@ -46,12 +48,12 @@ pub(crate) trait System: Debug + Send + Sync {
         lock: OwnedFd,
     ) -> Result<Option<Child>, EngineError>;
 
-    /// Runs the agent in the calling process until it has ended and all its processes are gone. Never fails: a result
-    /// describes every end, also that of an agent that could not be started.
+    /// Runs the agent in the calling process until it has ended and all its processes are gone. Never fails:
+    /// a result describes every end, also that of an agent that could not be started.
     fn run_agent(&self, spec: RunSpec, ports: &dyn Ports) -> RunResult;
 
-    /// Kills every process of a task whose supervisor is gone, except those that `owner` assigns to another task. Returns
-    /// the pids of survivors. The caller holds the task lock.
+    /// Kills every process of a task whose supervisor is gone, except those that `owner` assigns to another
+    /// task. Returns the pids of survivors. The caller holds the task lock.
     fn sweep_lost(&self, id: &TaskId, owner: OwnerLookup<'_>) -> Vec<i32>;
 
     /// How a task ended whose supervisor was lost. Writes its report, unless the supervisor has done so.
@@ -74,7 +76,8 @@ pub(crate) trait System: Debug + Send + Sync {
     /// Starts `deliver` outside of the calling call's control flow, unless the previous one still runs.
     fn start_delivery(&self, engine: &Engine) -> Result<(), EngineError>;
 
-    /// Runs a job that the caller does not wait for. Its error is lost, unless the job ends before this returns.
+    /// Runs a job that the caller does not wait for. Its error is lost, unless the job ends before this
+    /// returns.
     fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<(), EngineError>;
 }
 
@@ -126,7 +129,8 @@ impl Engine {
         self.system.random_bytes().map(Nonce::from_random)
     }
 
-    /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of randomness.
+    /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of
+    /// randomness.
     pub(crate) fn fresh_nonces(&self, count: usize) -> Result<Vec<Nonce>, EngineError> {
         (0..count).map(|_| self.fresh_nonce()).collect()
     }

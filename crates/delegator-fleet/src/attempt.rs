@@ -23,7 +23,8 @@ impl Database {
     /// Claims up to `max` queued tasks whose labels the worker has, by priority and age.
     pub fn claim(&self, session: &SessionId, max: u32) -> Result<Vec<ClaimedTask>, FleetError> {
         self.transaction(async |db| {
-            // First without a lock, which is a write that the server would have to flush: most polls find no task.
+            // First without a lock, which is a write that the server would have to flush: most polls find no
+            // task.
             if !is_any_queued(db, session).await? {
                 return Ok(Vec::new());
             }
@@ -48,8 +49,8 @@ impl Database {
         })
     }
 
-    /// Marks a claimed task as running. Must be called before the agent, or a command of the repository, is started: from
-    /// now on the loss of the worker is not repaired silently.
+    /// Marks a claimed task as running. Must be called before the agent, or a command of the repository, is
+    /// started: from now on the loss of the worker is not repaired silently.
     pub fn start(&self, claim: &Claim) -> Result<(), FleetError> {
         self.transaction(async |db| start(db, claim).await)
     }

@@ -1,7 +1,7 @@
 //! Sessions, and the tasks that they own.
 //!
-//! Every change of a task is a function of the database that names task, attempt and the secret of the session. One that
-//! comes too late matches no row.
+//! Every change of a task is a function of the database that names task, attempt and the secret of the
+//! session. One that comes too late matches no row.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use crate::error::FleetError;
 use crate::statements::Statements;
 use crate::task::{TaskSpec, new_id, storable};
 
-/// The id of a session, which everyone may know, and the secret of which it is the hash. The secret is the right to write in
-/// the name of the session: only its worker has it.
+/// The id of a session, which everyone may know, and the secret of which it is the hash. The secret is the
+/// right to write in the name of the session: only its worker has it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(crate) id: String,

@@ -23,8 +23,8 @@ pub struct CancelledTask {
 }
 
 impl Database {
-    /// A paused worker claims no tasks, also after a restart; those that it has go on. `None`: all workers. False if it was
-    /// paused already.
+    /// A paused worker claims no tasks, also after a restart; those that it has go on. `None`: all workers.
+    /// False if it was paused already.
     pub fn pause(&self, worker: Option<&str>) -> Result<bool, FleetError> {
         self.transaction(async |db| set_pause(db, worker, true).await)
     }

@@ -1,7 +1,8 @@
 //! Connections to the database, and the transaction in which every call runs.
 //!
-//! The crate is used by synchronous code: a private runtime drives the connections. Every statement runs inside an explicit
-//! transaction and is not named, because a pooler in transaction mode gives each transaction another server connection.
+//! The crate is used by synchronous code: a private runtime drives the connections. Every statement runs
+//! inside an explicit transaction and is not named, because a pooler in transaction mode gives each
+//! transaction another server connection.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,17 +17,19 @@ use crate::error::FleetError;
 use crate::schema;
 use crate::statements::Statements;
 
-/// A call without an answer for this long fails. Far less than the lease, so that a worker can repeat a heartbeat.
+/// A call without an answer for this long fails. Far less than the lease, so that a worker can repeat a
+/// heartbeat.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Servers and poolers close idle connections after minutes; a connection that was idle for longer than this is not used.
+/// Servers and poolers close idle connections after minutes; a connection that was idle for longer than this
+/// is not used.
 const MAX_IDLE: Duration = Duration::from_secs(60);
-/// The server ends what the client has given up, so that no lock outlives its caller. The search path contains no schema in
-/// which another role could define a function or an operator.
+/// The server ends what the client has given up, so that no lock outlives its caller. The search path
+/// contains no schema in which another role could define a function or an operator.
 const BEGIN: &str = "begin; set local search_path = pg_catalog, pg_temp; set local statement_timeout = '5s'; set local lock_timeout = '4s'; \
     set local idle_in_transaction_session_timeout = '10s'";
 
-/// The database of a fleet. Clones share their connections; nothing is connected before the first call. The calls block and
-/// must not be made inside an asynchronous runtime.
+/// The database of a fleet. Clones share their connections; nothing is connected before the first call. The
+/// calls block and must not be made inside an asynchronous runtime.
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,
@@ -93,7 +96,8 @@ impl Database {
         })
     }
 
-    /// Waits for a future in the private runtime. A connection that is in use when the time is over is closed.
+    /// Waits for a future in the private runtime. A connection that is in use when the time is over is
+    /// closed.
     pub(crate) fn bounded<T>(
         &self,
         limit: Duration,
@@ -127,8 +131,8 @@ impl Database {
         Ok(Statements::new(connection))
     }
 
-    /// An idle connection with an open transaction. One that the server has closed meanwhile is dropped. The tables may
-    /// have been migrated meanwhile, so they are checked again.
+    /// An idle connection with an open transaction. One that the server has closed meanwhile is dropped. The
+    /// tables may have been migrated meanwhile, so they are checked again.
     async fn take_idle(&self) -> Result<Option<Statements>, FleetError> {
         let begin = format!("{BEGIN}; {}", schema::VERSIONS);
         while let Some(IdleConnection { mut connection, since }) = self.pop_idle() {

@@ -8,9 +8,9 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 /// A valid URL. It may contain a password, which is never shown.
 ///
-/// To another machine the connection uses TLS with a verified certificate (`sslmode=verify-full`), unless the URL names
-/// another `sslmode`. The variables and the password file of `libpq` count for what the URL does not contain, except for
-/// `PGSSLMODE`.
+/// To another machine the connection uses TLS with a verified certificate (`sslmode=verify-full`), unless the
+/// URL names another `sslmode`. The variables and the password file of `libpq` count for what the URL does
+/// not contain, except for `PGSSLMODE`.
 #[derive(Clone)]
 pub struct DatabaseUrl {
     pub(crate) options: PgConnectOptions,
@@ -95,7 +95,8 @@ fn is_on_this_machine(options: &PgConnectOptions) -> bool {
     options.get_socket().is_some() || is_loopback(options.get_host())
 }
 
-/// Parameters that a URL may have. sqlx ignores others, and logs their values, which may be a misspelled password.
+/// Parameters that a URL may have. sqlx ignores others, and logs their values, which may be a misspelled
+/// password.
 const PARAMETERS: [&str; 12] = [
     "sslmode",
     "sslrootcert",

@@ -108,13 +108,14 @@ fn from_answer(answer: &dyn sqlx::error::DatabaseError) -> FleetError {
         "3F000" | "42P01" => SchemaProblem::Missing.into(),
         "42501" => FleetError::PermissionDenied { message },
         "28000" | "28P01" | "3D000" => FleetError::NotAdmitted { message },
-        // Shutdown, restart, too many connections, a pooler without a server, cancelled by a timeout; a serialization failure
-        // or a deadlock, after which the transaction can be repeated.
+        // Shutdown, restart, too many connections, a pooler without a server, cancelled by a timeout; a
+        // serialization failure or a deadlock, after which the transaction can be repeated.
         "53300" | "57014" => FleetError::Unreachable { message },
         code if ["57P", "08", "40"].iter().any(|class| code.starts_with(class)) => {
             FleetError::Unreachable { message }
         }
-        // A read-only server, a lock that another transaction holds, no disk space or memory, an input/output error.
+        // A read-only server, a lock that another transaction holds, no disk space or memory, an input/output
+        // error.
         "25006" | "55P03" => FleetError::Unavailable { message },
         code if code.starts_with("53") || code.starts_with("58") => FleetError::Unavailable { message },
         _ => FleetError::Refused { message },

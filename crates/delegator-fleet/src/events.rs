@@ -1,7 +1,7 @@
 //! The event streams of tasks.
 //!
-//! A stream is bytes: chunks of it are appended under the lock of the attempt, so that they are contiguous. A reader's
-//! position is attempt and offset.
+//! A stream is bytes: chunks of it are appended under the lock of the attempt, so that they are contiguous. A
+//! reader's position is attempt and offset.
 
 use crate::claim::Claim;
 use crate::database::Database;
@@ -24,7 +24,8 @@ pub struct EventPage {
 }
 
 impl Database {
-    /// Appends events at `offset` and returns the end of the stored stream. Bytes that are already stored are ignored.
+    /// Appends events at `offset` and returns the end of the stored stream. Bytes that are already stored are
+    /// ignored.
     pub fn append_events(&self, claim: &Claim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
         self.transaction(async |db| {
             let stored = sqlx::query_scalar!(

@@ -27,9 +27,10 @@ const WORKER_FUNCTIONS: [&str; 16] = [
     "delete_ended_tasks(timestamptz, bigint)",
 ];
 
-/// SQL that creates a role for submitters and one for workers, to be run by the owner of the tables. A submitter can submit,
-/// read and cancel tasks, but cannot end one. A worker writes through functions, which change only the tasks of its own
-/// session. Neither can change tables. Rights that an earlier version has granted are revoked.
+/// SQL that creates a role for submitters and one for workers, to be run by the owner of the tables. A
+/// submitter can submit, read and cancel tasks, but cannot end one. A worker writes through functions, which
+/// change only the tasks of its own session. Neither can change tables. Rights that an earlier version has
+/// granted are revoked.
 pub fn grant_sql(submitter: &str, worker: &str) -> String {
     let (submitter, worker) = (quoted(submitter), quoted(worker));
     let mut sql = String::new();

@@ -1,4 +1,5 @@
-//! The database of the fleet: queue, leases, events and results in PostgreSQL. The only code that knows PostgreSQL.
+//! The database of the fleet: queue, leases, events and results in PostgreSQL. The only code that knows
+//! PostgreSQL.
 //!
 //! ```text
 //! submitter                        worker
@@ -7,8 +8,8 @@
 //!              └──────────────────┴── on_lost: retry ─┴── on_lost: fail ─▶ failed (worker_lost)
 //! ```
 //!
-//! Every call is one transaction (a file is stored in several), bounded in time, and can be repeated after a lost answer.
-//! Only the database's clock counts. Queries are checked at compile time against `.sqlx/`, which
+//! Every call is one transaction (a file is stored in several), bounded in time, and can be repeated after a
+//! lost answer. Only the database's clock counts. Queries are checked at compile time against `.sqlx/`, which
 //! `scripts/prepare-queries` writes from a real server.
 
 mod attempt;

@@ -1,8 +1,9 @@
 //! Hints that something has changed, so that a worker need not wait for its next poll or heartbeat.
 //!
-//! A notification is [`QUEUED`], [`ALL_SESSIONS`], or the id of the one session that it is for. A hint may be missing, so
-//! every listener also polls. Behind a pooler in transaction mode there are none: a `listen` would stay with a connection of
-//! the pooler, and the hints would disturb other clients that get this connection later.
+//! A notification is [`QUEUED`], [`ALL_SESSIONS`], or the id of the one session that it is for. A hint may be
+//! missing, so every listener also polls. Behind a pooler in transaction mode there are none: a `listen`
+//! would stay with a connection of the pooler, and the hints would disturb other clients that get this
+//! connection later.
 
 use std::fmt;
 use std::future::pending;
@@ -52,8 +53,8 @@ pub struct Listener {
 }
 
 impl Database {
-    /// A listener for a session. Connects at the first wait. A connection that was lost without an error is noticed within
-    /// the interval, and a failed one is opened again after it.
+    /// A listener for a session. Connects at the first wait. A connection that was lost without an error is
+    /// noticed within the interval, and a failed one is opened again after it.
     pub fn listener(&self, session: &SessionId, check_interval: Duration) -> Listener {
         Listener {
             database: self.clone(),
@@ -89,7 +90,8 @@ impl Listener {
         hints.unwrap_or_default()
     }
 
-    /// Opens the connection if there is none. Otherwise sends a query: an answer proves that the server still knows it.
+    /// Opens the connection if there is none. Otherwise sends a query: an answer proves that the server still
+    /// knows it.
     async fn check(&mut self) {
         let limit = self.check_interval.min(CALL_TIMEOUT);
         match &mut self.connection {
@@ -109,7 +111,8 @@ impl Listener {
         self.next_check = Some(Instant::now() + self.check_interval);
     }
 
-    /// The connection is opened again a little later, when the caller knows whether the database is there at all.
+    /// The connection is opened again a little later, when the caller knows whether the database is there at
+    /// all.
     fn lose(&mut self) {
         self.connection = None;
         self.next_check = Some(Instant::now() + RECONNECT_DELAY.min(self.check_interval));

@@ -21,7 +21,8 @@ pub struct Migrated {
 }
 
 impl Database {
-    /// Creates or upgrades the tables, in one transaction and under a lock. Tables that are current need no right to do so.
+    /// Creates or upgrades the tables, in one transaction and under a lock. Tables that are current need no
+    /// right to do so.
     pub fn migrate(&self) -> Result<Migrated, FleetError> {
         let found = self.transaction_without_check(CALL_TIMEOUT, async |db| read(db).await)?;
         if found.tables >= NEEDED {

@@ -21,7 +21,7 @@ const MAX_AGE: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     pub max_age: Option<Duration>,
-    /// Of events and results; the oldest tasks are deleted first.
+    /// The size of events and results; the oldest tasks are deleted first.
     pub max_bytes: Option<u64>,
     /// Do nothing if any worker has pruned within this time.
     pub interval: Duration,
@@ -35,7 +35,8 @@ pub struct Pruned {
 }
 
 impl Database {
-    /// Deletes ended tasks that are too old, and the oldest ones if all together are too large. Unfinished tasks stay.
+    /// Deletes ended tasks that are too old, and the oldest ones if all together are too large. Unfinished
+    /// tasks stay.
     pub fn prune(&self, retention: &Retention) -> Result<Pruned, FleetError> {
         let mut pruned = Pruned::default();
         if !self.begin_pruning(retention.interval)? {

@@ -1,7 +1,7 @@
 //! The tables and their versions.
 //!
-//! Migrations are only appended. Each states the oldest program that can still work with the tables afterwards, so that
-//! workers can be upgraded one after the other.
+//! Migrations are only appended. Each states the oldest program that can still work with the tables
+//! afterwards, so that workers can be upgraded one after the other.
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;

@@ -13,8 +13,8 @@ use crate::task::labels_text;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     pub worker: String,
-    /// The id of the workspace. Its lock guarantees that no other process works in it, so a new session may take over the
-    /// tasks of an older one.
+    /// The id of the workspace. Its lock guarantees that no other process works in it, so a new session may
+    /// take over the tasks of an older one.
     pub workspace: String,
     pub slots: u32,
     pub labels: BTreeMap<String, String>,
@@ -41,8 +41,8 @@ pub struct Heartbeat {
 }
 
 impl Database {
-    /// Opens a session. Earlier sessions of the same workspace end: their claimed tasks are queued again, and their running
-    /// tasks belong to the new session, with the same attempt.
+    /// Opens a session. Earlier sessions of the same workspace end: their claimed tasks are queued again, and
+    /// their running tasks belong to the new session, with the same attempt.
     pub fn open_session(&self, session: &NewSession) -> Result<OpenedSession, FleetError> {
         let id = SessionId::random();
         self.transaction(async |db| {

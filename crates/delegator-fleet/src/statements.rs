@@ -6,8 +6,8 @@ use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgConnection, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{Either, Error, Execute, Executor, Postgres, SqlStr};
 
-/// Runs checked queries as unnamed statements: sqlx names each statement, and behind a pooler in transaction mode several
-/// clients with equal names share one connection to the server.
+/// Runs checked queries as unnamed statements: sqlx names each statement, and behind a pooler in transaction
+/// mode several clients with equal names share one connection to the server.
 #[derive(Debug)]
 pub(crate) struct Statements {
     connection: PgConnection,

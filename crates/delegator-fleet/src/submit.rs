@@ -13,7 +13,8 @@ use crate::task::{
 const RUNNING: &str = "running";
 
 impl Database {
-    /// Stores a task. A repetition with the same id, or with the same idempotency key and request, returns the stored one.
+    /// Stores a task. A repetition with the same id, or with the same idempotency key and request, returns
+    /// the stored one.
     pub fn submit(&self, task: &NewTask) -> Result<Submitted, FleetError> {
         let spec = serde_json::to_string(&task.spec)
             .map_err(|error| FleetError::Corrupt { what: "a task", problem: error.to_string() })?;
@@ -60,8 +61,8 @@ impl Database {
         })
     }
 
-    /// The tasks with these ids, in the same order. Tasks of lost workers have ended or are queued again. A task that cannot
-    /// be read does not affect the others.
+    /// The tasks with these ids, in the same order. Tasks of lost workers have ended or are queued again. A
+    /// task that cannot be read does not affect the others.
     pub fn tasks(&self, ids: &[String]) -> Result<Vec<Result<FleetTask, FleetError>>, FleetError> {
         let read = || self.transaction(async |db| read_tasks(db, ids).await);
         let mut rows = read()?;
@@ -76,8 +77,8 @@ impl Database {
         Ok(ids.iter().map(|id| found.remove(id).unwrap_or_else(|| unknown(id))).collect())
     }
 
-    /// Makes final that a task was not accepted: a submission that is still under way has no effect afterwards. Returns
-    /// false if the task was accepted.
+    /// Makes final that a task was not accepted: a submission that is still under way has no effect
+    /// afterwards. Returns false if the task was accepted.
     pub fn refuse(&self, id: &str) -> Result<bool, FleetError> {
         self.transaction(async |db| {
             let refused = sqlx::query_scalar!(r#"select delegator.refuse_task($1) as "refused!""#, id)
@@ -87,8 +88,8 @@ impl Database {
         })
     }
 
-    /// Cancels a queued task; requests the end of a running one from its worker. A task that has ended stays as it is.
-    /// Returns whether it runs, so that its worker still has to end it.
+    /// Cancels a queued task; requests the end of a running one from its worker. A task that has ended stays
+    /// as it is. Returns whether it runs, so that its worker still has to end it.
     pub fn cancel(&self, id: &str, reason: Option<&str>) -> Result<bool, FleetError> {
         self.transaction(async |db| {
             let state =
@@ -102,7 +103,8 @@ impl Database {
 }
 
 impl Database {
-    /// Ends the sessions whose lease has passed, in a transaction of its own: if that fails, a later call does it.
+    /// Ends the sessions whose lease has passed, in a transaction of its own: if that fails, a later call
+    /// does it.
     pub(crate) fn expire_others(&self) {
         let _ = self.transaction(async |db| expire_sessions(db).await);
     }

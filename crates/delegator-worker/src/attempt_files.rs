@@ -1,7 +1,7 @@
 //! The files of one attempt, which a restarted worker reads to continue it.
 //!
-//! `attempt.json` is written last, when everything before the submission is done: an attempt without it was interrupted while
-//! it was prepared.
+//! `attempt.json` is written last, when everything before the submission is done: an attempt without it was
+//! interrupted while it was prepared.
 
 use std::fs;
 use std::io;

@@ -1,9 +1,9 @@
 //! When a worker with free slots claims tasks. Pure: the caller provides times and random numbers.
 //!
-//! A worker claims after a hint. Where hints arrive, its polls only make up for lost ones and are rare; elsewhere polls are
-//! how it finds tasks. Every idle worker gets the hint of a queued task, and one of them gets the task. So one that got
-//! nothing delays its claim after the next hint, by a random time that grows with each failure: many idle workers do not all
-//! query the database for every task of a busy fleet.
+//! A worker claims after a hint. Where hints arrive, its polls only make up for lost ones and are rare;
+//! elsewhere polls are how it finds tasks. Every idle worker gets the hint of a queued task, and one of them
+//! gets the task. So one that got nothing delays its claim after the next hint, by a random time that grows
+//! with each failure: many idle workers do not all query the database for every task of a busy fleet.
 
 use std::time::{Duration, Instant};
 

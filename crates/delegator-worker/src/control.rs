@@ -52,8 +52,8 @@ pub fn run_worker(
     })
 }
 
-/// Creates or upgrades the tables, then opens sessions until the worker is drained. A session that the fleet has declared
-/// lost is followed by another.
+/// Creates or upgrades the tables, then opens sessions until the worker is drained. A session that the fleet
+/// has declared lost is followed by another.
 pub(crate) fn run_sessions<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
@@ -79,8 +79,8 @@ pub(crate) fn run_sessions<'scope>(
     }
 }
 
-/// Repeats a call until the database answers; `None` if the worker shall stop. A worker that has not worked yet ends with an
-/// error that waiting does not change, and one that shall not wait for tasks with any error.
+/// Repeats a call until the database answers; `None` if the worker shall stop. A worker that has not worked
+/// yet ends with an error that waiting does not change, and one that shall not wait for tasks with any error.
 fn until_answered<T>(
     shared: &Shared<'_>,
     has_worked: bool,
@@ -117,7 +117,8 @@ fn until_answered<T>(
     }
 }
 
-/// Opens a session, continues the running tasks of the workspace and stops all others. `None` if the worker shall stop.
+/// Opens a session, continues the running tasks of the workspace and stops all others. `None` if the worker
+/// shall stop.
 fn open_session<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,

@@ -1,7 +1,7 @@
 //! Stops the agents of a worker that has no contact with the database, before its lease can end.
 //!
-//! A thread of its own watches the time since the last successful heartbeat was sent: it must not depend on calls that wait
-//! for the database.
+//! A thread of its own watches the time since the last successful heartbeat was sent: it must not depend on
+//! calls that wait for the database.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
@@ -26,7 +26,8 @@ pub(crate) fn with_cutoff_watch<'scope, T>(
     })
 }
 
-/// Ends the watching thread. After a panic nothing sends heartbeats, so the tasks are left to the next process.
+/// Ends the watching thread. After a panic nothing sends heartbeats, so the tasks are left to the next
+/// process.
 struct CutoffWatch<'a> {
     shared: &'a Shared<'a>,
     is_over: &'a AtomicBool,
@@ -42,7 +43,8 @@ impl Drop for CutoffWatch<'_> {
     }
 }
 
-/// Stops all agents when the worker has been without the database for too long, so that they end before the lease does.
+/// Stops all agents when the worker has been without the database for too long, so that they end before the
+/// lease does.
 fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         if shared.since_last_heartbeat() >= shared.settings.cutoff && shared.stop_all(&Stop::CutOff) {

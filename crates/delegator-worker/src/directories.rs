@@ -4,7 +4,8 @@ use std::fs::{self, File, FileTimes};
 use std::io;
 use std::path::Path;
 
-/// Copies files, directories and symbolic links with their modes and times; other files are left out. `to` must not exist.
+/// Copies files, directories and symbolic links with their modes and times; other files are left out. `to`
+/// must not exist.
 pub(crate) fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,7 +1,7 @@
 //! Sends the stored events of a local task to the fleet.
 //!
-//! The file of the local registry is the spool: nothing is lost while the database is away. The database knows how much it
-//! has, so an upload can be repeated and continued by another process.
+//! The file of the local registry is the spool: nothing is lost while the database is away. The database
+//! knows how much it has, so an upload can be repeated and continued by another process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -68,8 +68,8 @@ impl<'a> EventsUpload<'a> {
         self.not_before = Instant::now() + back_off(self.failures);
     }
 
-    /// Sends everything, after the file is complete. Returns a warning if the file cannot be read: that is no reason to
-    /// withhold the end of the task.
+    /// Sends everything, after the file is complete. Returns a warning if the file cannot be read: that is no
+    /// reason to withhold the end of the task.
     pub(crate) fn send_rest(&mut self) -> Result<Vec<String>, FleetError> {
         let (shared, control) = (self.shared, self.control);
         let mut failures = 0;

@@ -1,4 +1,5 @@
-//! What a worker of the fleet reports about a task that has ended. The fleet stores it as text and does not read it.
+//! What a worker of the fleet reports about a task that has ended. The fleet stores it as text and does not
+//! read it.
 
 use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, encode_record, tokens};
 use delegator_registry::Tokens;

@@ -1,4 +1,5 @@
-//! Follows the task of this machine that runs for an attempt: sends its events, and cancels it when the attempt shall stop.
+//! Follows the task of this machine that runs for an attempt: sends its events, and cancels it when the
+//! attempt shall stop.
 
 use std::time::{Duration, Instant};
 
@@ -70,8 +71,8 @@ pub(crate) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &Task
     }
 }
 
-/// Whether the worker or the supervisor ended the task because there was no contact with the fleet. A task that had ended
-/// before, or that a user cancelled, is reported as it ended.
+/// Whether the worker or the supervisor ended the task because there was no contact with the fleet. A task
+/// that had ended before, or that a user cancelled, is reported as it ended.
 pub(crate) fn lost_contact(end: &TaskEnd, cutoff: Duration) -> Option<String> {
     let TaskEnd::Cancelled { reason: Some(reason) } = end else { return None };
     (reason == CONTACT_LOST).then(|| {

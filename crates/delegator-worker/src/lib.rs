@@ -1,14 +1,15 @@
-//! The fleet of our own machines: the worker, which claims tasks and runs them on this machine, and the provider through
-//! which the engine submits tasks to it. The database is in `delegator-fleet`.
+//! The fleet of our own machines: the worker, which claims tasks and runs them on this machine, and the
+//! provider through which the engine submits tasks to it. The database is in `delegator-fleet`.
 //!
 //! ```text
 //! session: wait for the database ─▶ open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
 //! attempt: claim ─▶ checkout ─▶ start ─▶ setup ─▶ submit here ─▶ events ─▶ diff, result ─▶ finish
 //! ```
 //!
-//! One thread runs the session ([`session`]), one watches the cutoff, and each attempt has a thread. The task itself runs
-//! through the registry and supervisor of this machine, so it survives this process: a restarted worker submits the same
-//! idempotency key and finds it again. What a worker does with a heartbeat is decided in [`decisions`], without I/O.
+//! One thread runs the session ([`session`]), one watches the cutoff, and each attempt has a thread. The task
+//! itself runs through the registry and supervisor of this machine, so it survives this process: a restarted
+//! worker submits the same idempotency key and finds it again. What a worker does with a heartbeat is decided
+//! in [`decisions`], without I/O.
 
 mod attempt;
 mod attempt_control;

@@ -1,7 +1,8 @@
 //! The tasks of this machine that belong to attempts, and their checkouts.
 //!
-//! A local error says nothing about an agent, which runs in a process of its own. So a query is repeated until it has an
-//! answer, and a checkout counts as unused only when the registry says that its tasks have ended.
+//! A local error says nothing about an agent, which runs in a process of its own. So a query is repeated
+//! until it has an answer, and a checkout counts as unused only when the registry says that its tasks have
+//! ended.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long one step of it waits: the worker may be stopped for good meanwhile.
 const CANCEL_STEP: Duration = Duration::from_secs(1);
 
-/// Repeats a local call until it has an answer. `None` if the attempt is lost, or if the worker was stopped for good.
+/// Repeats a local call until it has an answer. `None` if the attempt is lost, or if the worker was stopped
+/// for good.
 pub(crate) fn repeat_local<T>(
     shared: &Shared<'_>,
     control: &AttemptControl,

@@ -47,14 +47,16 @@ pub struct LocalRequest {
 }
 
 pub trait WorkerPort: Sync {
-    /// Combines a request with the configuration of this machine. The error says why the task cannot run here.
+    /// Combines a request with the configuration of this machine. The error says why the task cannot run
+    /// here.
     fn build_submission(&self, request: &LocalRequest) -> Result<Submission, String>;
 
     /// Logs an event.
     fn report(&self, event: &WorkerEvent);
 }
 
-/// The signals that a worker has received: the first drains it, the second cancels its tasks, a third abandons them.
+/// The signals that a worker has received: the first drains it, the second cancels its tasks, a third
+/// abandons them.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignals(Arc<AtomicU32>);
 

@@ -12,7 +12,8 @@ use crate::attempt_files::PreparedAttempt;
 use crate::outcome::{Ended, Outcome, stopped};
 use crate::setup::{SetupError, create_prepared_checkout};
 
-/// Prepares the work tree of an attempt. After this the task is running for the fleet, but no agent has been started.
+/// Prepares the work tree of an attempt. After this the task is running for the fleet, but no agent has been
+/// started.
 pub(crate) fn prepare(attempt: &Attempt<'_>) -> Result<PreparedAttempt, Outcome> {
     let files = &attempt.files;
     let checked_out = check_out(attempt);
@@ -32,7 +33,8 @@ pub(crate) fn prepare(attempt: &Attempt<'_>) -> Result<PreparedAttempt, Outcome>
     Ok(prepared)
 }
 
-/// Resolves what the task starts from, and checks it out if there is no setup script, whose checkout is copied instead.
+/// Resolves what the task starts from, and checks it out if there is no setup script, whose checkout is
+/// copied instead.
 fn check_out(attempt: &Attempt<'_>) -> Result<(Git, Mirror, BaseCommit), Outcome> {
     let Attempt { control, spec, files, .. } = attempt;
     files.create().map_err(internal("create the directory of a task"))?;
@@ -52,7 +54,8 @@ fn internal(doing: &'static str) -> impl FnOnce(io::Error) -> Outcome {
     move |error| Outcome::internal(&EngineError::io(doing)(error))
 }
 
-/// Commits that the task is running. Before this a lost worker means nothing, so the task would be queued again.
+/// Commits that the task is running. Before this a lost worker means nothing, so the task would be queued
+/// again.
 fn start(attempt: &Attempt<'_>) -> Result<(), Outcome> {
     let Attempt { shared, control, .. } = attempt;
     if !control.begin_start() {

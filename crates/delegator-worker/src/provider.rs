@@ -1,7 +1,7 @@
 //! The fleet as a provider: our own workers, around the database of `delegator-fleet`.
 //!
-//! The submitter chooses the id of a task, so every call can be repeated. A queued task and one that a worker prepares look
-//! the same here: its agent does not run yet.
+//! The submitter chooses the id of a task, so every call can be repeated. A queued task and one that a worker
+//! prepares look the same here: its agent does not run yet.
 
 use std::sync::Arc;
 use std::time::Duration;

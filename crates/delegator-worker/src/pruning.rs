@@ -30,7 +30,8 @@ pub(crate) struct Pruning {
 }
 
 impl Pruning {
-    /// Begins to prune, unless that is under way. The worker does not wait for the thread, not even when it exits.
+    /// Begins to prune, unless that is under way. The worker does not wait for the thread, not even when it
+    /// exits.
     pub(crate) fn begin(&mut self, shared: &Shared<'_>) {
         if let Some(running) = &self.running {
             match running.try_recv() {
@@ -101,8 +102,8 @@ impl WorkspaceFiles {
         }
     }
 
-    /// Checkouts read the objects of their mirror, and each of them begins with a use of it. So the mirrors that were not
-    /// used are free, unless there is a task that is as old.
+    /// Checkouts read the objects of their mirror, and each of them begins with a use of it. So the mirrors
+    /// that were not used are free, unless there is a task that is as old.
     fn delete_unused(&self, now: SystemTime) -> Result<(), GitError> {
         let Some(used_before) = now.checked_sub(UNUSED_AFTER) else { return Ok(()) };
         let failed = |dir: &PathBuf| {

@@ -64,7 +64,8 @@ impl Drop for Registration<'_> {
     }
 }
 
-/// An attempt that was prepared completely has a task here that an earlier process submitted, or is submitted now.
+/// An attempt that was prepared completely has a task here that an earlier process submitted, or is submitted
+/// now.
 fn resume(attempt: &Attempt<'_>) -> Outcome {
     attempt.shared.report(&WorkerEvent::Resumed { task: attempt.control.log_name.clone() });
     match attempt.files.read_prepared() {

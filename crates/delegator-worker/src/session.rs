@@ -1,7 +1,7 @@
 //! One session of a worker: heartbeats, claims and drain.
 //!
-//! The thread of the session sends a heartbeat at its interval and when the database hints at a change of the session, and
-//! claims tasks for free slots. It never waits for an attempt.
+//! The thread of the session sends a heartbeat at its interval and when the database hints at a change of the
+//! session, and claims tasks for free slots. It never waits for an attempt.
 
 use std::collections::BTreeSet;
 use std::thread::Scope;
@@ -69,7 +69,8 @@ pub(crate) fn begin_attempt<'scope>(
     scope.spawn(move || run_attempt(shared, &control, &spec, work));
 }
 
-/// Whether the worker exits with this error: waiting does not remove its cause, and the cutoff has stopped all tasks.
+/// Whether the worker exits with this error: waiting does not remove its cause, and the cutoff has stopped
+/// all tasks.
 pub(crate) fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
     !error.is_transient() && shared.since_last_heartbeat() >= shared.settings.cutoff
 }

@@ -1,9 +1,10 @@
 //! The setup script of an environment, run once for each revision.
 //!
-//! A revision is an environment, its repository, its script, the branch and the commit: what a script installs depends on the
-//! files of the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
-//! task; so its effect is in the work tree of the task, and tasks do not see each other's changes. Older revisions of the
-//! environment are deleted, and those that are not used for long.
+//! A revision is an environment, its repository, its script, the branch and the commit: what a script
+//! installs depends on the files of the commit, so another commit needs another run. The script runs in a
+//! checkout of its own, which is then copied for each task; so its effect is in the work tree of the task,
+//! and tasks do not see each other's changes. Older revisions of the environment are deleted, and those that
+//! are not used for long.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -47,8 +48,8 @@ pub(crate) enum SetupError {
     Engine(#[from] EngineError),
 }
 
-/// The directory of one revision: `work` is the checkout, `output` what the script printed; `output` exists only if the
-/// script has succeeded.
+/// The directory of one revision: `work` is the checkout, `output` what the script printed; `output` exists
+/// only if the script has succeeded.
 struct Revision {
     dir: PathBuf,
 }
@@ -90,8 +91,8 @@ fn environment_prefix(environment: &str) -> String {
     format!("{}.", file_name(environment))
 }
 
-/// Creates the checkout of an attempt, after running the script if this revision has not been prepared yet. Returns the
-/// redacted output of the script.
+/// Creates the checkout of an attempt, after running the script if this revision has not been prepared yet.
+/// Returns the redacted output of the script.
 pub(crate) fn create_prepared_checkout(
     attempt: &Attempt<'_>,
     script: &str,
@@ -176,7 +177,8 @@ fn run_script(attempt: &Attempt<'_>, revision: &Revision, script: &str) -> Resul
     Ok(setup.run(&control.interrupt()).map_err(EngineError::io("run a setup script"))?)
 }
 
-/// The environment of the worker, without what is only for the worker itself: its database and its configuration.
+/// The environment of the worker, without what is only for the worker itself: its database and its
+/// configuration.
 fn script_variables(variables: &Variables) -> Variables {
     let is_own = |name: &str| name.starts_with("MCP_DELEGATOR_") || name.starts_with("PGPASS");
     variables.iter().filter(|(name, _)| !is_own(&name.to_string_lossy())).cloned().collect()
@@ -188,7 +190,8 @@ fn quoted_line(output: &[u8]) -> String {
     line.map(|line| format!(": {line}")).unwrap_or_default()
 }
 
-/// Deletes the other revisions of an environment, unless a thread uses them. What cannot be deleted now is deleted later.
+/// Deletes the other revisions of an environment, unless a thread uses them. What cannot be deleted now is
+/// deleted later.
 fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
     for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

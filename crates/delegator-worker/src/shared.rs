@@ -166,8 +166,9 @@ impl<'a> Shared<'a> {
         self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Repeats a call of an attempt until it succeeds. An error means that the task is lost, that the worker was stopped for
-    /// good, or that the database will never accept the call; then the next heartbeat gives the task up.
+    /// Repeats a call of an attempt until it succeeds. An error means that the task is lost, that the worker
+    /// was stopped for good, or that the database will never accept the call; then the next heartbeat gives
+    /// the task up.
     pub(crate) fn persist<T>(
         &self,
         control: &AttemptControl,

@@ -1,4 +1,5 @@
-//! Submits the task of an attempt to the registry of this machine, or finds the one that an earlier process submitted.
+//! Submits the task of an attempt to the registry of this machine, or finds the one that an earlier process
+//! submitted.
 
 use std::path::PathBuf;
 
@@ -39,8 +40,8 @@ pub(crate) enum NotSubmitted {
     Refused(String),
 }
 
-/// The task of this attempt, also if it has ended; submits it if there is none. Only then the configuration of this machine
-/// matters: a task that runs already is followed, whatever has changed since.
+/// The task of this attempt, also if it has ended; submits it if there is none. Only then the configuration
+/// of this machine matters: a task that runs already is followed, whatever has changed since.
 pub(crate) fn find_or_submit(
     shared: &Shared<'_>,
     control: &AttemptControl,
@@ -72,7 +73,8 @@ fn find(
     repeat_local(shared, control, || shared.engine.task_with_key(&key)).ok_or(NotSubmitted::Unknown)
 }
 
-/// Submits the task here. A busy registry or a full disk may be over soon, and the idempotency key makes it safe to repeat.
+/// Submits the task here. A busy registry or a full disk may be over soon, and the idempotency key makes it
+/// safe to repeat.
 fn submit(shared: &Shared<'_>, control: &AttemptControl, request: &LocalRequest) -> Result<TaskId, String> {
     let mut submission = shared.port.build_submission(request)?;
     submission.settings.worker_contact = Some(shared.contact());

@@ -1,7 +1,7 @@
 //! The directory in which a worker keeps mirrors, prepared checkouts and the checkouts of its tasks.
 //!
-//! A random id in a file names it in the database, and a lock guarantees that only one worker uses it: so a restarted worker
-//! may take over the tasks of its predecessor.
+//! A random id in a file names it in the database, and a lock guarantees that only one worker uses it: so a
+//! restarted worker may take over the tasks of its predecessor.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;

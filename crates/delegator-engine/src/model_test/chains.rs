@@ -1,4 +1,5 @@
-//! The invariants of chains: no follower starts before its predecessor has ended, one branch runs, and none waits forever.
+//! The invariants of chains: no follower starts before its predecessor has ended, one branch runs, and none
+//! waits forever.
 
 use std::collections::BTreeMap;
 

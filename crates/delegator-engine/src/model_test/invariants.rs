@@ -1,7 +1,7 @@
 //! The invariants that must hold after every step, whichever actor was killed at which point.
 //!
-//! They compare the registry with its previous state and with the simulated machine. The rules are written here a second
-//! time on purpose: they share no code with the engine that they check.
+//! They compare the registry with its previous state and with the simulated machine. The rules are written
+//! here a second time on purpose: they share no code with the engine that they check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,8 @@ use crate::simulation::{SimulatorState, short};
 #[derive(Debug, Default)]
 pub(super) struct Invariants {
     known: BTreeMap<TaskId, KnownTask>,
-    /// Tasks that were deleted after they had ended, and what had happened until then: a later task may get the id.
+    /// Tasks that were deleted after they had ended, and what had happened until then: a later task may get
+    /// the id.
     deleted: BTreeMap<TaskId, PastEvents>,
     is_paused: bool,
     /// Most steps change nothing that is checked here; then the checks are skipped.

@@ -1,5 +1,5 @@
-//! The invariants of messages: confirmed ones are not lost, none is delivered twice or out of order, and the end of a task
-//! settles all of its messages.
+//! The invariants of messages: confirmed ones are not lost, none is delivered twice or out of order, and the
+//! end of a task settles all of its messages.
 
 use delegator_domain::message::{MessageNumber, MessageState};
 use delegator_registry::{Registry, Task};

@@ -1,9 +1,10 @@
-//! Model test: many actors run in random order, are killed at random crash points, and all invariants are checked after
-//! every step.
+//! Model test: many actors run in random order, are killed at random crash points, and all invariants are
+//! checked after every step.
 //!
-//! Engine and registry are real and work on real files; only the machine is simulated (see [`crate::simulation`]). A plan
-//! is determined by its seed: which callers come, which actor runs next, which is killed, when the machine reboots. After
-//! the last caller nothing is killed any more, upkeep passes run, and every task must end.
+//! Engine and registry are real and work on real files; only the machine is simulated (see
+//! [`crate::simulation`]). A plan is determined by its seed: which callers come, which actor runs next, which
+//! is killed, when the machine reboots. After the last caller nothing is killed any more, upkeep passes run,
+//! and every task must end.
 //!
 //! `MODEL_PLANS=2000` runs more plans; `MODEL_SEED=7` runs one plan and prints its trace.
 

@@ -19,8 +19,8 @@ pub(super) fn notifications() -> Notifications {
     }
 }
 
-/// Exactly the ended subjects have a notification. That of a group or a chain is deleted with the task that ended last, so
-/// one may be missing if a task was deleted.
+/// Exactly the ended subjects have a notification. That of a group or a chain is deleted with the task that
+/// ended last, so one may be missing if a task was deleted.
 pub(super) fn check_notifications(
     tasks: &BTreeMap<TaskId, KnownTask>,
     pending: &[StoredNotification],

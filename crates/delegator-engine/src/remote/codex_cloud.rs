@@ -1,7 +1,7 @@
 //! Hosted Codex as a provider, through the command `codex cloud`.
 //!
-//! The command reports only the state, the title and the diff of a task, and does not distinguish a queued task from a
-//! running one, or a cancelled task from a failed one. There are no events, and it cannot cancel.
+//! The command reports only the state, the title and the diff of a task, and does not distinguish a queued
+//! task from a running one, or a cancelled task from a failed one. There are no events, and it cannot cancel.
 
 use std::path::PathBuf;
 use std::time::Duration;

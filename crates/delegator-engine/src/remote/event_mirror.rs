@@ -1,9 +1,10 @@
-//! Copies the events of a task from its provider into the task's events file, where every reader of events finds them.
+//! Copies the events of a task from its provider into the task's events file, where every reader of events
+//! finds them.
 //!
-//! The file has the bytes of one attempt from its beginning on, so its length is the position of the next byte; a second file
-//! says which attempt that is. The events of a new attempt replace the file. Several processes may copy the same task: each
-//! holds the task lock during a pass. The order of the writes is such that a crash leaves at worst a file without an attempt,
-//! which is copied again.
+//! The file has the bytes of one attempt from its beginning on, so its length is the position of the next
+//! byte; a second file says which attempt that is. The events of a new attempt replace the file. Several
+//! processes may copy the same task: each holds the task lock during a pass. The order of the writes is such
+//! that a crash leaves at worst a file without an attempt, which is copied again.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -49,8 +50,8 @@ pub(super) enum MirrorPass {
 }
 
 impl Engine {
-    /// Copies what the provider has of the events of a task; all of them if the task has ended. Does nothing for a task of
-    /// this machine, or if the provider has no events.
+    /// Copies what the provider has of the events of a task; all of them if the task has ended. Does nothing
+    /// for a task of this machine, or if the provider has no events.
     pub fn fetch_events(&self, task: &Task) -> Result<(), EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(()) };
         let dir = registry.dir().task(&task.id);

@@ -15,27 +15,29 @@ use crate::supervise::task_report::Record;
 
 /// A service that runs tasks in its environments.
 ///
-/// Every call may take long and fails with [`ProviderError`]. A provider never invents a fact: an answer that it does not
-/// understand is an error that contains the answer.
+/// Every call may take long and fails with [`ProviderError`]. A provider never invents a fact: an answer that
+/// it does not understand is an error that contains the answer.
 pub trait RemoteProvider: fmt::Debug + Send + Sync {
-    /// A new id for a task, if the provider lets the submitter choose it. Then a submission may be repeated with the same
-    /// id, and [`RemoteProvider::query`] and [`RemoteProvider::refuse`] decide whether an interrupted one was accepted.
+    /// A new id for a task, if the provider lets the submitter choose it. Then a submission may be repeated
+    /// with the same id, and [`RemoteProvider::query`] and [`RemoteProvider::refuse`] decide whether an
+    /// interrupted one was accepted.
     fn choose_id(&self) -> Option<String> {
         None
     }
 
-    /// Starts a task. If this returns, the provider has accepted the task and will run it even if this process dies. The id
-    /// is another than the chosen one if a task with the same idempotency key was accepted before.
+    /// Starts a task. If this returns, the provider has accepted the task and will run it even if this
+    /// process dies. The id is another than the chosen one if a task with the same idempotency key was
+    /// accepted before.
     fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError>;
 
-    /// Makes final that a task whose id was chosen was not accepted: a submission that is still under way has no effect
-    /// afterwards. Returns false if the provider has accepted the task.
+    /// Makes final that a task whose id was chosen was not accepted: a submission that is still under way has
+    /// no effect afterwards. Returns false if the provider has accepted the task.
     fn refuse(&self, _task: &RemoteRef) -> Result<bool, ProviderError> {
         Ok(false)
     }
 
-    /// What the provider knows about these tasks, in the same order; the error of one task does not affect the others. The
-    /// end of a task is final: later calls report the same end.
+    /// What the provider knows about these tasks, in the same order; the error of one task does not affect
+    /// the others. The end of a task is final: later calls report the same end.
     fn query(&self, tasks: &[RemoteRef]) -> Result<Vec<TaskAnswer>, ProviderError>;
 
     /// The diff of one of several attempts, the first being 1; `None` if it changed nothing.
@@ -47,7 +49,8 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
     /// Whether the events of a task are available while it runs and afterwards.
     fn has_events(&self) -> bool;
 
-    /// The next events of a task, about `max_bytes` at most. Of a task that has ended, no bytes means that there are no more.
+    /// The next events of a task, about `max_bytes` at most. If the task has ended, no bytes means that there
+    /// are no more.
     fn events(
         &self,
         task: &RemoteRef,
@@ -78,7 +81,8 @@ pub struct RemoteRequest<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Number of solutions to try.
     pub attempts: u8,
-    /// The branch to start from, for the fleet also a tag or commit; that of the environment, unless the caller named another.
+    /// The branch to start from, for the fleet also a tag or commit; that of the environment, unless the
+    /// caller named another.
     pub branch: Option<&'a str>,
     pub idempotency: Option<&'a Idempotency>,
 }

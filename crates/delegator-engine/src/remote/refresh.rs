@@ -15,8 +15,8 @@ use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::shared::format_version::encode;
 use crate::supervise::summary::one_sentence_summary;
 
-/// A provider deletes a task days after its end. If it does not know a younger task, the configuration probably names another
-/// provider, and the task must not end because of that.
+/// A provider deletes a task days after its end. If it does not know a younger task, the configuration
+/// probably names another provider, and the task must not end because of that.
 const GONE_AFTER_MS: i64 = 24 * 3600 * 1000;
 
 /// A provider that could not be queried. What is recorded about its tasks may be outdated.
@@ -68,7 +68,8 @@ impl Engine {
         Ok(problems)
     }
 
-    /// Passes the request on to the provider of the task, if one runs it and it has not ended. `None` if there is none.
+    /// Passes the request on to the provider of the task, if one runs it and it has not ended. `None` if
+    /// there is none.
     pub(crate) fn request_remote_cancel(
         &self,
         registry: &Registry,
@@ -102,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// Which of these tasks are queued and do not start until an operator changes something, by obstacle. An error counts as
-    /// none: this is only a hint.
+    /// Which of these tasks are queued and do not start until an operator changes something, by obstacle. An
+    /// error counts as none: this is only a hint.
     pub fn obstacles<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a TaskId>,
@@ -246,7 +247,8 @@ impl Engine {
         }
     }
 
-    /// Stores the files and the end of a task. Does nothing if another process was first or is about to do it.
+    /// Stores the files and the end of a task. Does nothing if another process was first or is about to do
+    /// it.
     fn record_end(&self, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<(), EngineError> {
         self.event_folds.remove(&task.id);
         let Some(_lock) = self.lock_files(&registry.dir().task(&task.id))? else { return Ok(()) };

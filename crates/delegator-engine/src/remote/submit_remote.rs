@@ -1,9 +1,10 @@
 //! Submits a task to a provider: row first, then the provider, then the provider's id in the row.
 //!
-//! The row comes first, so that a task that the provider accepted is never lost. The submitting process holds the lock of
-//! the task: a row whose provider has not reported yet and whose lock is free belongs to a submission that was interrupted.
-//! If the submitter chose the id, the id is in the row before the provider is called, so the provider decides whether it has
-//! the task. If the provider chooses ids, it is unknown whether it accepted the task.
+//! The row comes first, so that a task that the provider accepted is never lost. The submitting process holds
+//! the lock of the task: a row whose provider has not reported yet and whose lock is free belongs to a
+//! submission that was interrupted. If the submitter chose the id, the id is in the row before the provider
+//! is called, so the provider decides whether it has the task. If the provider chooses ids, it is unknown
+//! whether it accepted the task.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,8 +47,9 @@ pub struct RemoteSubmission {
 }
 
 impl Engine {
-    /// Submits a task. If the provider refuses it, there is no task. If there is no answer, the error names the task: the
-    /// next query decides whether the provider has it, or the task has failed if no query can decide that.
+    /// Submits a task. If the provider refuses it, there is no task. If there is no answer, the error names
+    /// the task: the next query decides whether the provider has it, or the task has failed if no query can
+    /// decide that.
     pub fn submit_remote(&self, submission: &RemoteSubmission) -> Result<Submission, EngineError> {
         let provider = submission.environment.provider;
         if let (Provider::Fleet, Some(caller)) = (provider, self.own_task()?.and_then(|caller| caller.task)) {
@@ -99,8 +101,9 @@ impl Engine {
         outcome
     }
 
-    /// The task that already has the idempotency key. If its own submission got no answer, it is submitted again with the same
-    /// id: otherwise the answer would be that a task is accepted which the provider may not have.
+    /// The task that already has the idempotency key. If its own submission got no answer, it is submitted
+    /// again with the same id: otherwise the answer would be that a task is accepted which the provider may
+    /// not have.
     fn repeat_submission(
         &self,
         registry: &mut Registry,
@@ -124,8 +127,8 @@ impl Engine {
         Ok(Submission { task: registry.get(&task.id)?.unwrap_or(task), replayed: true })
     }
 
-    /// A submission whose id was chosen here is repeated if there is no answer. If any of the calls had none, the provider
-    /// may have accepted the task, whatever it answers to the others.
+    /// A submission whose id was chosen here is repeated if there is no answer. If any of the calls had none,
+    /// the provider may have accepted the task, whatever it answers to the others.
     fn call_submit(
         &self,
         service: &dyn RemoteProvider,
@@ -167,8 +170,8 @@ impl Engine {
         self.providers.get(provider).is_ok_and(|service| service.choose_id().is_some())
     }
 
-    /// Ends a task whose submission was interrupted. The provider does not have the task, or it is unknown under which id.
-    /// Returns the error of a provider that could not confirm that.
+    /// Ends a task whose submission was interrupted. The provider does not have the task, or it is unknown
+    /// under which id. Returns the error of a provider that could not confirm that.
     pub(super) fn end_interrupted_submission(
         &self,
         registry: &mut Registry,
@@ -230,7 +233,8 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
     }
 }
 
-/// It is unknown whether the provider has accepted the task. To run it again could run it twice, so that is left to the user.
+/// It is unknown whether the provider has accepted the task. To run it again could run it twice, so that is
+/// left to the user.
 fn unconfirmed(provider: Provider, cause: &str) -> RemoteReport {
     let what = format!("it is unknown whether {} has accepted the task", provider.description());
     failure(FailureKind::SubmissionUnconfirmed, &what, cause)

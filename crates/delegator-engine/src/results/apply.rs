@@ -1,7 +1,7 @@
 //! Applies the diff of a task that a provider ran to a work tree of the user.
 //!
-//! All or nothing. The state before is stored as the restore point of the task, so `restore` reverts what was applied. A
-//! diff is never applied while another task may write to the tree.
+//! All or nothing. The state before is stored as the restore point of the task, so `restore` reverts what was
+//! applied. A diff is never applied while another task may write to the tree.
 
 use std::path::Path;
 use std::time::Duration;
@@ -47,7 +47,8 @@ pub struct DiffApplication {
 }
 
 impl Engine {
-    /// The diff of an ended task that a provider ran; of another attempt than the first, the provider is queried.
+    /// The diff of an ended task that a provider ran; of another attempt than the first, the provider is
+    /// queried.
     pub fn remote_diff(&self, task: &Task, attempt: u8) -> Result<Vec<u8>, EngineError> {
         let remote = task.remote.as_ref().and_then(|remote| Some((remote, remote.accepted.as_ref()?)));
         match remote {
@@ -61,7 +62,7 @@ impl Engine {
         }
     }
 
-    /// What the diff of an ended task does not have. Of hosted Codex nothing is known.
+    /// What the diff of an ended task does not have. Nothing is known about tasks of hosted Codex.
     pub fn diff_omissions(&self, id: &TaskId) -> Result<DiffOmissions, EngineError> {
         Ok(self.remote_facts(id)?.omissions)
     }
@@ -71,8 +72,8 @@ impl Engine {
         Ok(facts.flatten().unwrap_or_default())
     }
 
-    /// Applies a diff of an ended task to the work tree that contains `directory`; with `dry_run`, only reports
-    /// what it would change. Conflicts are an error, with `dry_run` a part of the report.
+    /// Applies a diff of an ended task to the work tree that contains `directory`; with `dry_run`, only
+    /// reports what it would change. Conflicts are an error, with `dry_run` a part of the report.
     pub fn apply_diff(
         &self,
         id: &TaskId,
@@ -131,8 +132,8 @@ impl Engine {
     }
 }
 
-/// Removes restore points from the record: this one if it was dropped, or, once the diff is applied, those of earlier
-/// applications to the same tree, which were reverted since.
+/// Removes restore points from the record: this one if it was dropped, or, once the diff is applied, those of
+/// earlier applications to the same tree, which were reverted since.
 fn update_record(
     dir: &TaskDir,
     mut record: RestorePointRecord,

@@ -10,8 +10,8 @@ use crate::error::EngineError;
 use crate::supervise::task_diff::TaskDiff;
 
 impl Engine {
-    /// What a task changed, without the secrets that were known at its submission. Of a task that a provider ran, the first
-    /// attempt.
+    /// What a task changed, without the secrets that were known at its submission. For a task that a provider
+    /// ran, that of the first attempt.
     pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff, EngineError> {
         let task = self.task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {

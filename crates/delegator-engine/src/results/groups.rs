@@ -71,7 +71,8 @@ impl ComparedAttempt {
 }
 
 impl Engine {
-    /// The task or the group with this id, or with this unique beginning of an id. That of a group begins with `G-local-`.
+    /// The task or the group with this id, or with this unique beginning of an id. That of a group begins
+    /// with `G-local-`.
     pub fn resolve_target(&self, given: &str) -> Result<Target, EngineError> {
         let Some(beginning) = GroupId::beginning(given) else {
             return self.resolve(given).map(Target::Task);

@@ -1,7 +1,7 @@
 //! Sends messages to the agent of a task.
 //!
-//! A message is stored durably, then the supervisor is woken. The supervisor alone delivers it; a task that is queued gets
-//! its messages once it runs.
+//! A message is stored durably, then the supervisor is woken. The supervisor alone delivers it; a task that
+//! is queued gets its messages once it runs.
 
 use delegator_domain::message::Delivery;
 use delegator_domain::task::{State, TaskId};
@@ -47,8 +47,8 @@ impl TaskMessages {
 }
 
 impl Engine {
-    /// Stores a message for the agent of a task that has not ended, and wakes its supervisor. `support` is what the
-    /// task's agent takes.
+    /// Stores a message for the agent of a task that has not ended, and wakes its supervisor. `support` is
+    /// what the task's agent takes.
     pub fn send_message(
         &self,
         id: &TaskId,

@@ -25,7 +25,8 @@ pub struct OverviewRequest {
     pub only: Vec<TaskId>,
     /// Unread results are counted in and below this directory.
     pub under: String,
-    /// Running and queued tasks are listed in order of submission, each list from this position on; 0 is the first.
+    /// Running and queued tasks are listed in order of submission, each list from this position on; 0 is the
+    /// first.
     pub running_after: i64,
     pub queued_after: i64,
     /// The maximum number of running and of queued tasks that are listed; all are counted.
@@ -57,7 +58,8 @@ pub struct Overview {
     pub long_log: Option<LongLog>,
 }
 
-/// Cloud tasks, as recorded: no provider is queried, so that the overview of the tasks of this machine stays fast.
+/// Cloud tasks, as recorded: no provider is queried, so that the overview of the tasks of this machine stays
+/// fast.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CloudCounts {
     pub unfinished: u64,

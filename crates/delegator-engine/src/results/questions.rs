@@ -1,6 +1,7 @@
 //! The questions that the agent of a task asks, and their answers.
 //!
-//! An answer is stored durably, then the supervisor is woken, which passes it to the agent. The first answer wins.
+//! An answer is stored durably, then the supervisor is woken, which passes it to the agent. The first answer
+//! wins.
 
 use delegator_domain::question::{Answer, Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;

@@ -1,9 +1,9 @@
 //! Reverts what a task changed, or restores the whole work trees to their state before it.
 //!
-//! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree, and all are
-//! checked before the first change: if a later change overlaps with one of the task's, nothing is restored. The current
-//! state is saved as an undo point first, so a restore can be undone. A restore never starts while another task may write
-//! to one of the trees.
+//! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree,
+//! and all are checked before the first change: if a later change overlaps with one of the task's, nothing is
+//! restored. The current state is saved as an undo point first, so a restore can be undone. A restore never
+//! starts while another task may write to one of the trees.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,7 +99,7 @@ struct CheckedTree {
     point: RestorePoint,
     prepared: PreparedRestore,
     include_head: bool,
-    /// Of a submodule that was deleted.
+    /// Set for a submodule that was deleted.
     recreated: Option<EmptyWorkTree>,
 }
 
@@ -110,8 +110,8 @@ impl CheckedTree {
 }
 
 impl Engine {
-    /// Restores every work tree of a task, that of its working directory first. A task that is no longer in the registry
-    /// is looked up in the repository that contains `here`.
+    /// Restores every work tree of a task, that of its working directory first. A task that is no longer in
+    /// the registry is looked up in the repository that contains `here`.
     pub fn restore(
         &self,
         task: &TaskId,
@@ -176,8 +176,8 @@ fn recover(points: &[RestorePoint], environment: &Variables) -> Result<Vec<Recov
     Ok(recovered)
 }
 
-/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are missing, or if
-/// later changes overlap anywhere.
+/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are
+/// missing, or if later changes overlap anywhere.
 fn check_all(
     points: Vec<RestorePoint>,
     request: RestoreRequest,
@@ -221,8 +221,8 @@ fn check_all(
     Ok((checked, missing.into_iter().map(|(path, error)| (path, error.to_string())).collect()))
 }
 
-/// The points to restore: of each work tree the last one. One that an interrupted operation left and that is gone counts only
-/// if there is no other.
+/// The points to restore: of each work tree the last one. One that an interrupted operation left and that is
+/// gone counts only if there is no other.
 fn requested_points(
     task: &TaskId,
     found: &FoundPoints,
@@ -252,8 +252,8 @@ fn requested_points(
     }
 }
 
-/// Saves the current state of every tree that will change and records it durably before the first change, so that a crash
-/// half-way can be undone.
+/// Saves the current state of every tree that will change and records it durably before the first change, so
+/// that a crash half-way can be undone.
 fn create_undo_points(
     checked: &mut [CheckedTree],
     found: &mut FoundPoints,

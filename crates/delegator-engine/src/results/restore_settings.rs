@@ -1,7 +1,7 @@
 //! Reverts changes of git's own settings (configuration, hooks, attributes) that were made during a task.
 //!
-//! A file is restored only if it is still as the task left it; one that was changed again is an overlap, which refuses the
-//! whole restore. An undo writes back what the task had left.
+//! A file is restored only if it is still as the task left it; one that was changed again is an overlap,
+//! which refuses the whole restore. An undo writes back what the task had left.
 
 use std::path::PathBuf;
 
@@ -53,8 +53,8 @@ impl SettingsRestore {
         if !overlaps.is_empty() {
             return Err(EngineError::RestoreOverlap { overlaps });
         }
-        // The same file may be recorded for a repository and its submodule. A link is removed before files are written to the
-        // directory that it replaced.
+        // The same file may be recorded for a repository and its submodule. A link is removed before files
+        // are written to the directory that it replaced.
         files.sort_by_key(|(path, to)| (to.contains(path), path.clone()));
         files.dedup_by(|a, b| a.0 == b.0);
         Ok(SettingsRestore { files, is_lost })

@@ -44,7 +44,8 @@ pub struct TaskFiles {
     pub worktree: Option<WorktreeInfo>,
 }
 
-/// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
+/// The write-ahead log of the registry is too long: a process that has been reading for long prevents the
+/// checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongLog {
     pub bytes: u64,
@@ -83,8 +84,8 @@ impl Engine {
         }
     }
 
-    /// The task that was submitted last in the work tree of a directory, not in one nested in it; or, outside a work tree,
-    /// in or below the directory.
+    /// The task that was submitted last in the work tree of a directory, not in one nested in it; or, outside
+    /// a work tree, in or below the directory.
     pub fn last_task_in(&self, directory: &Path) -> Result<Task, EngineError> {
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let tree = find_work_tree(&directory);
@@ -183,7 +184,8 @@ impl Engine {
         self.query(|registry| registry.rest_of_chain(id))
     }
 
-    /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.
+    /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from
+    /// the record.
     pub fn hard_limit_sec(&self, id: &TaskId) -> Option<u64> {
         let launch = self.read_stored(id, TaskFile::Launch).ok().filter(|bytes| !bytes.is_empty());
         if let Some(launch) = launch.and_then(|bytes| Launch::from_bytes(id, &bytes).ok()) {
@@ -232,7 +234,8 @@ impl Engine {
         Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?)
     }
 
-    /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no registry.
+    /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no
+    /// registry.
     pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>, EngineError> {
         self.query(|registry| Ok(Some((registry.counts()?, LongLog::of(registry)))))
     }

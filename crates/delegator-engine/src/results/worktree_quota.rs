@@ -1,7 +1,8 @@
 //! How much disk space worktrees take, and what is removed when it is too much.
 //!
-//! Only a worktree in which nothing changed is removed without a request of the user. If that is not enough, a new worktree is
-//! refused, and the oldest ones are named: what is in them is for the user to apply or discard.
+//! Only a worktree in which nothing changed is removed without a request of the user. If that is not enough,
+//! a new worktree is refused, and the oldest ones are named: what is in them is for the user to apply or
+//! discard.
 
 use std::path::Path;
 
@@ -34,8 +35,8 @@ impl Engine {
         }
     }
 
-    /// Removes worktrees without changes, the oldest first, until all take at most `quota` bytes. An error if that is not
-    /// enough.
+    /// Removes worktrees without changes, the oldest first, until all take at most `quota` bytes. An error if
+    /// that is not enough.
     pub fn enforce_worktree_quota(&self, quota: u64, environment: &Variables) -> Result<(), EngineError> {
         let Some(mut registry) = self.find_registry()? else { return Ok(()) };
         let mut sizes = sizes(&mut registry)?;

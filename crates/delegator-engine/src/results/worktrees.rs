@@ -38,8 +38,8 @@ pub struct WorktreeBranch {
 }
 
 impl Engine {
-    /// Applies the changes of a worktree to the work tree that contains `directory`, by default the one from which it was
-    /// created, and removes the worktree. Conflicts change nothing.
+    /// Applies the changes of a worktree to the work tree that contains `directory`, by default the one from
+    /// which it was created, and removes the worktree. Conflicts change nothing.
     pub fn apply_worktree(
         &self,
         owner: &TaskId,
@@ -77,7 +77,8 @@ impl Engine {
         Ok(WorktreeApplication { applied, changes, is_removed })
     }
 
-    /// Creates a branch with the changes of a worktree, and removes the worktree. The user's work tree does not change.
+    /// Creates a branch with the changes of a worktree, and removes the worktree. The user's work tree does
+    /// not change.
     pub fn branch_worktree(
         &self,
         owner: &TaskId,
@@ -118,8 +119,8 @@ impl Engine {
         Ok(WorktreeBranch { branch: branch.to_owned(), commit, changes, is_removed })
     }
 
-    /// Removes a worktree with its commits. Its diff is stored first; what is not in it is lost, so that needs `may_lose`.
-    /// Returns what was in it.
+    /// Removes a worktree with its commits. Its diff is stored first; what is not in it is lost, so that
+    /// needs `may_lose`. Returns what was in it.
     pub fn discard_worktree(
         &self,
         owner: &TaskId,
@@ -142,7 +143,8 @@ impl Engine {
         Ok(changes)
     }
 
-    /// Claims a worktree in which no task works, until it is removed. A task that is submitted into it meanwhile is refused.
+    /// Claims a worktree in which no task works, until it is removed. A task that is submitted into it
+    /// meanwhile is refused.
     fn claim_unused(&self, registry: &mut Registry, owner: &TaskId) -> Result<WorktreeClaim, EngineError> {
         self.rescue_in(registry)?;
         let claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;

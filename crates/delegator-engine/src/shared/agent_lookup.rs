@@ -1,9 +1,10 @@
 //! Finds the program of a configured agent, and its version if the agent's protocol depends on it.
 //!
 //! Running a program to get its version costs more than the rest of a submission, so the version is cached in
-//! `agents.json` in the state directory, by program and arguments, until size or modification time of one of their files
-//! change. A cache that cannot be read or written never fails a submission. The first submission of a user validates its
-//! agent before the state directory exists; so this process also remembers what it has probed.
+//! `agents.json` in the state directory, by program and arguments, until size or modification time of one of
+//! their files change. A cache that cannot be read or written never fails a submission. The first submission
+//! of a user validates its agent before the state directory exists; so this process also remembers what it
+//! has probed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -42,8 +43,8 @@ struct FileStamp {
 }
 
 impl Engine {
-    /// The agent with its program, and the program's version if it reports one and a run depends on it. `directories` are
-    /// those in which the task works.
+    /// The agent with its program, and the program's version if it reports one and a run depends on it.
+    /// `directories` are those in which the task works.
     pub fn locate_agent(
         &self,
         configured: &ConfiguredAgent,

@@ -1,10 +1,11 @@
-//! Checks that a task may use a directory, or a file that a caller names for us or for an agent to read: it exists and lies in
-//! one of the configured `allowed_roots`.
+//! Checks that a task may use a directory, or a file that a caller names for us or for an agent to read: it
+//! exists and lies in one of the configured `allowed_roots`.
 //!
-//! The check of a directory runs three times: in validation, so that the caller can correct the request; at submission; and
-//! when the task starts, because a name may refer to another directory by then. A file is opened first, without reading and
-//! without waiting for a writer, and then checked by its descriptor: type and resolved path. A reader that uses the returned
-//! descriptor is safe from a name that is changed afterwards.
+//! The check of a directory runs three times: in validation, so that the caller can correct the request; at
+//! submission; and when the task starts, because a name may refer to another directory by then. A file is
+//! opened first, without reading and without waiting for a writer, and then checked by its descriptor: type
+//! and resolved path. A reader that uses the returned descriptor is safe from a name that is changed
+//! afterwards.
 
 use std::fs::File;
 use std::io;
@@ -40,8 +41,8 @@ fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
     roots.is_empty() || roots.iter().any(is_below)
 }
 
-/// Opens a regular file inside the roots (without roots: anywhere) and outside the state directory, which holds the
-/// HTTP token and the records of all tasks. Returns it with its real path.
+/// Opens a regular file inside the roots (without roots: anywhere) and outside the state directory, which
+/// holds the HTTP token and the records of all tasks. Returns it with its real path.
 pub fn open_allowed_file(
     path: &Path,
     roots: &[PathBuf],

@@ -1,9 +1,10 @@
-//! Decides which task a process belongs to: the process that calls us, or the one at the other end of a connection.
+//! Decides which task a process belongs to: the process that calls us, or the one at the other end of a
+//! connection.
 //!
-//! A process belongs to the task of the nearest supervisor above it. A supervisor is the process whose pid, start time, boot and
-//! pid namespace are in the row of its task; a command line only names the row to look up, since an agent can copy it. Without
-//! a supervisor above it, the cgroup of the process decides, then the marker in its environment. Only the marker can be
-//! removed by the process itself.
+//! A process belongs to the task of the nearest supervisor above it. A supervisor is the process whose pid,
+//! start time, boot and pid namespace are in the row of its task; a command line only names the row to look
+//! up, since an agent can copy it. Without a supervisor above it, the cgroup of the process decides, then the
+//! marker in its environment. Only the marker can be removed by the process itself.
 
 use std::net::SocketAddr;
 
@@ -50,8 +51,8 @@ impl Engine {
         self.task_of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether the process at the other end of a connection belongs to a task, or may do so. A server that an agent started
-    /// has the rights of its task, so it may serve this task.
+    /// Whether the process at the other end of a connection belongs to a task, or may do so. A server that an
+    /// agent started has the rights of its task, so it may serve this task.
     pub fn is_peer_in_task(&self, peer: SocketAddr, own: SocketAddr) -> Result<bool, EngineError> {
         let own_task = self.own_task()?.map(|task| task.id);
         let is_in_task = |pid: i32| {
@@ -138,11 +139,12 @@ fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>, En
     Ok(parents)
 }
 
-/// The task that a process below the supervisor of `own` belongs to: a sweep must not kill the supervisor of another task.
+/// The task that a process below the supervisor of `own` belongs to: a sweep must not kill the supervisor of
+/// another task.
 ///
-/// An agent may delegate, too. The supervisor of that task becomes our child when its launcher exits, because we are the
-/// nearest subreaper. Its row has no process until it is `working`; before that it is undecided, and the sweep waits for the
-/// decision, for a bounded time.
+/// An agent may delegate, too. The supervisor of that task becomes our child when its launcher exits, because
+/// we are the nearest subreaper. Its row has no process until it is `working`; before that it is undecided,
+/// and the sweep waits for the decision, for a bounded time.
 pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
     let Some((id, nonce)) = claim_of(pid).filter(|(id, _)| id != own) else {
         return Owner::ThisTask;

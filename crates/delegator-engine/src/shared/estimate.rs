@@ -1,7 +1,8 @@
 //! Estimates how long a task will take and when it will start.
 //!
-//! The estimate uses the durations of completed tasks, of the same directory if there are enough. The progress of a task
-//! is estimated only from similar tasks: same directory, agent, mode and model. Without history there is no estimate.
+//! The estimate uses the durations of completed tasks, of the same directory if there are enough. The
+//! progress of a task is estimated only from similar tasks: same directory, agent, mode and model. Without
+//! history there is no estimate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,7 +80,8 @@ impl DurationHistory {
         longer.get(longer.len().saturating_sub(1) / 2).map(|took| took - elapsed_ms)
     }
 
-    /// In how many milliseconds the first `count` queued tasks will start; shorter if that is not known for all.
+    /// In how many milliseconds the first `count` queued tasks will start; shorter if that is not known for
+    /// all.
     pub(crate) fn start_times(
         &self,
         registry: &Registry,

@@ -1,7 +1,7 @@
 //! What the JSON records that the engine stores have in common: a version, and errors that name the file.
 //!
-//! A record that this program cannot read completely is an error: a missing or unknown value never becomes a default that the
-//! program then acts on.
+//! A record that this program cannot read completely is an error: a missing or unknown value never becomes a
+//! default that the program then acts on.
 
 use std::path::Path;
 
@@ -11,8 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::EngineError;
 
-/// The `version` field of a stored record whose format has the version `N`. A record with another version cannot be read.
-/// It is the first field, so that a record of another version is refused for its version and not for a field.
+/// The `version` field of a stored record whose format has the version `N`. A record with another version
+/// cannot be read. It is the first field, so that a record of another version is refused for its version and
+/// not for a field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FormatVersion<const N: u32>;
 

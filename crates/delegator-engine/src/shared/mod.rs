@@ -1,4 +1,5 @@
-//! What several folders use: stored records and files of a task, directories, connections, the task of a process.
+//! What several folders use: stored records and files of a task, directories, connections, the task of a
+//! process.
 //!
 //! This is the lowest folder: it must not use any other.
 

@@ -1,7 +1,8 @@
 //! The one path by which we know a directory that bind mounts show at several.
 //!
-//! Two paths lead to the same directory if they have the same device and the same path within its file system, which the list of
-//! mounts tells. Of the mounts that show a directory, the one that shows most of the file system gives it its primary path.
+//! Two paths lead to the same directory if they have the same device and the same path within its file
+//! system, which the list of mounts tells. The mount that shows most of the file system gives a directory its
+//! primary path.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ fn primary_among(mounts: &[Mount<'_>], real: &Path) -> PathBuf {
 
 /// The paths that may lead to the same directory, the primary one first.
 fn aliases(mounts: &[Mount<'_>], real: &Path) -> Vec<PathBuf> {
-    // Of several mounts at one point, the last one is visible.
+    // The last of several mounts at one point is visible.
     let containing = mounts.iter().filter(|mount| real.starts_with(&mount.point));
     let Some(own) = containing.max_by_key(|mount| mount.point.as_os_str().len()) else { return Vec::new() };
     let moved = |from: &Path, to: &Path, path: &Path| {

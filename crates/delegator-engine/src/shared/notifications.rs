@@ -1,5 +1,5 @@
-//! The notifications of submitted tasks: when and how they are sent is stored with the task, because another process may
-//! record its end and a third one delivers.
+//! The notifications of submitted tasks: when and how they are sent is stored with the task, because another
+//! process may record its end and a third one delivers.
 
 use delegator_domain::notification::NotifyPlan;
 use delegator_notify::NotifySettings;

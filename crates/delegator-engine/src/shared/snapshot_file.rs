@@ -1,7 +1,7 @@
 //! The progress of a live run, stored as `snapshot.json`.
 //!
-//! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot be written is
-//! skipped, and one that cannot be decoded counts as missing.
+//! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot
+//! be written is skipped, and one that cannot be decoded counts as missing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,8 +38,8 @@ const MAX_CACHED: usize = 1000;
 /// What this process has read, by file.
 static CACHE: Mutex<BTreeMap<PathBuf, (FileStamp, Snapshot)>> = Mutex::new(BTreeMap::new());
 
-/// Like [`read_snapshot`], but reads the file only if it was replaced since the last call in this process. For calls that list
-/// many tasks, and come many times a second.
+/// Like [`read_snapshot`], but reads the file only if it was replaced since the last call in this process.
+/// For calls that list many tasks, and come many times a second.
 pub(crate) fn read_cached_snapshot(dir: &TaskDir) -> Option<Snapshot> {
     let file = dir.file(TaskFile::Snapshot);
     // Before the file is read: one that is replaced in between is read again by the next call.

@@ -17,7 +17,8 @@ pub(crate) fn find_work_tree(real: &Path) -> Option<WorkTree> {
     real.ancestors().find_map(top_level)
 }
 
-/// Where programs may have been planted: the repositories of the directories, and those of no repository themselves.
+/// Where programs may have been planted: the repositories of the directories, and those of no repository
+/// themselves.
 pub fn untrusted_trees<'a>(directories: impl IntoIterator<Item = &'a Path>) -> UntrustedTrees {
     let mut untrusted = UntrustedTrees::default();
     for directory in directories {
@@ -30,13 +31,15 @@ pub fn untrusted_trees<'a>(directories: impl IntoIterator<Item = &'a Path>) -> U
     untrusted
 }
 
-/// The tree, if this is its top level. An empty `.git` does not count: sandboxes leave such directories behind.
+/// The tree, if this is its top level. An empty `.git` does not count: sandboxes leave such directories
+/// behind.
 fn top_level(dir: &Path) -> Option<WorkTree> {
     let git = dir.join(".git");
     if git.join("HEAD").exists() {
         return Some(WorkTree::directory(dir.to_owned()));
     }
-    // In a linked worktree or a submodule `.git` is a file that names the git directory; only a worktree has `commondir`.
+    // In a linked worktree or a submodule `.git` is a file that names the git directory; only a worktree has
+    // `commondir`.
     let text = std::fs::read_to_string(&git).ok()?;
     let git_directory = git_dir(dir, &text)?;
     git_directory.join("HEAD").exists().then(|| {

@@ -1,8 +1,8 @@
 //! The contact of a worker with its fleet, as the supervisors of its tasks see it.
 //!
-//! A worker that loses its lease loses its tasks: they may run elsewhere then. It stops them in time, but it may be killed or
-//! suspended itself. So each supervisor watches a file with the time of the worker's last successful heartbeat, and ends its
-//! task when that is too long ago.
+//! A worker that loses its lease loses its tasks: they may run elsewhere then. It stops them in time, but it
+//! may be killed or suspended itself. So each supervisor watches a file with the time of the worker's last
+//! successful heartbeat, and ends its task when that is too long ago.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -14,7 +14,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Why a supervisor or the worker itself cancelled a task. The worker reports such a task as lost, not as cancelled.
+/// Why a supervisor or the worker itself cancelled a task. The worker reports such a task as lost, not as
+/// cancelled.
 pub const CONTACT_LOST: &str = "the worker had no contact with the fleet for too long";
 
 /// What a supervisor watches.
@@ -24,7 +25,8 @@ pub struct WorkerContact {
     pub limit: Duration,
 }
 
-/// Time since the machine was started, also while it was suspended. It is the same for all processes, and cannot be set.
+/// Time since the machine was started, also while it was suspended. It is the same for all processes, and
+/// cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootInstant(Duration);
 
@@ -44,8 +46,8 @@ impl BootInstant {
     }
 }
 
-/// Records a heartbeat that was sent at this time and succeeded. The file is overwritten in place, with one write of the same
-/// length, so that a full disk does not end the tasks.
+/// Records a heartbeat that was sent at this time and succeeded. The file is overwritten in place, with one
+/// write of the same length, so that a full disk does not end the tasks.
 pub fn record_contact(file: &Path, sent_at: BootInstant) -> io::Result<()> {
     let file = File::options().create(true).truncate(false).write(true).open(file)?;
     file.write_all_at(format!("{:020}", sent_at.0.as_millis()).as_bytes(), 0)

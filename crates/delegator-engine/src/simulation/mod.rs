@@ -1,11 +1,11 @@
 //! Deterministic simulation for tests: runs engine code in several actors, exactly one at a time.
 //!
-//! Every actor has a thread, but only the actor whose turn it is runs; the others wait at a crash point. So the same seed
-//! always gives the same run. A killed actor unwinds from its crash point: its locks are released, as the kernel would do,
-//! and nothing else happens.
+//! Every actor has a thread, but only the actor whose turn it is runs; the others wait at a crash point. So
+//! the same seed always gives the same run. A killed actor unwinds from its crash point: its locks are
+//! released, as the kernel would do, and nothing else happens.
 //!
-//! [`SimulatedMachine`] is the [`System`] of the engines in it: the clock moves only when a step or the model moves it, an
-//! agent is a counter, a supervisor is an actor, and background work runs at once.
+//! [`SimulatedMachine`] is the [`System`] of the engines in it: the clock moves only when a step or the model
+//! moves it, an agent is a counter, a supervisor is an actor, and background work runs at once.
 
 mod rng;
 
@@ -336,7 +336,8 @@ impl System for SimulatedMachine {
 
     fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
         let mut state = self.0.state();
-        // Task ids are made of the first ten bytes. Few of those differ, so that ids collide; nonces use all bytes.
+        // Task ids are made of the first ten bytes. Few of those differ, so that ids collide; nonces use all
+        // bytes.
         let (id_bytes, unique) = (state.rng.next_u64() % 1024, state.rng.next_u64());
         Ok(((u128::from(id_bytes) << 112) | u128::from(unique & 0xffff_ffff_ffff)).to_be_bytes())
     }

@@ -1,7 +1,8 @@
 //! The tasks of a submission: the submitted one and those that follow it, each with its launch file.
 //!
-//! The followers of a submission are submissions of their own, with their own agent, mode and limits, and are checked and
-//! stored together with it. They take environment and umask from the same submitter, even if another process starts them later.
+//! The followers of a submission are submissions of their own, with their own agent, mode and limits, and are
+//! checked and stored together with it. They take environment and umask from the same submitter, even if
+//! another process starts them later.
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,15 +1,16 @@
 //! Starts a supervisor that outlives the process that starts it, however that process ends.
 //!
-//! A double fork: this program starts itself as a *launcher*, in a process group of its own. The launcher forks the
-//! supervisor and exits, and the supervisor opens a session of its own. It is then no descendant of the starting process,
-//! and in neither its process group nor its session: a client that ends the process tree of its server does not reach it.
-//! The launcher is executed and not only forked, because a fork without an exec is not safe in a process with threads; the
-//! launcher has none.
+//! A double fork: this program starts itself as a *launcher*, in a process group of its own. The launcher
+//! forks the supervisor and exits, and the supervisor opens a session of its own. It is then no descendant of
+//! the starting process, and in neither its process group nor its session: a client that ends the process
+//! tree of its server does not reach it. The launcher is executed and not only forked, because a fork without
+//! an exec is not safe in a process with threads; the launcher has none.
 //!
-//! Both get an environment that is built here and inherits nothing: an agent can read the environment of every process of
-//! its user. What a task needs of its submitter's environment is in its launch file.
+//! Both get an environment that is built here and inherits nothing: an agent can read the environment of
+//! every process of its user. What a task needs of its submitter's environment is in its launch file.
 //!
-//! The starting process acquires the task lock and passes it on as standard input; it is held until the supervisor exits.
+//! The starting process acquires the task lock and passes it on as standard input; it is held until the
+//! supervisor exits.
 
 #![expect(
     clippy::disallowed_methods,
@@ -49,7 +50,8 @@ impl Engine {
                 "MCP_DELEGATOR_KEEP_POINTS_MS",
                 self.restore_point_retention_ms.map(|ms| ms.to_string()).unwrap_or_default(),
             )
-            // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the supervisor.
+            // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the
+            // supervisor.
             .process_group(0)
             .stdin(lock)
             .stdout(Stdio::null())
@@ -58,8 +60,8 @@ impl Engine {
     }
 }
 
-/// Waits for a launcher; true if it certainly forked no supervisor. A launcher that was killed may have forked it: then
-/// the task lock decides, at the next upkeep pass.
+/// Waits for a launcher; true if it certainly forked no supervisor. A launcher that was killed may have
+/// forked it: then the task lock decides, at the next upkeep pass.
 pub(crate) fn launcher_failed(mut launcher: Child) -> bool {
     // On an error the status is lost: a supervisor that starts another one reaps all of its children.
     launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(EXIT_NOT_FORKED)))
@@ -82,8 +84,8 @@ pub fn fork_supervisor() -> Forked {
     }
 }
 
-/// Moves the supervisor into a session of its own. That fails only in a process that leads a process group, which a forked
-/// one does not.
+/// Moves the supervisor into a session of its own. That fails only in a process that leads a process group,
+/// which a forked one does not.
 pub(crate) fn open_session() {
     let _ = rustix::process::setsid();
 }

@@ -1,4 +1,5 @@
-//! Decides at submission how an agent without a sandbox of its own is enclosed, and refuses the task if it cannot be.
+//! Decides at submission how an agent without a sandbox of its own is enclosed, and refuses the task if it
+//! cannot be.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,8 @@ impl Launch {
         Ok(())
     }
 
-    /// An agent that can write to the state directory or to the user's configuration could grant itself every right.
+    /// An agent that can write to the state directory or to the user's configuration could grant itself every
+    /// right.
     pub(super) fn refuse_reserved_state_dirs(&self, state_dir: &Path) -> Result<(), EngineError> {
         if self.enclosure.is_none() {
             return Ok(());
@@ -65,8 +67,8 @@ impl Launch {
 }
 
 impl Engine {
-    /// Runs a command in an enclosure: whether the kernel lists a feature does not show that it works. Returns a description
-    /// of the mechanism.
+    /// Runs a command in an enclosure: whether the kernel lists a feature does not show that it works.
+    /// Returns a description of the mechanism.
     pub fn probe_enclosure(
         &self,
         choice: EnclosureChoice,

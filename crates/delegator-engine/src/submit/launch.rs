@@ -1,8 +1,8 @@
 //! The launch file: everything a supervisor needs to start a task as its submitter requested.
 //!
-//! Another process may promote the task later; it starts with the *submitter's* environment, umask and limits. The file
-//! contains the task text and the secrets to redact. It is private to the user and is removed as soon as the agent has
-//! its input.
+//! Another process may promote the task later; it starts with the *submitter's* environment, umask and
+//! limits. The file contains the task text and the secrets to redact. It is private to the user and is
+//! removed as soon as the agent has its input.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -176,7 +176,8 @@ impl Launch {
         encode("write the launch file", self).map(String::into_bytes)
     }
 
-    /// The run as the settings request it. The supervisor replaces the names of directories and files by what it opened.
+    /// The run as the settings request it. The supervisor replaces the names of directories and files by what
+    /// it opened.
     pub(crate) fn request(&self, id: &TaskId, state_dir: &Path) -> LaunchRequest {
         let settings = &self.settings;
         LaunchRequest {
@@ -301,8 +302,8 @@ impl Settings {
         }
     }
 
-    /// The distinct trees that a task works in, by their primary paths; that of its working directory first. A task that cannot
-    /// write has only that one.
+    /// The distinct trees that a task works in, by their primary paths; that of its working directory first.
+    /// A task that cannot write has only that one.
     pub(super) fn work_trees(&self, may_write: bool) -> Vec<WorkTree> {
         let mut trees = vec![match &self.worktree {
             // It may not exist yet.

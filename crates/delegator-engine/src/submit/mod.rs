@@ -1,8 +1,8 @@
 //! From a request to a started supervisor.
 //!
-//! [`submit_task`] checks a [`submission`], stores the task and starts what may start. [`promote`] claims queued tasks and starts
-//! one detached supervisor process per claim ([`detach`]). A task is durable before any caller learns its id, so a crash
-//! at any point loses no acknowledged task.
+//! [`submit_task`] checks a [`submission`], stores the task and starts what may start. [`promote`] claims
+//! queued tasks and starts one detached supervisor process per claim ([`detach`]). A task is durable before
+//! any caller learns its id, so a crash at any point loses no acknowledged task.
 //!
 //! May use `shared`.
 

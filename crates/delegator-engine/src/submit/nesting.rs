@@ -1,7 +1,7 @@
 //! Limits for tasks that are submitted from inside a task: nesting depth, number of children, and rights.
 //!
-//! [`crate::shared::caller`] finds the parent. A task never has more rights than its parent: neither a wider mode, nor other directories to
-//! write in, nor an agent without a sandbox.
+//! [`crate::shared::caller`] finds the parent. A task never has more rights than its parent: neither a wider
+//! mode, nor other directories to write in, nor an agent without a sandbox.
 
 use std::path::PathBuf;
 

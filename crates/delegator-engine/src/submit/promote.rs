@@ -1,8 +1,8 @@
 //! Starts queued tasks: claims them in one transaction, then starts one supervisor process for each claim.
 //!
-//! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions), detached from the
-//! process that starts it (see [`super::detach`]). If it cannot be started, the claim is released at once; if it dies
-//! before it begins to work, the next upkeep pass releases the claim.
+//! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions),
+//! detached from the process that starts it (see [`super::detach`]). If it cannot be started, the claim is
+//! released at once; if it dies before it begins to work, the next upkeep pass releases the claim.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -47,8 +47,8 @@ impl Engine {
         if self.start_supervisors(registry, claims)? { self.promote(registry) } else { Ok(()) }
     }
 
-    /// Acquires all locks before the first start, because starting is slow. A task that cannot be started returns to its
-    /// position in the queue. Returns whether there may be more to claim.
+    /// Acquires all locks before the first start, because starting is slow. A task that cannot be started
+    /// returns to its position in the queue. Returns whether there may be more to claim.
     fn start_supervisors(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<bool, EngineError> {
         let may_have_more = claims.len() == MAX_CLAIMS_PER_CALL;
         let locks: Vec<_> =

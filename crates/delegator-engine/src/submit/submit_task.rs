@@ -1,8 +1,8 @@
-//! Submits a task, or several attempts at it, with their followers: checks the request, stores launch files and rows, starts
-//! what may start.
+//! Submits a task, or several attempts at it, with their followers: checks the request, stores launch files
+//! and rows, starts what may start.
 //!
-//! All checks come before the rows are written. From then on the task exists: a failed start is not reported as an error,
-//! because the caller would submit the task again.
+//! All checks come before the rows are written. From then on the task exists: a failed start is not reported
+//! as an error, because the caller would submit the task again.
 
 use std::path::{Path, PathBuf};
 
@@ -61,8 +61,8 @@ impl Engine {
         self.submit_attempts(vec![submission])
     }
 
-    /// Stores attempts at one task, all or none of them, as a group if there are several. They start from the same commit
-    /// and the same uncommitted changes. Returns the first.
+    /// Stores attempts at one task, all or none of them, as a group if there are several. They start from the
+    /// same commit and the same uncommitted changes. Returns the first.
     pub fn submit_attempts(&self, mut attempts: Vec<Submission>) -> Result<SubmitOutcome, EngineError> {
         for submission in &mut attempts {
             self.check_and_resolve(submission)?;
@@ -111,7 +111,8 @@ impl Engine {
             .try_for_each(|follower| self.check_and_resolve(&mut follower.submission))
     }
 
-    /// Writes launch files and rows of the attempts and their followers. The caller must start the claimed tasks.
+    /// Writes launch files and rows of the attempts and their followers. The caller must start the claimed
+    /// tasks.
     fn store(
         &self,
         mut attempts: Vec<Submission>,
@@ -228,8 +229,8 @@ impl Engine {
     }
 }
 
-/// A task that can write to the state directory or to the user's configuration could grant itself every right. Modes
-/// without a sandbox can write anywhere; only the user's configuration allows them.
+/// A task that can write to the state directory or to the user's configuration could grant itself every
+/// right. Modes without a sandbox can write anywhere; only the user's configuration allows them.
 fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
     if settings.mode != Mode::WorkspaceWrite {
         return Ok(());

@@ -1,8 +1,8 @@
 //! The verify command: where it runs.
 //!
-//! It runs in the same sandbox as the agent's commands. Submission probes the sandbox, so that a task whose command could
-//! not be sandboxed is refused before it starts, unless the user's configuration allows to run it without a sandbox. With
-//! `danger-full-access` neither the agent nor the verify command is sandboxed.
+//! It runs in the same sandbox as the agent's commands. Submission probes the sandbox, so that a task whose
+//! command could not be sandboxed is refused before it starts, unless the user's configuration allows to run
+//! it without a sandbox. With `danger-full-access` neither the agent nor the verify command is sandboxed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

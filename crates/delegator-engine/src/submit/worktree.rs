@@ -1,7 +1,8 @@
 //! Decides at submission in which worktree an isolated task works.
 //!
-//! What cannot become a worktree is refused here, before the task exists. The base commit and the user's uncommitted changes
-//! are those at submission, however long the task is queued; the supervisor creates the worktree itself.
+//! What cannot become a worktree is refused here, before the task exists. The base commit and the user's
+//! uncommitted changes are those at submission, however long the task is queued; the supervisor creates the
+//! worktree itself.
 
 use std::fs;
 use std::io;
@@ -74,8 +75,9 @@ impl Engine {
         Err(IsolationError::Claimed { task: owner.clone() }.into())
     }
 
-    /// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of the user that are
-    /// not in a new worktree, and the claim on an existing one, which the caller holds until the task is stored.
+    /// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of
+    /// the user that are not in a new worktree, and the claim on an existing one, which the caller holds
+    /// until the task is stored.
     pub(super) fn isolate(
         &self,
         submission: &mut Submission,
@@ -97,8 +99,8 @@ impl Engine {
         Ok((not_carried, claim))
     }
 
-    /// Makes several attempts work in worktrees of their own that start from the same state, or the only one as it says.
-    /// Returns the same as [`Engine::isolate`].
+    /// Makes several attempts work in worktrees of their own that start from the same state, or the only one
+    /// as it says. Returns the same as [`Engine::isolate`].
     pub(super) fn isolate_attempts(
         &self,
         attempts: &mut [Submission],
@@ -179,7 +181,8 @@ pub(super) fn remove_starts(attempts: &[Submission], ids: &[TaskId]) {
     }
 }
 
-/// Copies a directory of ours, if it exists. Its files are never changed, so they are linked where that is possible.
+/// Copies a directory of ours, if it exists. Its files are never changed, so they are linked where that is
+/// possible.
 fn copy_start(from: &Path, to: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,7 +1,8 @@
-//! The prompt of a task that follows or reviews another: its own text, then what the other task did, as quoted data.
+//! The prompt of a task that follows or reviews another: its own text, then what the other task did, as
+//! quoted data.
 //!
-//! The supervisor composes it when the task starts, because only then the other task has ended. A report that is missing
-//! or cannot be read does not keep a follower from starting: the prompt says so.
+//! The supervisor composes it when the task starts, because only then the other task has ended. A report that
+//! is missing or cannot be read does not keep a follower from starting: the prompt says so.
 
 use std::fmt::Write;
 

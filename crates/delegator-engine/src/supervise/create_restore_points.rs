@@ -1,7 +1,7 @@
 //! Creates the restore points of a task before its agent starts.
 //!
-//! If that of a directory which the caller named cannot be created, the agent is not started: its changes could not be
-//! reverted. For a repository inside, the problem is recorded and reported with the result.
+//! If that of a directory which the caller named cannot be created, the agent is not started: its changes
+//! could not be reverted. For a repository inside, the problem is recorded and reported with the result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,8 +42,8 @@ impl<'a> RestorePointWriter<'a> {
         RestorePointWriter { task, dir, environment, directories: 0, record, failure: None }
     }
 
-    /// Creates a restore point of the work tree that contains the directory. Returns the baseline for a later comparison:
-    /// `None` outside a work tree; the problem if there is none.
+    /// Creates a restore point of the work tree that contains the directory. Returns the baseline for a later
+    /// comparison: `None` outside a work tree; the problem if there is none.
     pub(crate) fn create(&mut self, directory: &Path) -> Result<Option<Baseline>, String> {
         let reference = reference(self.task, self.directories);
         self.directories += 1;

@@ -1,6 +1,8 @@
-//! Prepares the enclosure of a run: opens everything that the agent may write to, and creates its temporary directory.
+//! Prepares the enclosure of a run: opens everything that the agent may write to, and creates its temporary
+//! directory.
 //!
-//! The mechanism was chosen at submission. A task whose enclosure cannot be prepared fails; it never runs without it.
+//! The mechanism was chosen at submission. A task whose enclosure cannot be prepared fails; it never runs
+//! without it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -25,8 +27,8 @@ use crate::upkeep::leftovers::{TEMPORARY_DIR_PREFIX, remove_temporary_dir};
 const MAX_TEMPORARY_BASE_BYTES: usize = 40;
 const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
-/// The enclosure of a run; `None` if the agent has a sandbox of its own or runs without one. Adapts `variables` to it.
-/// `workspace` are the open directories of the task.
+/// The enclosure of a run; `None` if the agent has a sandbox of its own or runs without one. Adapts
+/// `variables` to it. `workspace` are the open directories of the task.
 pub(super) fn prepare(
     engine: &Engine,
     dir: &TaskDir,

@@ -1,8 +1,8 @@
 //! Makes error locations of failed commands relative to the working directory.
 //!
-//! After a `cd`, a command may report files relative to that directory (`cd web && tsc`) or to another one (`cd member &&
-//! cargo build` reports from the top of the workspace). The transcript does not show which. The file system does: a path
-//! that exists only relative to that directory is rewritten.
+//! After a `cd`, a command may report files relative to that directory (`cd web && tsc`) or to another one
+//! (`cd member && cargo build` reports from the top of the workspace). The transcript does not show which.
+//! The file system does: a path that exists only relative to that directory is rewritten.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path};

@@ -1,8 +1,8 @@
 //! The record of a run whose supervisor was lost, rebuilt from what is stored.
 //!
-//! The report is the fold of the stored events, which are redacted. The changes are those since the restore points, or
-//! since the creation of the worktree, until the loss was noticed: others may have made some of them. An error here never
-//! prevents that the end of the task is recorded.
+//! The report is the fold of the stored events, which are redacted. The changes are those since the restore
+//! points, or since the creation of the worktree, until the loss was noticed: others may have made some of
+//! them. An error here never prevents that the end of the task is recorded.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,21 +1,21 @@
 //! Raises the niceness of agents when many may run at once.
 //!
-//! What slows down the rest of the machine is the scheduling weight of all agents together. Each step of niceness reduces
-//! the weight of a process by a fifth. If more agents may run than the processors can carry, each gets more niceness, until
-//! their total weight is that of a few. Measured with 500 agents on two processors: p99 of `status` was 67 ms with the
-//! configured niceness and 14 ms with this.
+//! What slows down the rest of the machine is the scheduling weight of all agents together. Each step of
+//! niceness reduces the weight of a process by a fifth. If more agents may run than the processors can carry,
+//! each gets more niceness, until their total weight is that of a few. Measured with 500 agents on two
+//! processors: p99 of `status` was 67 ms with the configured niceness and 14 ms with this.
 
 use std::sync::LazyLock;
 
 /// The highest niceness of Linux.
 const MAX_NICENESS: u8 = 19;
-/// Agents per processor that may run with the configured niceness. At the default of 10, eight agents weigh as much as one
-/// ordinary process.
+/// Agents per processor that may run with the configured niceness. At the default of 10, eight agents weigh
+/// as much as one ordinary process.
 const AGENTS_PER_PROCESSOR: usize = 8;
 
-/// The niceness of a supervisor. Normally it has none, so that it records the end of its task at once on a busy machine. If
-/// more tasks run than the processors carry, it gets that of its agent: then the events of all agents together would take
-/// the processor from the rest.
+/// The niceness of a supervisor. Normally it has none, so that it records the end of its task at once on a
+/// busy machine. If more tasks run than the processors carry, it gets that of its agent: then the events of
+/// all agents together would take the processor from the rest.
 pub(crate) fn supervisor_niceness(agent_niceness: u8, running_tasks: usize, processors: usize) -> u8 {
     if running_tasks > AGENTS_PER_PROCESSOR.saturating_mul(processors) { agent_niceness } else { 0 }
 }

@@ -1,4 +1,5 @@
-//! Builds a run from the launch file of its task: opens the directories, checks them again and plans the processes.
+//! Builds a run from the launch file of its task: opens the directories, checks them again and plans the
+//! processes.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ pub(super) struct RunParts {
     pub(super) redactor: Redactor,
 }
 
-/// Builds the run from the launch file. Checks directories and files again, because names may have changed meaning.
+/// Builds the run from the launch file. Checks directories and files again, because names may have changed
+/// meaning.
 pub(super) fn prepare(
     engine: &Engine,
     id: &TaskId,
@@ -114,8 +116,9 @@ fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<Path
     Ok(Some(dir.file(TaskFile::OutputSchema)))
 }
 
-/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open directory. The
-/// supervisor compares the two again right before it starts the agent; after that only the agent's sandbox resolves them.
+/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open
+/// directory. The supervisor compares the two again right before it starts the agent; after that only the
+/// agent's sandbox resolves them.
 fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
     let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
     settings.add_dirs.iter().map(open).collect()
@@ -133,8 +136,8 @@ fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineEr
     settings.images.iter().map(real).collect()
 }
 
-/// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if its name is
-/// changed afterwards.
+/// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if
+/// its name is changed afterwards.
 fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
     let refuse = |problem| EngineError::UnusableDirectory { input, path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())

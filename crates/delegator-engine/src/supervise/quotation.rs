@@ -1,8 +1,8 @@
 //! Quotes text of another task in a prompt, as data.
 //!
-//! Another agent wrote the text, so it may contain instructions, deliberately or not. The quotation says that it is data,
-//! and its fence is longer than every run of backticks in the text, so that no text can end it. It is bounded: a prompt never
-//! grows with the work of another task.
+//! Another agent wrote the text, so it may contain instructions, deliberately or not. The quotation says that
+//! it is data, and its fence is longer than every run of backticks in the text, so that no text can end it.
+//! It is bounded: a prompt never grows with the work of another task.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Signals to a supervisor: SIGTERM and SIGINT cancel its task, SIGHUP does nothing.
 //!
-//! A handler only sets a flag and wakes the run loop through the wake socket. The loop treats the flag like a cancel
-//! request: the agent is ended and swept as usual, and the end is recorded. A signal that arrives after the agent has ended
-//! changes nothing.
+//! A handler only sets a flag and wakes the run loop through the wake socket. The loop treats the flag like a
+//! cancel request: the agent is ended and swept as usual, and the end is recorded. A signal that arrives
+//! after the agent has ended changes nothing.
 //!
 //! A signal is never set to "ignored", because the agent would inherit that.
 
@@ -32,7 +32,8 @@ impl EndSignals {
         Ok(signals)
     }
 
-    /// Makes every handled signal send a datagram to the socket at `path`. Without it a signal is noticed within a second.
+    /// Makes every handled signal send a datagram to the socket at `path`. Without it a signal is noticed
+    /// within a second.
     pub(crate) fn wake(&self, path: &Path) -> io::Result<()> {
         for signal in [SIGTERM, SIGINT].into_iter().filter(|_| self.is_installed) {
             let socket = UnixDatagram::unbound()?;

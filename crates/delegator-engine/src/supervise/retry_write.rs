@@ -1,7 +1,7 @@
 //! Retries a registry write while other processes hold the write lock.
 //!
-//! The registry gives up after five seconds without progress of others, or after a minute, which suits an interactive
-//! call. A supervisor that gave up would lose the end of its task.
+//! The registry gives up after five seconds without progress of others, or after a minute, which suits an
+//! interactive call. A supervisor that gave up would lose the end of its task.
 
 use delegator_registry::RegistryError;
 

@@ -49,7 +49,7 @@ pub(crate) struct TaskPorts {
     pub(crate) dir: TaskDir,
     pub(crate) socket: Option<UnixDatagram>,
     pub(crate) signals: EndSignals,
-    /// Of a task of the fleet.
+    /// Set for a task of the fleet.
     pub(crate) contact: Option<ContactWatch>,
     pub(crate) engine: Engine,
     /// The change mark of the registry when the row was last read.
@@ -103,8 +103,8 @@ impl TaskPorts {
         }
     }
 
-    /// For the diff of the task, which is not stored redacted. If the file cannot be written, the diff is only redacted by the
-    /// secrets of its reader.
+    /// For the diff of the task, which is not stored redacted. If the file cannot be written, the diff is
+    /// only redacted by the secrets of its reader.
     fn store_secret_digests(&self) {
         let digests = SecretDigests::new(&self.redactor, self.id.to_string());
         if !digests.is_empty()
@@ -124,8 +124,8 @@ impl TaskPorts {
         })
     }
 
-    /// Why this supervisor must end the task, although no user has cancelled it: it got a signal, or the worker of a fleet
-    /// task has lost its fleet.
+    /// Why this supervisor must end the task, although no user has cancelled it: it got a signal, or the
+    /// worker of a fleet task has lost its fleet.
     pub(crate) fn end_reason(&self) -> Option<String> {
         let is_lost = || self.contact.as_ref().is_some_and(ContactWatch::is_lost);
         self.signals.reason().or_else(|| is_lost().then(|| CONTACT_LOST.to_owned()))
@@ -228,7 +228,8 @@ impl Ports for TaskPorts {
         self.observe_changes(result);
     }
 
-    /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the run.
+    /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the
+    /// run.
     fn periodic_upkeep(&self) {
         let turn =
             self.registry.borrow_mut().claim_periodic_job("rounds", UPKEEP_INTERVAL_MS, self.engine.now_ms());

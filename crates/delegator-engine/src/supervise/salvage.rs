@@ -1,6 +1,7 @@
 //! One last, read-only turn for an agent whose work a time limit has ended: it reports what it has done.
 //!
-//! The task stays ended by its limit, whatever the agent reports. The turn has its own, short limits and files.
+//! The task stays ended by its limit, whatever the agent reports. The turn has its own, short limits and
+//! files.
 
 use std::fs::File;
 use std::io;

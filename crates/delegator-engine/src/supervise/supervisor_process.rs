@@ -1,8 +1,9 @@
-//! The supervisor process: adopt the task lock, begin, run the agent, record, end the task, start the next ones.
+//! The supervisor process: adopt the task lock, begin, run the agent, record, end the task, start the next
+//! ones.
 //!
-//! From the adoption of the lock until the end is recorded no other process can supervise or rescue the task. A crash at any point leaves
-//! a state that a rescue can finish; `crash_point` marks every durable step for the tests. Once the row is `working`, an
-//! error never escapes before the end of the task is recorded.
+//! From the adoption of the lock until the end is recorded no other process can supervise or rescue the task.
+//! A crash at any point leaves a state that a rescue can finish; `crash_point` marks every durable step for
+//! the tests. Once the row is `working`, an error never escapes before the end of the task is recorded.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
@@ -132,8 +133,8 @@ pub(crate) fn supervise_task(
     Ok(())
 }
 
-/// Merges the packs of the task's restore points with those of others, if there are many. Errors are ignored: the next task
-/// tries again.
+/// Merges the packs of the task's restore points with those of others, if there are many. Errors are ignored:
+/// the next task tries again.
 fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
     let record = RestorePointRecord::read(dir).ok().flatten().unwrap_or_default();
     for point in &record.points {
@@ -233,9 +234,9 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
     }
 }
 
-/// Why the agent could not run, if another one may run instead: only if the first one has certainly done nothing. It was not
-/// started, or it reported before its first item that it may not use its model. After that it may have changed something, and
-/// a second agent would build on half of its work. Redacted.
+/// Why the agent could not run, if another one may run instead: only if the first one has certainly done
+/// nothing. It was not started, or it reported before its first item that it may not use its model. After
+/// that it may have changed something, and a second agent would build on half of its work. Redacted.
 fn reason_to_fall_back(result: &RunResult) -> Option<String> {
     let TaskEnd::Failed { kind, message, .. } = &result.end else { return None };
     let acted = has_acted(&result.report);
@@ -248,7 +249,8 @@ fn reason_to_fall_back(result: &RunResult) -> Option<String> {
     Some(reason.trim_end_matches([':', ' ']).to_owned())
 }
 
-/// Records the state of the files before the first agent. Returns the problem if a restore point could not be created.
+/// Records the state of the files before the first agent. Returns the problem if a restore point could not be
+/// created.
 fn begin_observation(prepared: &Prepared, no_restore_point: bool, ports: &TaskPorts) -> Result<(), String> {
     if ports.observation.borrow().is_some() {
         return Ok(());
@@ -303,7 +305,8 @@ fn record(run: FinishedRun, ports: &TaskPorts) -> Finish {
     Finish { verification, ..write_record(&ports.dir, &result, &record) }
 }
 
-/// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the lock.
+/// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the
+/// lock.
 fn take_stdin() -> Result<OwnedFd, EngineError> {
     let lock = std::io::stdin().as_fd().try_clone_to_owned();
     let dev_null = std::fs::File::open("/dev/null").map_err(EngineError::io("open /dev/null"))?;

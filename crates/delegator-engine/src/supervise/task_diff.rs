@@ -1,9 +1,9 @@
 //! The diff of a task that wrote: what its agent changed.
 //!
-//! A task that worked in the user's own directories has a restore point of the state before it in each work tree, and
-//! beside it the state after it; the diff is derived from both. While the task runs, the present state takes the place of
-//! the latter. In a worktree everything since its creation counts. The diff of a task that a provider ran, and of a removed
-//! worktree, is stored. Changes nothing and queries no provider.
+//! A task that worked in the user's own directories has a restore point of the state before it in each work
+//! tree, and beside it the state after it; the diff is derived from both. While the task runs, the present
+//! state takes the place of the latter. In a worktree everything since its creation counts. The diff of a
+//! task that a provider ran, and of a removed worktree, is stored. Changes nothing and queries no provider.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,12 +31,13 @@ const MAX_NAMED: usize = 100;
 /// What a task changed.
 #[derive(Debug, Default)]
 pub struct TaskDiff {
-    /// A unified diff with full object ids and binary contents; empty if nothing changed. Paths are relative to the top of
-    /// the work tree of the task's working directory; those in other work trees are absolute.
+    /// A unified diff with full object ids and binary contents; empty if nothing changed. Paths are relative
+    /// to the top of the work tree of the task's working directory; those in other work trees are absolute.
     pub text: Vec<u8>,
     pub omissions: DiffOmissions,
     pub source: DiffSource,
-    /// Files that changed during the task and are not in the diff, because nothing attributes the change to the agent.
+    /// Files that changed during the task and are not in the diff, because nothing attributes the change to
+    /// the agent.
     pub unattributed: Vec<String>,
     /// Work trees whose changes are unknown, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
@@ -50,10 +51,11 @@ pub enum DiffSource {
     /// The work trees of the user before and after the task.
     #[default]
     InPlace,
-    /// The work trees of the user before the task and now, because it has not ended. Changes of others are included.
-    InProgress,
-    /// The work trees of the user before the task and when the loss of its supervisor was noticed. Changes of others are
+    /// The work trees of the user before the task and now, because it has not ended. Changes of others are
     /// included.
+    InProgress,
+    /// The work trees of the user before the task and when the loss of its supervisor was noticed. Changes of
+    /// others are included.
     Late,
     /// The worktree of the task since it was created.
     Worktree,

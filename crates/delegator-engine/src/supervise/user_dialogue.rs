@@ -1,10 +1,10 @@
 //! Messages and questions of a running task, as its supervisor sees them.
 //!
-//! The supervision loop asks for messages and answers after every line of the agent, so the registry is read only if it
-//! has changed since the last read found nothing.
+//! The supervision loop asks for messages and answers after every line of the agent, so the registry is read
+//! only if it has changed since the last read found nothing.
 //!
-//! An error is treated like an empty registry: the next call tries again, and the end of the task reports what was not
-//! delivered or confirmed.
+//! An error is treated like an empty registry: the next call tries again, and the end of the task reports
+//! what was not delivered or confirmed.
 
 use std::cell::{Cell, RefCell};
 

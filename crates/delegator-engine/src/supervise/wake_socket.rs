@@ -1,8 +1,8 @@
-//! The wake socket of a supervisor: any datagram makes it check the registry at once for a cancel request, messages and
-//! answers.
+//! The wake socket of a supervisor: any datagram makes it check the registry at once for a cancel request,
+//! messages and answers.
 //!
-//! Datagrams carry no information and are not trusted: the request itself is in the registry. A lost datagram delays the
-//! check by at most a second; a repeated or forged one costs one extra check.
+//! Datagrams carry no information and are not trusted: the request itself is in the registry. A lost datagram
+//! delays the check by at most a second; a repeated or forged one costs one extra check.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use super::received_signals::EndSignals;
 use delegator_registry::{TaskDir, private_runtime_dir, remove_if_exists, socket_path};
 
-/// Binds the socket and publishes its path in the task directory. Signals also wake the supervisor through it.
+/// Binds the socket and publishes its path in the task directory. Signals also wake the supervisor through
+/// it.
 pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixDatagram> {
     let path = choose_path(dir)?;
     private_runtime_dir(&path).map_err(io::Error::other)?;

@@ -1,8 +1,8 @@
-//! Creates the worktree of an isolated task before its agent starts: the files of the commit, the user's uncommitted changes,
-//! copies of untracked files, then the setup script.
+//! Creates the worktree of an isolated task before its agent starts: the files of the commit, the user's
+//! uncommitted changes, copies of untracked files, then the setup script.
 //!
-//! All of it is a step of its own, whose output is the setup log of the task. It can be cancelled and counts neither as idle
-//! time nor as running time of the agent.
+//! All of it is a step of its own, whose output is the setup log of the task. It can be cancelled and counts
+//! neither as idle time nor as running time of the agent.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -71,8 +71,8 @@ impl From<EngineError> for StepError {
     }
 }
 
-/// Creates the worktree, if the task is isolated and its worktree does not exist yet. Returns the end of the task if it cannot
-/// begin.
+/// Creates the worktree, if the task is isolated and its worktree does not exist yet. Returns the end of the
+/// task if it cannot begin.
 pub(super) fn prepare_worktree(launch: &Launch, ports: &TaskPorts) -> Result<(), TaskEnd> {
     let Some(plan) = &launch.settings.worktree else { return Ok(()) };
     let is_present =
@@ -137,8 +137,8 @@ impl Step<'_> {
         })
     }
 
-    /// Creates the worktree and records it when it is complete: the missing files of an incomplete one would look like
-    /// changes of the agent. Returns what the user should know about it.
+    /// Creates the worktree and records it when it is complete: the missing files of an incomplete one would
+    /// look like changes of the agent. Returns what the user should know about it.
     fn create_and_record(&self, ports: &TaskPorts) -> Result<CreatedWorktree, StepError> {
         let git = self.git()?;
         let created = self.in_background(ports, || {
@@ -245,8 +245,8 @@ impl Step<'_> {
     }
 }
 
-/// Copies untracked files that match a pattern from the user's work tree. Existing files, links and what lies outside of the
-/// work tree are left out.
+/// Copies untracked files that match a pattern from the user's work tree. Existing files, links and what lies
+/// outside of the work tree are left out.
 fn copy_files(worktree: &TaskWorktree, patterns: &[String]) -> io::Result<Vec<String>> {
     let top = &worktree.source.repository.top_level;
     let mut copied = Vec::new();

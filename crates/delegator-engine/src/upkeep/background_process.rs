@@ -1,8 +1,9 @@
 //! Starts the processes that do upkeep for many tasks: pruning, and the delivery of notifications.
 //!
-//! Each is this program in an internal mode, in a process group of its own and without the environment of the process that
-//! starts it: an agent can read the environment of every process of its user. Locks, not this module, ensure that one of each
-//! kind works in a state directory. A child is reaped when the next one is wanted.
+//! Each is this program in an internal mode, in a process group of its own and without the environment of the
+//! process that starts it: an agent can read the environment of every process of its user. Locks, not this
+//! module, ensure that one of each kind works in a state directory. A child is reaped when the next one is
+//! wanted.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts the processes for upkeep")]
 

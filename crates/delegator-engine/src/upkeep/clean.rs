@@ -1,9 +1,9 @@
 //! The cleanup command: ends stuck tasks, deletes old ones, removes what crashes left behind.
 //!
-//! It touches nothing that a live process owns: a task is stuck only if its lock is free, and only ended tasks are deleted.
-//! Deletion works in batches, so that other processes do not wait long for the registry. Restore points with unique
-//! content outlive their task (see [`super::retained_points`]). After a jump of the wall clock nothing is deleted, unless
-//! the caller trusts the clock.
+//! It touches nothing that a live process owns: a task is stuck only if its lock is free, and only ended
+//! tasks are deleted. Deletion works in batches, so that other processes do not wait long for the registry.
+//! Restore points with unique content outlive their task (see [`super::retained_points`]). After a jump of
+//! the wall clock nothing is deleted, unless the caller trusts the clock.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -248,7 +248,8 @@ impl CleaningPass<'_> {
         Ok(())
     }
 
-    /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a branch.
+    /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a
+    /// branch.
     fn points_of_old_tasks(&mut self, deadline: Instant) -> Result<Vec<RetainedRestorePoint>, EngineError> {
         let mut examiner = Examiner::new(&self.request.environment, deadline);
         let mut found = Vec::new();

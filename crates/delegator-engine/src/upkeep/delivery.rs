@@ -1,9 +1,10 @@
-//! The delivery of notifications: a process of its own sends what the outbox holds, and ends when nothing is left.
+//! The delivery of notifications: a process of its own sends what the outbox holds, and ends when nothing is
+//! left.
 //!
-//! Every upkeep pass starts it if something is due and it does not run. It is this program with the argument [`DELIVER`]: a
-//! receiver may not answer, and a command may hang. One such process works in a state directory. It may be killed at any
-//! moment: an attempt is counted before it is made, so the next process makes another one. A receiver can therefore get a
-//! notification twice, with the same id.
+//! Every upkeep pass starts it if something is due and it does not run. It is this program with the argument
+//! [`DELIVER`]: a receiver may not answer, and a command may hang. One such process works in a state
+//! directory. It may be killed at any moment: an attempt is counted before it is made, so the next process
+//! makes another one. A receiver can therefore get a notification twice, with the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Sender, channel};
@@ -41,8 +42,8 @@ pub struct UndeliveredNotifications {
 }
 
 impl Engine {
-    /// Starts the delivery process if a notification is due and none runs. I/O errors are left to the next pass: they must
-    /// not fail the call that triggered this one.
+    /// Starts the delivery process if a notification is due and none runs. I/O errors are left to the next
+    /// pass: they must not fail the call that triggered this one.
     pub(crate) fn start_delivery_if_due(&self, registry: &Registry) -> Result<(), EngineError> {
         DELIVERY_PROCESS.reap();
         if !self.is_delivery_due(registry)? {
@@ -72,7 +73,8 @@ impl Engine {
         Ok(UndeliveredNotifications { pending, failed })
     }
 
-    /// Sends what was not delivered through the channels of these settings again, now and with them. Returns how many.
+    /// Sends what was not delivered through the channels of these settings again, now and with them. Returns
+    /// how many.
     pub fn retry_notifications(&self, notifications: &Notifications) -> Result<usize, EngineError> {
         let Some(mut registry) = self.find_registry()? else { return Ok(0) };
         let (pending, failed) = registry.undelivered_notifications(MAX_RETRIED)?;
@@ -113,7 +115,8 @@ impl Engine {
 /// The main function of the delivery process.
 pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<(), EngineError> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
-    // A process that enqueues a notification while the lock is held starts no other: so look again after the release.
+    // A process that enqueues a notification while the lock is held starts no other: so look again after the
+    // release.
     while registry.next_notification_at()?.is_some() {
         let Some(lock) = registry.dir().try_lock_delivery()? else { return Ok(()) };
         let delivered = deliver_all(engine, &mut registry, policy);

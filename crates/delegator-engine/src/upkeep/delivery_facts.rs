@@ -1,4 +1,5 @@
-//! Reads what a notification needs: how to send it, and the facts about the task, group or chain that has ended.
+//! Reads what a notification needs: how to send it, and the facts about the task, group or chain that has
+//! ended.
 
 use delegator_domain::notification::Subject;
 use delegator_domain::task::{EndCounts, EndedMember, TaskEnd, combined_end};

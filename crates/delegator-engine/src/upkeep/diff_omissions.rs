@@ -1,5 +1,5 @@
-//! What the diff of a task does not have. Part of the stored facts of a task that a provider ran, and stored with the diff of a
-//! removed worktree.
+//! What the diff of a task does not have. Part of the stored facts of a task that a provider ran, and stored
+//! with the diff of a removed worktree.
 
 use delegator_git::LeftOut;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! Pauses and resumes the queue, or only the tasks of one agent. Running tasks continue; no further task starts.
+//! Pauses and resumes the queue, or only the tasks of one agent. Running tasks continue; no further task
+//! starts.
 
 use delegator_domain::task::State;
 use delegator_registry::{AgentPause, Registry};

@@ -1,12 +1,13 @@
 //! Rescue: finishes the record of a task whose supervisor died.
 //!
-//! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock before. A process
-//! that acquires the lock of an active task therefore knows that the task has no supervisor, and none can start while it
-//! holds the lock. A `starting` task returns to the queue. A `working` task, whose agent may have run, is never started
-//! again: it fails with `supervisor_lost`, and its report is rebuilt from its stored events and from its files.
+//! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock
+//! before. A process that acquires the lock of an active task therefore knows that the task has no
+//! supervisor, and none can start while it holds the lock. A `starting` task returns to the queue. A
+//! `working` task, whose agent may have run, is never started again: it fails with `supervisor_lost`, and its
+//! report is rebuilt from its stored events and from its files.
 //!
-//! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone, supervisors every
-//! thirty seconds, other calls once.
+//! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone,
+//! supervisors every thirty seconds, other calls once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,12 +23,13 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::shared::caller::owner_of;
 
-/// How long a process may take to lock a task that it has claimed or stored. Starting may take longer: the task is locked by
-/// then.
+/// How long a process may take to lock a task that it has claimed or stored. Starting may take longer: the
+/// task is locked by then.
 const LOCK_GRACE_MS: i64 = 2_000;
 /// An overview makes no pass if this process made one more recently.
 const MIN_OVERVIEW_PASS_INTERVAL: Duration = Duration::from_secs(1);
-/// State directories in which a thread of this process makes regular passes; an overview need not make one there.
+/// State directories in which a thread of this process makes regular passes; an overview need not make one
+/// there.
 static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The state directory and time of the last pass that an overview made in this process.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
@@ -41,7 +43,8 @@ impl Engine {
         }
     }
 
-    /// For calls that come many times a second: makes a pass unless this process has just made one or makes them regularly.
+    /// For calls that come many times a second: makes a pass unless this process has just made one or makes
+    /// them regularly.
     pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<(), EngineError> {
         let is_recent = |(dir, at): &(PathBuf, Instant)| {
             *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
@@ -55,7 +58,8 @@ impl Engine {
         self.rescue_in(registry)
     }
 
-    /// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap reads if nothing is due.
+    /// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap
+    /// reads if nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
         leftovers::remove_dead_submits(registry);
         for active in registry.active()? {
@@ -125,7 +129,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was read.
+    /// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was
+    /// read.
     pub(crate) fn is_abandoned(&self, registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
         if self.is_just_claimed(active) {
             return Ok(false);
@@ -141,8 +146,8 @@ impl Engine {
         active.state == State::Starting && self.may_lock_soon(active.claimed_at_ms)
     }
 
-    /// Whether the process that claimed or stored a task at this time may be about to lock it. A negative age does not count:
-    /// a clock that was set back must not block the rescue forever.
+    /// Whether the process that claimed or stored a task at this time may be about to lock it. A negative age
+    /// does not count: a clock that was set back must not block the rescue forever.
     pub(crate) fn may_lock_soon(&self, since_ms: i64) -> bool {
         (0..LOCK_GRACE_MS).contains(&(self.now_ms() - since_ms))
     }

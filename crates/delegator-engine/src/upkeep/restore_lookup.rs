@@ -1,7 +1,8 @@
 //! Finds, lists and deletes restore points.
 //!
-//! The record of a task (`restore-point.json`) names its restore points. If the task is no longer in the registry, or the
-//! record was lost, they are found in the repository: each ref in its private store contains all that a restore needs.
+//! The record of a task (`restore-point.json`) names its restore points. If the task is no longer in the
+//! registry, or the record was lost, they are found in the repository: each ref in its private store contains
+//! all that a restore needs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,8 +73,8 @@ impl PointSource<'_> {
         Ok(FoundPoints { record, scratch: new_scratch_dir(Some(&dir))?, dir: Some(dir) })
     }
 
-    /// The restore points of a task that is not in the registry: those in the repository of `here`, and those that were
-    /// recorded when the task was deleted.
+    /// The restore points of a task that is not in the registry: those in the repository of `here`, and those
+    /// that were recorded when the task was deleted.
     fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord, EngineError> {
         let mut collected = CollectedPoints::default();
         let here = self.collect(task, self.here, &mut collected);

@@ -1,10 +1,10 @@
 //! Restore points of deleted tasks: which are retained, for how long, and dropping the others.
 //!
-//! When a task's row is deleted, its restore points are recorded in the registry in the same transaction, without running
-//! git. Later passes examine them: a restore point whose content is on a branch is dropped; one with unique content is
-//! retained until it expires or the user drops it. A restore point that cannot be examined, because its repository is
-//! missing or git times out, is retained and tried again. Every pass is bounded in time, and one in the background also in
-//! number.
+//! When a task's row is deleted, its restore points are recorded in the registry in the same transaction,
+//! without running git. Later passes examine them: a restore point whose content is on a branch is dropped;
+//! one with unique content is retained until it expires or the user drops it. A restore point that cannot be
+//! examined, because its repository is missing or git times out, is retained and tried again. Every pass is
+//! bounded in time, and one in the background also in number.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -120,12 +120,13 @@ pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestoreP
 #[derive(Debug, Default)]
 pub(crate) struct DropReport {
     pub(crate) dropped: Vec<RetainedRestorePoint>,
-    /// The references of expired restore points that could not be dropped, with the reason. A missing repository is not
-    /// a failure: it may come back.
+    /// The references of expired restore points that could not be dropped, with the reason. A missing
+    /// repository is not a failure: it may come back.
     pub(crate) failed: Vec<(String, String)>,
 }
 
-/// Examines and drops recorded restore points until the deadline. Those left over are the first of the next pass.
+/// Examines and drops recorded restore points until the deadline. Those left over are the first of the next
+/// pass.
 pub(crate) fn drop_due_points(
     registry: &mut Registry,
     engine: &Engine,
@@ -184,7 +185,8 @@ impl RetainedRestorePoint {
     }
 }
 
-/// Runs git in the repositories of restore points, until the deadline. Skips repositories in which git timed out once.
+/// Runs git in the repositories of restore points, until the deadline. Skips repositories in which git timed
+/// out once.
 pub(crate) struct Examiner<'a> {
     environment: &'a Variables,
     deadline: Instant,
@@ -251,8 +253,8 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// Drops a restore point and every other one of its task in the same repository: a restore after the task was deleted
-/// leaves one that is not recorded.
+/// Drops a restore point and every other one of its task in the same repository: a restore after the task was
+/// deleted leaves one that is not recorded.
 fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitError> {
     drop_point(git, point)?;
     let of_task = format!("{}.", reference(task, 0));

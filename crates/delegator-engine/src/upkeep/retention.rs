@@ -1,9 +1,9 @@
 //! Retention: about once an hour, deletes tasks and restore points that are older than their retention time.
 //!
-//! Servers, waiting calls and exiting supervisors decide whether a pass is due; that reads the registry and the clocks and
-//! runs no git. A separate process does the work, this program with the argument [`PRUNE`]: git in a repository may hang,
-//! and removing directories waits for the disk. One such process runs per state directory. It may be killed at any moment;
-//! the next one continues.
+//! Servers, waiting calls and exiting supervisors decide whether a pass is due; that reads the registry and
+//! the clocks and runs no git. A separate process does the work, this program with the argument [`PRUNE`]:
+//! git in a repository may hang, and removing directories waits for the disk. One such process runs per state
+//! directory. It may be killed at any moment; the next one continues.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -39,14 +39,14 @@ pub(crate) struct DeletedTasks {
     pub(crate) has_more: bool,
     /// Deleted from the registry, but the directory could not be removed.
     pub(crate) not_removed: Vec<(TaskId, RegistryError)>,
-    /// Not deleted, because the record of their restore points cannot be read, or the rest of an incomplete worktree cannot
-    /// be removed.
+    /// Not deleted, because the record of their restore points cannot be read, or the rest of an incomplete
+    /// worktree cannot be removed.
     pub(crate) not_deleted: BTreeMap<TaskId, EngineError>,
 }
 
 impl Engine {
-    /// Starts the pruning process, unless a process did so in the last hour and if there is something to delete. I/O errors
-    /// are left to the next pass: they must not fail the wait that triggered this one.
+    /// Starts the pruning process, unless a process did so in the last hour and if there is something to
+    /// delete. I/O errors are left to the next pass: they must not fail the wait that triggered this one.
     pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<(), EngineError> {
         match self.try_start_pruning(registry) {
             Err(EngineError::Io { .. }) => Ok(()),
@@ -69,8 +69,8 @@ impl Engine {
         self.system.start_pruning(self, now - retention_ms, points_before_ms)
     }
 
-    /// Deletes up to `limit` tasks that ended before this time, with what there is of worktrees that were never complete.
-    /// Runs git only for these.
+    /// Deletes up to `limit` tasks that ended before this time, with what there is of worktrees that were
+    /// never complete. Runs git only for these.
     pub(crate) fn delete_some_old_tasks(
         &self,
         registry: &mut Registry,

@@ -1,9 +1,9 @@
 //! Decides whether the wall clock can be trusted for deleting by age. Pure.
 //!
-//! A wall clock that is set forward makes everything look old. The boot clock cannot be set, so within one boot a change of
-//! the difference between the two reveals a jump. Across boots there is only the wall clock: a time more than a day after
-//! the last trusted one is trusted only after it has run consistently for a while. A jump within one boot blocks deletion
-//! until the clock is back or a day of uptime has confirmed it.
+//! A wall clock that is set forward makes everything look old. The boot clock cannot be set, so within one
+//! boot a change of the difference between the two reveals a jump. Across boots there is only the wall clock:
+//! a time more than a day after the last trusted one is trusted only after it has run consistently for a
+//! while. A jump within one boot blocks deletion until the clock is back or a day of uptime has confirmed it.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,8 @@ impl Reading {
 /// The state that one pass stores for the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockRecord {
-    /// The last reading that was trusted; within one boot the first, so that small steps do not add up to a jump.
+    /// The last reading that was trusted; within one boot the first, so that small steps do not add up to a
+    /// jump.
     pub(crate) trusted: Option<Reading>,
     /// Since when a doubted clock has run without a jump.
     pub(crate) steady_since: Option<Reading>,

@@ -192,8 +192,8 @@ impl Engine {
         }
     }
 
-    /// Removes what there is of a worktree that was never complete, because its task was cancelled before or its supervisor
-    /// was killed: nothing that an agent did is in it.
+    /// Removes what there is of a worktree that was never complete, because its task was cancelled before or
+    /// its supervisor was killed: nothing that an agent did is in it.
     pub(crate) fn remove_incomplete_worktree(
         &self,
         registry: &mut Registry,
@@ -207,8 +207,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes files, git directory, branch and start state. Returns whether it did: there may be nothing to remove, or a task
-    /// that works there.
+    /// Removes files, git directory, branch and start state. Returns whether it did: there may be nothing to
+    /// remove, or a task that works there.
     pub(crate) fn remove_worktree(
         &self,
         registry: &mut Registry,
@@ -224,7 +224,7 @@ impl Engine {
             return Ok(false);
         }
         let worktree = WorktreePlan::of_stored(&stored)?.worktree;
-        // Of a worktree that was never created, there may still be the uncommitted changes for it.
+        // The uncommitted changes for a worktree that was never created may still be there.
         if stored.is_present() && !changes.is_removed {
             let (dir, omissions) = (registry.dir().task(owner), changes.omissions());
             let omissions = serde_json::to_vec(&omissions).unwrap_or_default();
@@ -243,8 +243,9 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes the files of a worktree. It is renamed first: a half deleted one must not look like one whose files the agent
-    /// deleted. A git process that created it for a killed supervisor may still write to it, so this is repeated for a moment.
+    /// Removes the files of a worktree. It is renamed first: a half deleted one must not look like one whose
+    /// files the agent deleted. A git process that created it for a killed supervisor may still write to it,
+    /// so this is repeated for a moment.
     fn remove_files(&self, path: &Path) -> io::Result<()> {
         let removed = removed_path(path);
         let mut tries = 0;

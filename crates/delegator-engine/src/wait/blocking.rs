@@ -1,4 +1,5 @@
-//! Waits for tasks in the calling thread, with progress. For many waits in one process see [`super::wait_thread`].
+//! Waits for tasks in the calling thread, with progress. For many waits in one process see
+//! [`super::wait_thread`].
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,8 @@ impl Engine {
         Ok(WaitOutcome { task, expired })
     }
 
-    /// Waits until the task has ended. Calls `on_interval` at once and then at this interval; its error ends the wait.
+    /// Waits until the task has ended. Calls `on_interval` at once and then at this interval; its error ends
+    /// the wait.
     pub fn wait_with_interval<E: From<EngineError>>(
         &self,
         id: &TaskId,

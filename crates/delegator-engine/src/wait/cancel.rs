@@ -1,7 +1,7 @@
 //! Cancels tasks: stores the request durably, wakes the supervisor, and waits for the end.
 //!
-//! Only the supervisor ends a running task; a queued task is cancelled in the registry at once. A task that a provider runs
-//! is cancelled by the provider.
+//! Only the supervisor ends a running task; a queued task is cancelled in the registry at once. A task that a
+//! provider runs is cancelled by the provider.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
 
-/// A task that is cancelled or still being ended; one that ended in another state is [`EngineError::AlreadyEnded`].
+/// A task that is cancelled or still being ended; one that ended in another state is
+/// [`EngineError::AlreadyEnded`].
 #[derive(Debug)]
 pub struct CancelReport {
     pub task: Task,
@@ -64,8 +65,8 @@ impl Engine {
         Ok(rest.filter(|task| !task.state.is_terminal()).collect())
     }
 
-    /// Cancels many tasks: stores all requests first, then waits. One result per id, in the same order; the failure of one
-    /// does not affect the others.
+    /// Cancels many tasks: stores all requests first, then waits. One result per id, in the same order; the
+    /// failure of one does not affect the others.
     pub fn cancel_all(
         &self,
         ids: &[TaskId],
@@ -130,8 +131,8 @@ impl Engine {
     }
 }
 
-/// The result of a cancel that was requested before the task ended. The state that was recorded first is final, so the task
-/// may have ended in another one.
+/// The result of a cancel that was requested before the task ended. The state that was recorded first is
+/// final, so the task may have ended in another one.
 fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport, EngineError> {
     let WaitOutcome { task, expired: still_ending } = outcome;
     let Requested { previous, was_cancelled } = requested;

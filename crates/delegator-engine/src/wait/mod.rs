@@ -1,8 +1,9 @@
 //! Waiting for tasks to end, and cancelling them.
 //!
-//! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one thread. Both run
-//! [`wait_loop`], which watches tasks through [`task_watch`], queries providers ([`remote_watch`]) and makes upkeep passes
-//! ([`upkeep_schedule`]). Ending a wait never ends the task; only [`cancel`] does.
+//! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one
+//! thread. Both run [`wait_loop`], which watches tasks through [`task_watch`], queries providers
+//! ([`remote_watch`]) and makes upkeep passes ([`upkeep_schedule`]). Ending a wait never ends the task; only
+//! [`cancel`] does.
 //!
 //! This is the highest folder: it may use all others.
 

@@ -1,5 +1,5 @@
-//! Queries providers about awaited tasks, in a thread of its own, so that a slow provider delays no wait for other tasks.
-//! The answers are recorded in the registry, where the wait finds them.
+//! Queries providers about awaited tasks, in a thread of its own, so that a slow provider delays no wait for
+//! other tasks. The answers are recorded in the registry, where the wait finds them.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,7 +29,8 @@ impl RemoteWatch {
         RemoteWatch { query: None, failures: 0, not_before: Instant::now(), problems: Vec::new() }
     }
 
-    /// Collects the outcome of a query that has ended, and starts one if it is due. `awaited` are unfinished tasks.
+    /// Collects the outcome of a query that has ended, and starts one if it is due. `awaited` are unfinished
+    /// tasks.
     pub(super) fn step<'a>(
         &mut self,
         engine: &Engine,

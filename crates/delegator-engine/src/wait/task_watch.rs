@@ -1,10 +1,10 @@
 //! Notices changes of any number of tasks in one thread.
 //!
-//! A supervisor announces changes of its task to long-running processes ([`ChangeEvents`]). A working task is watched
-//! through the pidfd of its supervisor, too (verified by its start time): it becomes readable when the supervisor exits or
-//! is killed. For a task that has not begun, the change mark of the registry is compared in addition, which reads no table.
-//! The order is fixed, so that no change is missed: take the mark, watch the directory, read the rows, open the pidfds,
-//! sleep.
+//! A supervisor announces changes of its task to long-running processes ([`ChangeEvents`]). A working task is
+//! watched through the pidfd of its supervisor, too (verified by its start time): it becomes readable when
+//! the supervisor exits or is killed. For a task that has not begun, the change mark of the registry is
+//! compared in addition, which reads no table. The order is fixed, so that no change is missed: take the
+//! mark, watch the directory, read the rows, open the pidfds, sleep.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,8 +19,8 @@ use super::change_events::ChangeEvents;
 use crate::error::EngineError;
 use crate::shared::connection_pool::PooledConnection;
 
-/// The change mark is compared at the longest interval if there are events. Without them, the interval is a sixteenth of
-/// the time since the wait began, within these bounds.
+/// The change mark is compared at the longest interval if there are events. Without them, the interval is a
+/// sixteenth of the time since the wait began, within these bounds.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -29,7 +29,7 @@ pub(crate) struct TaskWatch {
     pub(crate) registry: PooledConnection,
     mark: ChangeMark,
     watched: HashMap<TaskId, WatchedTask>,
-    /// Of the tasks that are watched; `None` in a short-lived process.
+    /// The events of the watched tasks; `None` in a short-lived process.
     events: Option<ChangeEvents>,
     since: Instant,
 }
@@ -128,8 +128,8 @@ impl TaskWatch {
         }
     }
 
-    /// Sleeps until a task may have changed, `waker` is readable, or the time has come. With `wake_on_change`, every
-    /// change of the registry ends the sleep.
+    /// Sleeps until a task may have changed, `waker` is readable, or the time has come. With
+    /// `wake_on_change`, every change of the registry ends the sleep.
     pub(crate) fn sleep(
         &self,
         until: Instant,

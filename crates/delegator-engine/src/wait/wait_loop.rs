@@ -1,7 +1,7 @@
 //! The loop behind every wait: read the tasks, compare them with the goal, make an upkeep pass or sleep.
 //!
-//! [`super::blocking`] runs it in the calling thread for one wait, [`super::wait_thread`] for all waits of a server. They
-//! differ only in who receives the outcome and what happens after an error.
+//! [`super::blocking`] runs it in the calling thread for one wait, [`super::wait_thread`] for all waits of a
+//! server. They differ only in who receives the outcome and what happens after an error.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -140,8 +140,8 @@ impl WaitLoop {
         }
     }
 
-    /// Makes an upkeep pass if one is due. Otherwise sleeps until a task may have changed, `waker` is readable, or the
-    /// time has come. With `wake_on_change`, every change of the registry ends the sleep.
+    /// Makes an upkeep pass if one is due. Otherwise sleeps until a task may have changed, `waker` is
+    /// readable, or the time has come. With `wake_on_change`, every change of the registry ends the sleep.
     pub(super) fn pause(
         &mut self,
         engine: &Engine,

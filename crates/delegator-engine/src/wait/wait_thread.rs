@@ -1,8 +1,9 @@
 //! One thread that serves all waits of a long-running process and makes its upkeep passes.
 //!
-//! However many waits there are, there is one thread, one connection and one sleep. Each wait has a callback, which the
-//! thread calls once with the outcome; a callback must only pass the outcome on and never block. Dropping a [`Ticket`] ends
-//! the wait, never the task. A wait can also follow the questions that the agents of its tasks ask meanwhile.
+//! However many waits there are, there is one thread, one connection and one sleep. Each wait has a callback,
+//! which the thread calls once with the outcome; a callback must only pass the outcome on and never block.
+//! Dropping a [`Ticket`] ends the wait, never the task. A wait can also follow the questions that the agents
+//! of its tasks ask meanwhile.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};

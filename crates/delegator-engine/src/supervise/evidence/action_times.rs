@@ -1,7 +1,7 @@
 //! When the commands and patches of an agent ran. Pure.
 //!
-//! A command may have written anything that its sandbox allows, from its start to its end. A patch wrote its files in its
-//! own time; what changed them at another time was something else. An event is as old as the
+//! A command may have written anything that its sandbox allows, from its start to its end. A patch wrote its
+//! files in its own time; what changed them at another time was something else. An event is as old as the
 //! time since the supervisor last found no event to read, which is long on a busy machine.
 
 use std::collections::BTreeMap;

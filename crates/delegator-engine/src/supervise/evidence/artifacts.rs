@@ -1,7 +1,7 @@
 //! Artifacts: the changed files at the end of a task, with size and SHA-256.
 //!
-//! A path is resolved from the top of its tree, one component at a time, without following links. Its type is checked
-//! before it is opened: a pipe, a device or a link is never opened.
+//! A path is resolved from the top of its tree, one component at a time, without following links. Its type is
+//! checked before it is opened: a pipe, a device or a link is never opened.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,7 +1,8 @@
 //! Decides which changes are the agent's. Pure.
 //!
-//! Files change during a task for many reasons: the user and other programs work in the same tree. A change is the
-//! agent's if its events name the file, or if it was made while one of its commands ran that could write there.
+//! Files change during a task for many reasons: the user and other programs work in the same tree. A change
+//! is the agent's if its events name the file, or if it was made while one of its commands ran that could
+//! write there.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,8 @@ pub(super) struct AgentActions {
     pub(super) has_complete_events: bool,
     /// It called MCP tools, whose servers its sandbox does not restrict.
     pub(super) called_mcp_tools: bool,
-    /// It made calls in its sandbox that its events do not report in detail: of other agents, or refused ones.
+    /// It made calls in its sandbox that its events do not report in detail: of other agents, or refused
+    /// ones.
     pub(super) made_other_calls: bool,
     /// It renamed a file, and the new name is not known.
     pub(super) renamed_a_file: bool,
@@ -61,7 +63,8 @@ impl AgentActions {
         }
     }
 
-    /// Why a change that is the agent's, or may be, may be another's as well; `None` if only the agent's actions explain it.
+    /// Why a change that is the agent's, or may be, may be another's as well; `None` if only the agent's
+    /// actions explain it.
     pub(super) fn doubt(
         &self,
         path: &str,
@@ -93,8 +96,8 @@ impl AgentActions {
         }
     }
 
-    /// Whether its commands may have changed something at this time. A file that is gone, or that was moved with its
-    /// directory, has no time of its own: then any command explains it.
+    /// Whether its commands may have changed something at this time. A file that is gone, or that was moved
+    /// with its directory, has no time of its own: then any command explains it.
     fn commands_explain(&self, changed_ms: Option<i64>) -> bool {
         let is_in_time =
             |changed_ms: i64| changed_ms < self.since_ms || self.times.commands.contains(changed_ms);
@@ -108,8 +111,8 @@ impl AgentActions {
         if self.may_write && is_explained { Attribution::Agent } else { self.without_explanation() }
     }
 
-    /// Whether a move of HEAD may be the agent's, by the times of the new commits, in seconds: if one of them is not the
-    /// agent's, the move is not.
+    /// Whether a move of HEAD may be the agent's, by the times of the new commits, in seconds: if one of them
+    /// is not the agent's, the move is not.
     pub(super) fn may_have_moved_head(&self, commit_times: &[i64]) -> bool {
         let is_agents = |at: &i64| self.attribute_commits(at.saturating_mul(1000)) != Attribution::Unknown;
         self.may_change_anything() && commit_times.iter().all(is_agents)

@@ -1,7 +1,7 @@
 //! Findings: what a caller should know about the files besides the lists of changes.
 //!
-//! A message is a fixed sentence. Text that an agent or a repository chose (paths, branches, git errors) is never part of a
-//! message, because it could contain instructions; it is in separate fields.
+//! A message is a fixed sentence. Text that an agent or a repository chose (paths, branches, git errors) is
+//! never part of a message, because it could contain instructions; it is in separate fields.
 
 use delegator_domain::text::shorten;
 use serde::{Deserialize, Serialize};

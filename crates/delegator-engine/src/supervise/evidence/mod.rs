@@ -6,9 +6,9 @@
 //!   elsewhere: bounded scan of names and times   scan ─┴▶ merge ─▶ attribute ─▶ reconcile with the agent's claims
 //! ```
 //!
-//! Every directory that the task may write to is observed, including repositories inside. An error here never fails a
-//! task, and every step is bounded in time: what could not be examined is listed. All paths are relative to the working
-//! directory; a path outside begins with `../`.
+//! Every directory that the task may write to is observed, including repositories inside. An error here never
+//! fails a task, and every step is bounded in time: what could not be examined is listed. All paths are
+//! relative to the working directory; a path outside begins with `../`.
 
 mod action_times;
 mod artifacts;

@@ -1,7 +1,8 @@
 //! Observes all trees that a task may change, from before the run until all its processes are gone.
 //!
-//! The tree of the working directory comes first, then those of the additional directories (for a task that may write),
-//! then repositories inside them (submodules, nested and ignored ones). Their changes become one [`Evidence`].
+//! The tree of the working directory comes first, then those of the additional directories (for a task that
+//! may write), then repositories inside them (submodules, nested and ignored ones). Their changes become one
+//! [`Evidence`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -37,7 +38,8 @@ const BASELINE_GIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Further trees are not examined once the agent has waited this long.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_TREES: usize = 16;
-/// Lower limits before a task that cannot write: it needs no restore point, so the agent should not wait long.
+/// Lower limits before a task that cannot write: it needs no restore point, so the agent should not wait
+/// long.
 const READ_ONLY_LIMITS: Limits =
     Limits { file_bytes: 10 << 20, total_bytes: 50 << 20, time: Duration::from_secs(2) };
 
@@ -77,8 +79,8 @@ pub(crate) struct ObservationContext<'a> {
     pub(crate) since_ms: i64,
 }
 
-/// Records the state of the files before the agent starts. For a task that may write, also creates the restore points; an
-/// error if that of a directory which the caller named could not be created.
+/// Records the state of the files before the agent starts. For a task that may write, also creates the
+/// restore points; an error if that of a directory which the caller named could not be created.
 pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Result<Option<Observation>, String> {
     let began = Instant::now();
     let opened = context.workdir.try_clone().and_then(|fd| {
@@ -186,8 +188,8 @@ fn baseline(
 }
 
 impl Observation {
-    /// Examines the trees again, after all processes of the task are gone. `other_writers` returns the tasks that wrote in
-    /// the same trees meanwhile; it reads the registry.
+    /// Examines the trees again, after all processes of the task are gone. `other_writers` returns the tasks
+    /// that wrote in the same trees meanwhile; it reads the registry.
     pub(crate) fn finish(
         mut self,
         result: &RunResult,
@@ -311,8 +313,8 @@ impl Observation {
         attributed
     }
 
-    /// Stores the state after the task in each work tree that has a restore point. Without it, a restore can only restore
-    /// the whole tree, so an error is a finding.
+    /// Stores the state after the task in each work tree that has a restore point. Without it, a restore can
+    /// only restore the whole tree, so an error is a finding.
     fn store_end_states(
         &mut self,
         changes: &[Result<TreeChanges, String>],

@@ -1,7 +1,8 @@
 //! Compares the agent's claims with the observed changes. Pure.
 //!
-//! Findings: claims without a change, changes that nothing attributes to the agent, changes by the agent of a read-only
-//! task, and other writers in the same tree. Unnamed changes by commands are normal and have their own kind.
+//! Findings: claims without a change, changes that nothing attributes to the agent, changes by the agent of a
+//! read-only task, and other writers in the same tree. Unnamed changes by commands are normal and have their
+//! own kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -43,7 +44,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// The claimed paths. Codex reports a renamed file by its old name only, so that claim covers the new name as well.
+    /// The claimed paths. Codex reports a renamed file by its old name only, so that claim covers the new
+    /// name as well.
     pub(super) fn named(&self, changes: &[Change]) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.files.iter().map(|claim| claim.path.clone()).collect();
         let is_named = |from: &Path| names.contains(&display_path(from));
@@ -53,7 +55,8 @@ impl Claims {
         names
     }
 
-    /// Whether the agent renamed a file, and git does not know the new name, because the content changed too much.
+    /// Whether the agent renamed a file, and git does not know the new name, because the content changed too
+    /// much.
     pub(super) fn has_rename_without_new_name(&self, changes: &[Change]) -> bool {
         let changed: BTreeSet<&str> =
             self.files.iter().filter(|claim| !claim.is_deletion).map(|claim| claim.path.as_str()).collect();

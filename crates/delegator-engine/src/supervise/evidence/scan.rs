@@ -1,8 +1,8 @@
 //! Scans a directory outside of git: names, sizes and modification times of its files.
 //!
-//! The scan is bounded in number, depth and time, because a working directory may be a home directory or a whole file
-//! system. A large state before the run is stored in an unnamed temporary file, not in memory. Tool directories (such as
-//! `node_modules`), links and other file systems are not entered.
+//! The scan is bounded in number, depth and time, because a working directory may be a home directory or a
+//! whole file system. A large state before the run is stored in an unnamed temporary file, not in memory.
+//! Tool directories (such as `node_modules`), links and other file systems are not entered.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -181,7 +181,8 @@ fn repository_of(path: &[u8]) -> Option<&OsStr> {
     path.strip_suffix(b"/.git").map(OsStr::from_bytes)
 }
 
-/// Visits files and links in a fixed order, and `.git` directories without a stamp; false if a limit was reached.
+/// Visits files and links in a fixed order, and `.git` directories without a stamp; false if a limit was
+/// reached.
 fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> {
     let until = Instant::now() + bounds.time;
     let device = fs::metadata(root)?.dev();

@@ -1,6 +1,7 @@
 //! One directory tree that a task may change: its state before the run, and what changed since.
 //!
-//! In a git work tree the state is a [`Baseline`] of the whole work tree; elsewhere a bounded scan of names, sizes and times.
+//! In a git work tree the state is a [`Baseline`] of the whole work tree; elsewhere a bounded scan of names,
+//! sizes and times.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,8 +51,8 @@ pub(super) struct TreeChanges {
 }
 
 impl TreeObservation {
-    /// Records the state of the tree that contains `directory`. Calls `take_baseline` in a git work tree; `scratch` is a
-    /// directory for temporary files.
+    /// Records the state of the tree that contains `directory`. Calls `take_baseline` in a git work tree;
+    /// `scratch` is a directory for temporary files.
     pub(super) fn take(
         directory: &Path,
         workdir: &Path,
@@ -147,8 +148,8 @@ impl TreeObservation {
         })
     }
 
-    /// A path that the agent claims to have changed, relative to the working directory, and whether it is examined. `None`
-    /// if it is outside of this tree.
+    /// A path that the agent claims to have changed, relative to the working directory, and whether it is
+    /// examined. `None` if it is outside of this tree.
     pub(super) fn locate(&self, claimed: &str) -> Option<(PathBuf, bool)> {
         let path = self.view.claimed_path(claimed)?;
         let is_gits_own = path.components().any(|part| part.as_os_str() == ".git");
@@ -219,8 +220,8 @@ impl TreeObservation {
     }
 }
 
-/// Whether this is the top level of a repository, by names alone. An empty `.git` does not count: sandboxes create such
-/// directories.
+/// Whether this is the top level of a repository, by names alone. An empty `.git` does not count: sandboxes
+/// create such directories.
 fn is_top_level(dir: &Path) -> bool {
     let git = dir.join(".git");
     git.is_file() || git.join("HEAD").exists()
