@@ -7,7 +7,6 @@ use delegator_domain::task::TaskId;
 use delegator_registry::StoredQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
@@ -19,7 +18,7 @@ use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Answer {
@@ -66,21 +65,21 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the question, answered with that option",
         },
     ],
-    check,
+    input: InputType::with_rules::<Answer>(),
     ..CommandSpec::new::<Answer, AnsweredQuestion>(&["answer"], "Answer a question of a running agent")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    let is_given = |key: &&&str| input.get(**key).is_some_and(|value| !value.is_null());
-    let explicit = ["option", "text"];
-    match (input.get("answer"), explicit.iter().find(is_given)) {
-        (Some(Value::String(_)), Some(other)) => {
+impl InputRules for Answer {
+    fn problems(&self) -> Vec<Problem> {
+        let explicit = [("option", self.option.is_some()), ("text", self.text.is_some())];
+        let other = explicit.into_iter().find(|(_, is_given)| *is_given && self.answer.is_some());
+        let problem = |(other, _): (&str, bool)| {
             let message = format!("cannot be given together with {{input:{other}}}");
-            vec![Problem::new(ErrorCode::InvalidValue, "answer", message)]
-        }
-        _ => Vec::new(),
+            Problem::new(ErrorCode::InvalidValue, "answer", message)
+        };
+        other.map(problem).into_iter().collect()
     }
 }
 

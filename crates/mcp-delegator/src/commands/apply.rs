@@ -10,7 +10,6 @@ use delegator_engine::{
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
@@ -26,7 +25,7 @@ use crate::error::apply::conflict_error;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Example, Shape, Surface};
+use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -85,7 +84,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the recommended attempt of a group; the others are discarded",
         },
     ],
-    check,
+    input: InputType::with_rules::<Apply>(),
     ..CommandSpec::new::<Apply, AppliedDiff>(
         &["apply"],
         "Apply the changes of an isolated task to your work tree",
@@ -94,16 +93,25 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    let is_set = |key: &str| !matches!(input.get(key), None | Some(Value::Null | Value::Bool(false)));
-    let together = |one: &'static str, other: &str| {
-        let message = format!("cannot be given together with {{input:{other}}}");
-        (is_set(one) && is_set(other)).then(|| Problem::new(ErrorCode::InvalidValue, one, message))
-    };
-    let alone = (is_set("message") && !is_set("commit") && !is_set("branch"))
-        .then(|| Problem::new(ErrorCode::InvalidValue, "message", "needs {input:commit} or {input:branch}"));
-    let pairs = [("branch", "commit"), ("branch", "check"), ("branch", "working_dir"), ("commit", "check")];
-    pairs.into_iter().filter_map(|(one, other)| together(one, other)).chain(alone).collect()
+impl InputRules for Apply {
+    fn problems(&self) -> Vec<Problem> {
+        let together = |one: &str, other: &str, are_given: bool| {
+            let message = format!("cannot be given together with {{input:{other}}}");
+            are_given.then(|| Problem::new(ErrorCode::InvalidValue, one, message))
+        };
+        let (has_branch, has_directory) = (self.branch.is_some(), self.working_dir.is_some());
+        let is_message_alone = self.message.is_some() && !self.commit && !has_branch;
+        let problems = [
+            together("branch", "commit", has_branch && self.commit),
+            together("branch", "check", has_branch && self.check),
+            together("branch", "working_dir", has_branch && has_directory),
+            together("commit", "check", self.commit && self.check),
+            is_message_alone.then(|| {
+                Problem::new(ErrorCode::InvalidValue, "message", "needs {input:commit} or {input:branch}")
+            }),
+        ];
+        problems.into_iter().flatten().collect()
+    }
 }
 
 fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
@@ -115,16 +123,17 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let task = ended(engine.task(&id)?)?;
     let group = task.group.as_ref().filter(|_| !input.check && !input.force);
     let compared = group.map(|member| compare(context, &engine, &member.group)).transpose()?;
-    confirm_choice(context, &engine, (&task, compared.as_ref()), &input)?;
+    confirm_choice(context, &engine, &task, compared.as_ref(), &input)?;
     let (data, warnings) = match (&task.worktree, &task.remote) {
-        (Some(owner), _) => apply_isolated(context, &engine, (&task, owner), &input)?,
+        (Some(owner), _) => apply_isolated(context, &engine, &task, owner, &input)?,
         (None, Some(_)) if input.commit || input.branch.is_some() => {
             let message = "The changes of a cloud task can be applied, but not be committed by this command.";
             return Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()));
         }
         (None, Some(_)) => {
-            let options = (input.attempt.number(), input.working_dir, input.check);
-            refuse_conflicts(apply_remote(context, &engine, &task, options)?)?
+            let (attempt, dry_run) = (input.attempt.number(), input.check);
+            let applied = apply_remote(context, &engine, &task, attempt, input.working_dir, dry_run)?;
+            refuse_conflicts(applied)?
         }
         (None, None) => {
             let message = "The task worked in your own directory, so its changes are there already.";
@@ -138,10 +147,8 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
 
 /// A check fails as applying would.
 fn refuse_conflicts(checked: (AppliedDiff, Vec<Warning>)) -> Result<(AppliedDiff, Vec<Warning>), AppError> {
-    match checked.0.conflicts.is_empty() {
-        true => Ok(checked),
-        false => Err(conflict_error(&checked.0.conflicts)),
-    }
+    let conflicts = &checked.0.conflicts;
+    if conflicts.is_empty() { Ok(checked) } else { Err(conflict_error(conflicts)) }
 }
 
 /// Applies an attempt of a group, and discards the others.
@@ -155,8 +162,8 @@ fn apply_attempt(
     let compared = compare(context, engine, group)?;
     let attempt = chosen(group, &compared, input.attempt.attempt)?;
     let task = &attempt.task;
-    confirm_choice(context, engine, (task, Some(&compared)), input)?;
-    let (data, mut warnings) = apply_isolated(context, engine, (task, &task.id), input)?;
+    confirm_choice(context, engine, task, Some(&compared), input)?;
+    let (data, mut warnings) = apply_isolated(context, engine, task, &task.id, input)?;
     let mut discarded = Vec::new();
     for other in compared.attempts.iter().filter(|other| other.number != attempt.number) {
         if input.check || input.keep {
@@ -183,7 +190,8 @@ fn apply_attempt(
 fn confirm_choice(
     context: &Context<'_>,
     engine: &Engine,
-    (task, compared): (&Task, Option<&ComparedGroup>),
+    task: &Task,
+    compared: Option<&ComparedGroup>,
     input: &Apply,
 ) -> Result<(), AppError> {
     if input.check || input.force {
@@ -223,7 +231,8 @@ fn not_discarded(task: &TaskId, reason: &str) -> Warning {
 fn apply_isolated(
     context: &Context<'_>,
     engine: &Engine,
-    (task, owner): (&Task, &TaskId),
+    task: &Task,
+    owner: &TaskId,
     input: &Apply,
 ) -> Result<(AppliedDiff, Vec<Warning>), AppError> {
     let variables = variables(context);
@@ -273,12 +282,13 @@ fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec
     let mut warnings = omission_warnings(&changes.omissions());
     warnings.extend(setup_edits_warning(&changes.with_setup_edits));
     if is_retained && !changes.is_removed {
-        let message = match changes.is_complete() {
-            true => format!("the worktree of {owner} is kept, because a task works in it"),
-            false => format!(
-                "the worktree of {owner} is kept, because not everything in it was applied; {} removes it",
-                discard_command(owner)
-            ),
+        let message = if changes.is_complete() {
+            format!("the worktree of {owner} is kept, because a task works in it")
+        } else {
+            let command = discard_command(owner);
+            format!(
+                "the worktree of {owner} is kept, because not everything in it was applied; {command} removes it"
+            )
         };
         warnings.push(Warning::new(WarningCode::WorktreeInUse, message));
     }

@@ -12,7 +12,6 @@ use delegator_engine::{CancelReport, Engine, EngineError};
 use delegator_registry::{Filter, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
@@ -27,7 +26,7 @@ use crate::output::command_data::CommandData;
 use crate::output::data::batch::{Batch, BatchResult};
 use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Example, InputRules, InputType, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
@@ -131,40 +130,35 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the queued tasks with that label, cancelled",
         },
     ],
-    check,
+    input: InputType::with_rules::<CancelMany>(),
     ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// Requires ids, `all` or a filter, so that an empty input cancels nothing.
-fn check(input: &Value) -> Vec<Problem> {
-    let is_given = |key: &str| match input.get(key) {
-        Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(items)) => !items.is_empty(),
-        Some(Value::Bool(value)) => *value,
-        other => other.is_some_and(|value| !value.is_null()),
-    };
-    let by_filter = ["all", "state", "working_dir", "labels"].into_iter().find(|key| is_given(key));
-    match (is_given("task_ids"), by_filter) {
-        (false, None) => vec![
-            Problem::new(
-                ErrorCode::MissingArgument,
-                "task_ids",
-                "is missing, and neither {input:all} nor a filter is given",
-            )
-            .suggest(Some(
-                "Give {input:task_ids}, or {set:all}; {input:dry_run} shows what would be cancelled.",
-            )),
-        ],
-        (true, Some(filter)) => {
-            vec![Problem::new(
-                ErrorCode::InvalidValue,
-                filter,
-                "cannot be given together with {input:task_ids}",
-            )]
+impl InputRules for CancelMany {
+    /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
+    fn problems(&self) -> Vec<Problem> {
+        let filters = [
+            ("all", self.all),
+            ("state", self.state.is_some()),
+            ("working_dir", self.working_dir.is_some()),
+            ("labels", !self.labels.is_empty()),
+        ];
+        let by_filter = filters.into_iter().find(|(_, is_given)| *is_given);
+        match (self.task_ids.is_empty(), by_filter) {
+            (true, None) => {
+                let message = "is missing, and neither {input:all} nor a filter is given";
+                let hint =
+                    "Give {input:task_ids}, or {set:all}; {input:dry_run} shows what would be cancelled.";
+                vec![Problem::new(ErrorCode::MissingArgument, "task_ids", message).suggest(Some(hint))]
+            }
+            (false, Some((filter, _))) => {
+                let message = "cannot be given together with {input:task_ids}";
+                vec![Problem::new(ErrorCode::InvalidValue, filter, message)]
+            }
+            _ => Vec::new(),
         }
-        _ => Vec::new(),
     }
 }
 

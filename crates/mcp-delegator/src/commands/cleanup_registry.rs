@@ -258,13 +258,14 @@ fn count_tasks(count: u64, adjective: &str) -> String {
 impl CommandData for Cleanup {
     fn document(&self) -> Document {
         let Cleanup { counts, leftovers, restore_points, .. } = self;
-        let (deleted, heading) = match self.dry_run {
-            true => ("restore points that would be deleted", "Restore points that would be deleted:"),
-            false => ("restore points deleted", "Restore points deleted:"),
+        let (deleted, heading) = if self.dry_run {
+            ("restore points that would be deleted", "Restore points that would be deleted:")
+        } else {
+            ("restore points deleted", "Restore points deleted:")
         };
         let listed = |ids: &[String]| Some(ids.join(", ")).filter(|text| !text.is_empty());
         let count = |count: u64| (count > 0).then(|| count.to_string());
-        let document = Document::titled(&self.summary).block(Block::facts([
+        let mut document = Document::titled(&self.summary).block(Block::facts([
             ("stuck", listed(&counts.stuck_tasks.task_ids)),
             (
                 "age of the oldest task in hours",
@@ -278,15 +279,12 @@ impl CommandData for Cleanup {
         ]));
         let lists =
             [(&restore_points.items, "Restore points retained:"), (&restore_points.dropped_items, heading)];
-        lists.into_iter().filter(|(points, _)| !points.is_empty()).fold(
-            document,
-            |document, (points, heading)| {
-                document.block(Block::Text(heading.to_owned())).block(Block::Table {
-                    columns: vec!["task", "repository", "ref", "reason", "expires"],
-                    rows: points.iter().map(point_row).collect(),
-                })
-            },
-        )
+        for (points, heading) in lists.into_iter().filter(|(points, _)| !points.is_empty()) {
+            let columns = vec!["task", "repository", "ref", "reason", "expires"];
+            let rows = points.iter().map(point_row).collect();
+            document = document.block(Block::Text(heading.to_owned())).block(Block::Table { columns, rows });
+        }
+        document
     }
 }
 

@@ -17,12 +17,13 @@ use delegator_engine::{Agent, Engine};
 use delegator_scripted_agent::demo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, SubmissionInputs};
+use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
 use crate::commands::local::run::foreground_output;
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
@@ -87,20 +88,12 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let engine = Engine::new(demo_dir.path().join("state"), "/proc/self/exe")
         .with_max_concurrent(2)
         .with_connections(context.connections.clone());
-    let request = inputs(&repository);
     let program = Agent {
         args: [SCRIPTED_AGENT, "--script", "demo"].map(Into::into).to_vec(),
         ..Agent::built_in("/proc/self/exe", Some((0, 166, 0)))
     };
-    let (task, agent) = &request;
-    let submitted = engine.submit(build_submission(
-        context,
-        &engine,
-        TaskRequest {
-            program: Some(program),
-            ..TaskRequest::new(task, agent, Mode::WorkspaceWrite, json!({}))
-        },
-    )?)?;
+    let request = TaskRequest { program: Some(program), ..TaskRequest::new(task_input(&repository)) };
+    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     // Detaching ends this process without running destructors, so the directory remains.
     let reattach =
         WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };
@@ -125,14 +118,18 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     Ok(CommandOutput { child: None, ..output })
 }
 
-fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
-    let agent = AgentInputs {
-        working_dir: Some(repository.to_owned()),
-        idle_timeout_sec: Some(30),
-        hard_timeout_sec: Some(60),
-        ..AgentInputs::default()
-    };
-    (SubmissionInputs { task: demo::task().to_owned(), ..SubmissionInputs::default() }, agent)
+fn task_input(repository: &Path) -> TaskInput {
+    TaskInput {
+        submission: SubmissionInputs { task: demo::task().to_owned(), ..SubmissionInputs::default() },
+        mode: RunMode::Sandbox(Mode::WorkspaceWrite),
+        agent: AgentInputs {
+            working_dir: Some(repository.to_owned()),
+            idle_timeout_sec: Some(30),
+            hard_timeout_sec: Some(60),
+            ..AgentInputs::default()
+        },
+        ..TaskInput::default()
+    }
 }
 
 fn make_repository(repository: &Path) -> std::io::Result<()> {

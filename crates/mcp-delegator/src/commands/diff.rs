@@ -10,7 +10,6 @@ use delegator_engine::{DiffSource, Engine, FileDiff, Target, TaskDiff, parse_uni
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
 use crate::commands::context::Context;
@@ -25,7 +24,7 @@ use crate::output::data::diff_omissions::{left_out_message, omission_warnings, s
 use crate::output::documents::diff_text;
 use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
+use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, RawOutput, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Diff {
@@ -71,19 +70,19 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator diff T-local-…", shows: "what the task changed" },
         Example { command: "mcp-delegator diff T-local-… --stat", shows: "how many lines of each file" },
     ],
-    check,
+    input: InputType::with_rules::<Diff>(),
     ..CommandSpec::new::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    let message = "cannot be given together with {input:name_only}";
-    (is_true("stat") && is_true("name_only"))
-        .then(|| Problem::new(ErrorCode::InvalidValue, "stat", message))
-        .into_iter()
-        .collect()
+impl InputRules for Diff {
+    fn problems(&self) -> Vec<Problem> {
+        let message = "cannot be given together with {input:name_only}";
+        let problem =
+            (self.stat && self.name_only).then(|| Problem::new(ErrorCode::InvalidValue, "stat", message));
+        problem.into_iter().collect()
+    }
 }
 
 fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
@@ -222,27 +221,22 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
 impl CommandData for TaskDiffData {
     fn document(&self) -> Document {
         let totals = diff_text::totals(self.file_count, self.lines_added, self.lines_deleted);
-        let mut document = Document::titled(format!("Changes of {}: {totals}", self.task_id));
         let row = |file: &FileDiffData| {
             let name = match &file.old_path {
                 Some(old) => format!("{old} => {}", file.path),
                 None => file.path.clone(),
             };
-            let lines = match file.is_binary {
-                true => "binary".to_owned(),
-                false => format!("+{} -{}", file.lines_added, file.lines_deleted),
+            let lines = if file.is_binary {
+                "binary".to_owned()
+            } else {
+                format!("+{} -{}", file.lines_added, file.lines_deleted)
             };
             vec![file.change.to_owned(), name, lines]
         };
-        if !self.files.is_empty() {
-            let (columns, rows) = (vec!["change", "file", "lines"], self.files.iter().map(row).collect());
-            document = document.block(Block::Table { columns, rows });
-        }
+        let document = Document::titled(format!("Changes of {}: {totals}", self.task_id))
+            .table(&["change", "file", "lines"], self.files.iter().map(row).collect());
         let text: String = self.files.iter().map(hunks_text).collect();
-        match text.is_empty() {
-            true => document,
-            false => document.block(Block::Verbatim(text)),
-        }
+        if text.is_empty() { document } else { document.block(Block::Verbatim(text)) }
     }
 }
 

@@ -5,7 +5,6 @@ use delegator_engine::{Engine, Target};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
@@ -15,9 +14,9 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::command_data::CommandData;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
-use crate::output::documents::document::{Block, Document, table};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, Example, Shape};
+use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Discard {
@@ -80,21 +79,23 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator discard T-local-… --confirm-destructive",
         shows: "the removed directory, and how to get the changes back",
     }],
-    check,
+    input: InputType::with_rules::<Discard>(),
     ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    if input.get("confirm_destructive") == Some(&Value::Bool(true)) {
-        return Vec::new();
+impl InputRules for Discard {
+    fn problems(&self) -> Vec<Problem> {
+        if self.confirm_destructive {
+            return Vec::new();
+        }
+        let problem = "must be true, because the worktree is deleted";
+        vec![
+            Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
+                .suggest(Some("Look at the changes first (diff), then {set:confirm_destructive}.")),
+        ]
     }
-    let problem = "must be true, because the worktree is deleted";
-    vec![
-        Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-            .suggest(Some("Look at the changes first (diff), then {set:confirm_destructive}.")),
-    ]
 }
 
 fn run(context: &Context<'_>, input: Discard) -> Result<CommandOutput, AppError> {
@@ -158,9 +159,8 @@ impl CommandData for DiscardedGroup {
             vec![removed.task_id.clone(), removed.worktree.clone(), removed.has_changes.to_string()]
         };
         let rows = self.worktrees.iter().map(row).collect();
-        let mut document = Document::titled(format!("Removed the worktrees of {}", self.group_id));
-        document.blocks.extend(table(&["task", "removed", "had changes"], rows));
-        document
+        Document::titled(format!("Removed the worktrees of {}", self.group_id))
+            .table(&["task", "removed", "had changes"], rows)
     }
 }
 

@@ -9,6 +9,7 @@ mod first_task;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::agents::DEFAULT_AGENT;
+use delegator_domain::named_enum;
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,7 @@ use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::warnings;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Completion};
-use crate::spec::{CommandSpec, ConfigUse, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Example, InputRules, InputType, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Init {
@@ -54,25 +55,16 @@ pub struct Init {
     pub skip_task: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum StepStatus {
-    Done,
-    /// Nothing was to do, or the user did not want it.
-    Skipped,
-    /// Would be done without `dry_run`.
-    Planned,
-    Failed,
-}
-
-impl StepStatus {
-    fn name(self) -> &'static str {
-        match self {
-            StepStatus::Done => "done",
-            StepStatus::Skipped => "skipped",
-            StepStatus::Planned => "planned",
-            StepStatus::Failed => "failed",
-        }
+named_enum! {
+    #[derive(Serialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum StepStatus {
+        Done = "done",
+        /// Nothing was to do, or the user did not want it.
+        Skipped = "skipped",
+        /// Would be done without `dry_run`.
+        Planned = "planned",
+        Failed = "failed",
     }
 }
 
@@ -128,7 +120,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator init", shows: "each step, and what to do next" },
         Example { command: "mcp-delegator init --dry-run", shows: "what would be done" },
     ],
-    check,
+    input: InputType::with_rules::<Init>(),
     ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
 };
 
@@ -161,22 +153,22 @@ impl Progress {
     }
 }
 
-/// Refuses flags that would have no effect.
-fn check(input: &Value) -> Vec<Problem> {
-    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    let clients: Vec<&Value> = input.get("clients").and_then(Value::as_array).into_iter().flatten().collect();
-    let mut problems = Vec::new();
-    if is_true("skip_clients") && !clients.is_empty() {
-        let problem = "cannot be given together with clients";
-        problems.push(Problem::new(ErrorCode::InvalidValue, "skip_clients", problem));
+impl InputRules for Init {
+    /// Refuses flags that would have no effect.
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.skip_clients && !self.clients.is_empty() {
+            let problem = "cannot be given together with clients";
+            problems.push(Problem::new(ErrorCode::InvalidValue, "skip_clients", problem));
+        }
+        let registers_codex = self.clients.is_empty() || self.clients.contains(&Host::Codex);
+        if self.approve_tools && (self.skip_clients || !registers_codex) {
+            let problem = "is a setting of Codex, which would not be registered";
+            let problem = Problem::new(ErrorCode::InvalidValue, "approve_tools", problem);
+            problems.push(problem.suggest(Some("Name the client codex, or leave it out.")));
+        }
+        problems
     }
-    let registers_codex = clients.is_empty() || clients.iter().any(|name| **name == Host::Codex.name());
-    if is_true("approve_tools") && (is_true("skip_clients") || !registers_codex) {
-        let problem = "is a setting of Codex, which would not be registered";
-        let problem = Problem::new(ErrorCode::InvalidValue, "approve_tools", problem);
-        problems.push(problem.suggest(Some("Name the client codex, or leave it out.")));
-    }
-    problems
 }
 
 fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
@@ -210,7 +202,7 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     };
     match (reason, earlier) {
         (Some(reason), _) => reason.add_to(&mut progress),
-        (None, Ok(earlier)) => task_step(context, &mut progress, earlier, (agent.as_deref(), input.dry_run)),
+        (None, Ok(earlier)) => task_step(context, &mut progress, earlier, agent.as_deref(), input.dry_run),
         (None, Err(error)) => progress.fail(TASK_STEP, error),
     }
     let is_registered = choices.registers && found.iter().any(Client::is_editable);
@@ -396,7 +388,8 @@ fn task_step(
     context: &Context<'_>,
     progress: &mut Progress,
     earlier: Option<Task>,
-    (agent, dry_run): (Option<&str>, bool),
+    agent: Option<&str>,
+    dry_run: bool,
 ) {
     let directory = &context.process.current_dir;
     if let Some(earlier) = earlier {

@@ -1,24 +1,18 @@
-//! Inputs shared by several commands, and the checks between them.
+//! Inputs shared by several commands.
 //!
-//! Doc comments of fields are the descriptions in help and MCP tools, so they are short and have no final period. The
-//! checks look only at the input; checks against configuration and file system are in `preflight`.
+//! Doc comments of fields are the descriptions in help and MCP tools, so they are short and have no final period.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use delegator_config::built_in_default;
-use delegator_domain::history_rewriting;
 use delegator_domain::task::{EnvPolicyName, Mode, TaskId};
 use delegator_engine::VerifyCommand;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::error::{ErrorCode, Problem, truncate_text};
-use crate::input::chain::{followers, widest_mode};
-use crate::input::preflight::requested_mode;
-use crate::output::data::structured_output;
-use crate::spec::Surface;
+use crate::error::{ErrorCode, Problem};
 
 /// Ids become parts of file names, so their alphabet is closed.
 const TASK_ID: &str = "^([TG]-[a-z]{5}-)?[0-9A-Za-z]{4,10}$";
@@ -42,7 +36,7 @@ fn commands(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"items": {"type": "string"}})
 }
 
-/// The schema of [`AgentNames`], without a type: `preflight` checks the forms.
+/// The schema of [`AgentNames`], without a type: `validation` checks the forms.
 fn agent_names(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"items": {"type": "string", "minLength": 1, "maxLength": 64}})
 }
@@ -123,6 +117,7 @@ pub enum Isolation {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SubmissionInputs {
     /// Task text
+    #[serde(skip_serializing)]
     #[schemars(
         length(min = 1, max = 100_000),
         extend("x-positional" = true, "x-stdin" = true, "x-length" = true, "x-self-explanatory" = true)
@@ -155,6 +150,36 @@ impl AgentNames {
         match self {
             AgentNames::One(name) => std::slice::from_ref(name),
             AgentNames::Several(names) => names,
+        }
+    }
+}
+
+/// A task that follows another one: its text, or some of its inputs. `validation` checks its values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FollowerInput {
+    Text(String),
+    Task(FollowerTask),
+}
+
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FollowerTask {
+    pub task: Option<String>,
+    pub review: Option<bool>,
+    pub mode: Option<Mode>,
+    pub agent: Option<AgentNames>,
+    pub model: Option<String>,
+    pub verify: Option<VerifyCommand>,
+    pub on_success: Option<Box<FollowerInput>>,
+    pub on_failure: Option<Box<FollowerInput>>,
+}
+
+impl FollowerInput {
+    pub fn to_task(&self) -> FollowerTask {
+        match self {
+            FollowerInput::Text(text) => FollowerTask { task: Some(text.clone()), ..FollowerTask::default() },
+            FollowerInput::Task(task) => task.clone(),
         }
     }
 }
@@ -223,9 +248,9 @@ pub struct AgentInputs {
     #[schemars(extend("x-advanced" = true))]
     pub ask: bool,
     /// Environment variables visible to the commands that the agent runs
-    #[serde(default)]
-    #[schemars(schema_with = "env_policies", extend("x-advanced" = true))]
-    pub env_policy: EnvPolicyName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "env_policies", extend("x-advanced" = true, "default" = EnvPolicyName::default()))]
+    pub env_policy: Option<EnvPolicyName>,
     /// Names of the visible variables for env_policy allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
@@ -254,11 +279,11 @@ pub struct AgentInputs {
     /// Task to start if this one succeeds: its text, or an object with task (or review: true), mode, agent, model, verify
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "follower", extend("x-advanced" = true, "x-follower" = true))]
-    pub on_success: Option<Value>,
+    pub on_success: Option<Box<FollowerInput>>,
     /// Task to start if this one fails or is not verified, in the same forms
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "follower", extend("x-advanced" = true, "x-follower" = true))]
-    pub on_failure: Option<Value>,
+    pub on_failure: Option<Box<FollowerInput>>,
 }
 
 // A task id or group id, or the beginning of one: the engine resolves it. No doc comment, which would be a description in the schema.
@@ -291,141 +316,11 @@ pub struct TaskIdInput {
     pub task_id: TaskRef,
 }
 
-/// The task text must not be blank.
-pub fn check_task_text(input: &Value) -> Vec<Problem> {
-    match input.get("task").and_then(Value::as_str) {
-        Some(task) if task.trim().is_empty() => vec![
-            Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")
-                .value(task.into())
-                .suggest(Some("Describe what the agent should do.")),
-        ],
-        _ => Vec::new(),
-    }
-}
-
-/// Whether the requested mode lets the agent write, or that of a follower.
-pub fn writes(input: &Value) -> bool {
-    widest_mode(input).is_some_and(Mode::writes)
-}
-
-/// On the command line the mode is consent enough, except for the one without a sandbox.
-pub fn command_line_confirmation(input: &Value, surface: Surface) -> Option<Problem> {
-    match (surface, input.get("confirm")) {
-        (Surface::Server, _) | (_, Some(Value::Bool(true))) => None,
-        (_, Some(Value::Bool(false))) if writes(input) => Some(
-            Problem::new(
-                ErrorCode::ConfirmationRequired,
-                "confirm",
-                "is false, so a task that writes is refused",
-            )
-            .suggest(Some("Remove --confirm=false, or use --mode read-only.")),
-        ),
-        _ => unconfirmed_problem(widest_mode(input)?),
-    }
-}
-
-/// The problem with an unconfirmed call on the command line in this mode.
-pub fn unconfirmed_problem(mode: Mode) -> Option<Problem> {
-    let message = "must be given for mode danger-full-access: the agent's commands run without a sandbox";
-    (mode == Mode::DangerFullAccess).then(|| {
-        Problem::new(ErrorCode::ConfirmationRequired, "confirm", message)
-            .suggest(Some("Add --confirm, or use --mode workspace-write."))
+/// The problem with a task text that is blank.
+pub fn blank_task_problem(task: &str) -> Option<Problem> {
+    task.trim().is_empty().then(|| {
+        Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")
+            .value(task.into())
+            .suggest(Some("Describe what the agent should do."))
     })
-}
-
-/// Refuses writing tasks that ask to rewrite git history, unless the caller allows it.
-fn check_history_rewrite(input: &Value) -> Vec<Problem> {
-    if input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
-        return Vec::new();
-    }
-    let problem_of = |input: &Value| {
-        requested_mode(input).filter(|mode| mode.writes())?;
-        history_rewrite_problem(input.get("task")?.as_str()?)
-    };
-    let of_followers = followers(input).into_iter().filter_map(|follower| {
-        let part = if follower.given.is_string() { "" } else { ".task" };
-        Some(Problem { field: format!("{}{part}", follower.field), ..problem_of(&follower.input)? })
-    });
-    problem_of(input).into_iter().chain(of_followers).collect()
-}
-
-/// The problem with a task text that asks to rewrite git history.
-pub fn history_rewrite_problem(task: &str) -> Option<Problem> {
-    let found = history_rewriting::find(task)?;
-    let problem = format!(
-        "asks for {} (\"{}\", at character {})",
-        found.description,
-        truncate_text(&found.phrase),
-        found.position
-    );
-    let mut problem = Problem::new(ErrorCode::PolicyBlocked, "task", problem)
-        .suggest(Some(format!("Instead, {}.", found.alternative)));
-    problem.permitted_by = Some("allow_destructive_git");
-    problem.context.insert("found".into(), truncate_text(&found.phrase).into());
-    problem.context.insert("position".into(), found.position.into());
-    Some(problem)
-}
-
-/// `output_schema` must be a valid JSON Schema.
-fn output_schema_problem(input: &Value) -> Option<Problem> {
-    let unusable =
-        structured_output::schema_problem(input.get("output_schema").filter(|given| given.is_object())?)?;
-    let message = format!("is not a JSON Schema: {}", truncate_text(&unusable));
-    let suggestion = "Give a JSON Schema without external references.";
-    Some(Problem::new(ErrorCode::InvalidValue, "output_schema", message).suggest(Some(suggestion)))
-}
-
-/// Labels are printed and used as command line filters, so their characters are restricted.
-pub fn check_labels(input: &Value) -> Vec<Problem> {
-    let labels = input.get("labels").and_then(Value::as_object).into_iter().flatten();
-    let problems = labels.filter_map(|(key, value)| {
-        let has_control = |text: &str| text.chars().any(char::is_control);
-        let problem = if key.is_empty() || key.starts_with('-') {
-            "has an empty name or a name that begins with -"
-        } else if key.contains('=') {
-            "has a name that contains =, which separates name and value in filters"
-        } else if has_control(key) || value.as_str().is_some_and(has_control) {
-            "contains a control character"
-        } else {
-            return None;
-        };
-        let field = format!("labels.{}", truncate_text(&key.escape_debug().to_string()));
-        let problem = Problem::new(ErrorCode::InvalidValue, field, problem).value(value.clone());
-        Some(problem.suggest(Some(
-            "Use a name without = that does not begin with -, and text without control characters.",
-        )))
-    });
-    problems.collect()
-}
-
-/// Rules between the inputs of an agent run.
-pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
-    let mut problems = check_task_text(input);
-    problems.extend(check_labels(input));
-    let allow_list = input.get("env_policy").and_then(Value::as_str) == Some("allow-list");
-    let has_allow_list =
-        input.get("env_allow_list").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
-    if has_allow_list && !allow_list {
-        problems.push(
-            Problem::new(
-                ErrorCode::InvalidValue,
-                "env_allow_list",
-                "has no effect without {input:env_policy} allow-list",
-            )
-            .suggest(Some("Pass {input:env_policy} allow-list.")),
-        );
-    }
-    problems.extend(check_history_rewrite(input));
-    problems.extend(output_schema_problem(input));
-    match input.get("working_dir").and_then(Value::as_str) {
-        Some(path) if !path.starts_with('/') => {
-            problems.push(
-                Problem::new(ErrorCode::InvalidValue, "working_dir", "must be an absolute path")
-                    .value(path.into())
-                    .suggest(Some("Give an absolute path such as /home/me/project.")),
-            );
-        }
-        _ => {}
-    }
-    problems
 }

@@ -107,7 +107,7 @@ fn printed(
     let Some(dir) = engine.task_dir(id)? else {
         return Err(EngineError::UnknownTask { given: id.to_string() }.into());
     };
-    let (task, bytes) = printing::print(engine, (id, &dir), lines, follow)?;
+    let (task, bytes) = printing::print(engine, id, &dir, lines, follow)?;
     Ok(CommandOutput::done(LogsOutput {
         is_printed: true,
         is_empty: bytes == 0,

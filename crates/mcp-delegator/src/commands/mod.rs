@@ -38,14 +38,12 @@ pub mod worker;
 
 use std::fmt::Debug;
 
-use serde::de::DeserializeOwned;
-
 use crate::commands::blocking::Started;
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
 use crate::input::validation::ValidInput;
-use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
+use crate::spec::{CommandSpec, Input};
 
 /// A call with its typed input, ready to run.
 pub trait PreparedCall: Debug + Send {
@@ -65,16 +63,16 @@ impl<I: Debug + Send, O: Debug + Into<Started>> PreparedCall for Request<I, O> {
     }
 }
 
-/// Parses the input for a handler. This is the only time that an input is deserialized.
+/// Combines the parsed input with its handler.
 pub fn prepare<I, O>(
     input: ValidInput,
     run: fn(&Context<'_>, I) -> Result<O, AppError>,
 ) -> Result<Box<dyn PreparedCall>, AppError>
 where
-    I: DeserializeOwned + Debug + Send + 'static,
+    I: Input,
     O: Into<Started> + Debug + 'static,
 {
-    Ok(Box::new(Request { input: input.parse()?, run }))
+    Ok(Box::new(Request { input: input.into_typed()?, run }))
 }
 
 pub type Prepare = fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>;

@@ -12,7 +12,7 @@ use delegator_engine::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskRef;
@@ -22,7 +22,7 @@ use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::batch::Batch;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
+use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, PreflightContext, Shape};
 
 mod output;
 
@@ -102,51 +102,49 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the restore points of the repository here",
         },
     ],
-    check,
-    preflight: preflight_directory,
+    input: InputType::with_rules::<Restore>(),
     ..CommandSpec::new::<Restore, RestoreOutput>(&["restore"], "Revert what a task changed")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    let mut problems = Vec::new();
-    let mut refuse = |code, field: &'static str, problem: &str, hint: &str| {
-        problems.push(Problem::new(code, field, problem).suggest(Some(hint)));
-    };
-    if is_true("list") {
-        if let Some(field) = ["undo", "all", "force", "drop"].into_iter().find(|key| is_true(key)) {
-            refuse(
-                ErrorCode::InvalidValue,
-                field,
-                "cannot be given together with {input:list}",
-                "Give only one of them.",
-            );
-        }
-        return problems;
-    }
-    if let Some(field) = ["undo", "all", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
-        let problem = "cannot be given together with {input:drop}";
-        refuse(ErrorCode::InvalidValue, field, problem, "Give only one of them.");
-    }
-    if !is_true("confirm_destructive") && !is_true("dry_run") {
-        let problem = match is_true("drop") {
-            true => "must be true, because content that exists only in the restore point is lost",
-            false => "must be true, because files in the work tree are overwritten and removed",
+impl InputRules for Restore {
+    fn problems(&self) -> Vec<Problem> {
+        let refuse = |code, field: &str, problem: &str, hint: &str| {
+            vec![Problem::new(code, field, problem).suggest(Some(hint))]
         };
-        let hint = "Check with {input:dry_run} first, then {set:confirm_destructive}.";
-        refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint);
+        let together = |field: &str, other: &str| {
+            let problem = format!("cannot be given together with {{input:{other}}}");
+            refuse(ErrorCode::InvalidValue, field, &problem, "Give only one of them.")
+        };
+        let ways = [("undo", self.undo), ("all", self.all), ("force", self.force), ("drop", self.drop)];
+        let mut given = ways.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name);
+        if self.list {
+            return given.next().map(|field| together(field, "list")).unwrap_or_default();
+        }
+        let mut problems = match given.find(|name| self.drop && *name != "drop") {
+            Some(field) => together(field, "drop"),
+            None => Vec::new(),
+        };
+        if !self.confirm_destructive && !self.dry_run {
+            let problem = if self.drop {
+                "must be true, because content that exists only in the restore point is lost"
+            } else {
+                "must be true, because files in the work tree are overwritten and removed"
+            };
+            let hint = "Check with {input:dry_run} first, then {set:confirm_destructive}.";
+            problems.extend(refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint));
+        }
+        problems
     }
-    problems
-}
 
-/// Refuses a directory outside `allowed_roots`.
-fn preflight_directory(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
-    let Some(given) = input.get("working_dir").and_then(Value::as_str) else { return Vec::new() };
-    let path = context.current_dir.join(given);
-    let problem = resolve_allowed_dir(&path, &context.config.settings.allowed_roots).err();
-    problem.map(|problem| directory_problem("working_dir", &path, &problem)).into_iter().collect()
+    /// Refuses a directory outside `allowed_roots`.
+    fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
+        let Some(given) = &self.working_dir else { return Vec::new() };
+        let path = context.current_dir.join(given);
+        let problem = resolve_allowed_dir(&path, &context.config.settings.allowed_roots).err();
+        problem.map(|problem| directory_problem("working_dir", &path, &problem)).into_iter().collect()
+    }
 }
 
 fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError> {

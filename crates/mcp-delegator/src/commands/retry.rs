@@ -11,23 +11,20 @@ use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::commands::cloud;
 use crate::commands::cloud::submit::Submit;
 use crate::commands::context::Context;
-use crate::commands::inputs::{
-    self, AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text, history_rewrite_problem,
-    unconfirmed_problem,
-};
+use crate::commands::inputs::{self, RunMode, TaskIdInput, blank_task_problem};
 use crate::commands::local::exec::accepted_output;
+use crate::commands::local::task_input::{TaskInput, unconfirmed_problem};
 use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
-use crate::commands::review;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, Surface};
+use crate::spec::{Category, CommandSpec, InputRules, InputType, Shape, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -46,15 +43,10 @@ pub struct Retry {
     pub confirm: bool,
 }
 
-/// The stored inputs of a task; inputs of other commands are ignored.
-#[derive(Debug, Deserialize)]
-struct StoredInputs {
-    #[serde(flatten)]
-    submission: SubmissionInputs,
-    #[serde(flatten)]
-    agent: AgentInputs,
-    #[serde(default)]
-    mode: RunMode,
+impl InputRules for Retry {
+    fn problems(&self) -> Vec<Problem> {
+        self.task.as_deref().and_then(blank_task_problem).into_iter().collect()
+    }
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -72,7 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unsupported,
         ErrorCode::DependencyMissing,
     ],
-    check: check_task_text,
+    input: InputType::with_rules::<Retry>(),
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
@@ -91,26 +83,18 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
             .context("task_id", task.id.as_str())
             .suggest("Submit a new task with all inputs."));
     }
-    let output = match task.remote.is_some() {
-        true => retry_remote(context, &task, &text, input.mode)?,
-        false => retry_local(context, &engine, &task, &text, &input)?,
+    let output = if task.remote.is_some() {
+        retry_remote(context, &task, text, input.mode)?
+    } else {
+        retry_local(context, &engine, &task, text, &input)?
     };
     Ok(output.fact("retry_of", task.id.as_str()))
-}
-
-/// The input of the new task, as it is stored with it.
-fn new_record(task: &Task) -> Map<String, Value> {
-    let mut record = task.input.as_object().cloned().unwrap_or_default();
-    record.shift_remove("idempotency_key");
-    record.shift_remove("parent_task_id");
-    record.insert("retry_of".to_owned(), task.id.as_str().into());
-    record
 }
 
 fn retry_remote(
     context: &Context<'_>,
     task: &Task,
-    text: &str,
+    text: String,
     mode: Option<Mode>,
 ) -> Result<CommandOutput, AppError> {
     if mode.is_some() {
@@ -118,50 +102,48 @@ fn retry_remote(
             .suggest(Some("Set the mode of its environment instead."));
         return Err(AppError::from_problems(vec![problem]));
     }
-    let mut stored: Submit = stored_inputs(task, text)?;
-    stored.submission.idempotency_key = None;
-    let submitted = cloud::submit::submit(context, &stored, new_record(task).into())?;
-    cloud::submit::accepted_output(context, submitted)
+    let mut input: Submit = stored_input(task, text)?;
+    input.submission.idempotency_key = None;
+    input.retry_of = Some(task.id.clone());
+    cloud::submit::accepted_output(context, cloud::submit::submit(context, &input)?)
 }
 
 fn retry_local(
     context: &Context<'_>,
     engine: &Engine,
     task: &Task,
-    text: &str,
-    input: &Retry,
+    text: String,
+    given: &Retry,
 ) -> Result<CommandOutput, AppError> {
-    let mut stored: StoredInputs = stored_inputs(task, text)?;
-    let mode = input.mode.unwrap_or(task.mode);
+    let mut input: TaskInput = stored_input(task, text)?;
+    input.mode = match given.mode {
+        None if input.mode == RunMode::Preview => RunMode::Preview,
+        mode => RunMode::Sandbox(mode.unwrap_or(task.mode)),
+    };
     // Over MCP `max_mode` decides, as for exec.
     if context.surface == Surface::CommandLine
-        && !input.confirm
-        && let Some(problem) = unconfirmed_problem(mode)
+        && !given.confirm
+        && let Some(problem) = unconfirmed_problem(input.mode.sandbox())
     {
         return Err(AppError::from_problems(vec![problem]));
     }
-    if mode.writes()
-        && !stored.submission.allow_destructive_git
-        && let Some(problem) = history_rewrite_problem(text)
+    if !input.submission.allow_destructive_git
+        && let Some(problem) = input.history_rewrite_problem()
     {
         // The task keeps its inputs, so this call cannot permit it.
         return Err(AppError::from_problems(vec![Problem { permitted_by: None, ..problem }]));
     }
     // An idempotency key belongs to one task, which has ended.
-    stored.submission.idempotency_key = None;
-    stored.agent.working_dir = Some(PathBuf::from(&task.working_dir));
-    let mut record = new_record(task);
-    if let Some(mode) = input.mode {
-        record.insert("mode".to_owned(), mode.name().into());
-    }
-    let reviewed = review::reviewed(task);
-    if let Some(reviewed) = &reviewed {
-        record.insert(review::REVIEWS.to_owned(), reviewed.as_str().into());
+    input.submission.idempotency_key = None;
+    input.agent.working_dir = Some(PathBuf::from(&task.working_dir));
+    input.retry_of = Some(task.id.clone());
+    if input.review {
+        let predecessor = task.follows.as_ref().map(|follows| follows.task.clone());
+        input.reviews = input.reviews.or(predecessor);
     }
     let request = TaskRequest {
-        preview: input.mode.is_none() && stored.mode == RunMode::Preview,
         thread: task.resumed_thread.clone(),
-        reviews: reviewed.map(Reviewed::Task),
+        reviews: input.reviews.clone().map(Reviewed::Task),
         // The new task follows no other one, but it needs the same report.
         report_of: task.follows.as_ref().map(|follows| follows.task.clone()),
         resume: task
@@ -170,7 +152,7 @@ fn retry_local(
             .map(|thread| engine.last_task_of_thread(thread))
             .transpose()?
             .flatten(),
-        ..TaskRequest::new(&stored.submission, &stored.agent, mode, record.into())
+        ..TaskRequest::new(input)
     };
     let submitted = engine.submit(build_submission(context, engine, request)?)?;
     accepted_output(engine, submitted, Capability::Background)
@@ -197,7 +179,8 @@ fn redacted_input(task: &Task) -> Option<&str> {
     functional.find(|(_, value)| value.to_string().contains("[REDACTED:")).map(|(key, _)| key.as_str())
 }
 
-fn stored_inputs<I: DeserializeOwned>(task: &Task, text: &str) -> Result<I, AppError> {
+/// The stored input of a task, with this text. Inputs of other commands are ignored.
+pub fn stored_input<I: DeserializeOwned>(task: &Task, text: String) -> Result<I, AppError> {
     let mut stored = task.input.as_object().cloned().unwrap_or_default();
     stored.insert("task".to_owned(), text.into());
     serde_json::from_value(Value::Object(stored)).map_err(|error| {

@@ -5,17 +5,17 @@
 
 use std::path::PathBuf;
 
-use delegator_domain::task::{Mode, TaskId};
+use delegator_domain::task::Mode;
 use delegator_engine::{AgentInput, Capabilities, Reviewed};
-use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, AgentNames, MODEL, SubmissionInputs, TaskIdInput};
+use crate::commands::inputs::{AgentInputs, AgentNames, MODEL, RunMode, SubmissionInputs, TaskIdInput};
 use crate::commands::local::exec::accepted_output;
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
+use crate::commands::retry::stored_input;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::{running_agent, select_agent};
@@ -57,11 +57,12 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let task = ended(engine.task(&resolve_task(&engine, &input.target.task_id)?)?)?;
+    let earlier = stored_input(&task, String::new());
     let mut agent = AgentInputs {
         working_dir: Some(PathBuf::from(&task.working_dir)),
         agent: Some(AgentNames::One(input.agent.unwrap_or_else(|| task.agent.clone()))),
         model: input.model,
-        skip_git_repo_check: task.input.get("skip_git_repo_check") == Some(&Value::Bool(true)),
+        skip_git_repo_check: earlier.is_ok_and(|input: TaskInput| input.agent.skip_git_repo_check),
         ..AgentInputs::default()
     };
     let submission = SubmissionInputs {
@@ -69,28 +70,19 @@ fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> 
         labels: task.labels.clone(),
         ..SubmissionInputs::default()
     };
-    let mut record = json!(agent);
-    record["mode"] = Mode::ReadOnly.name().into();
-    record["review"] = true.into();
-    record[REVIEWS] = task.id.as_str().into();
-    add_output_schema(context, &mut agent, &mut record)?;
-    let request = TaskRequest {
-        reviews: Some(Reviewed::Task(task.id.clone())),
-        ..TaskRequest::new(&submission, &agent, Mode::ReadOnly, record)
+    add_output_schema(context, &mut agent)?;
+    let input = TaskInput {
+        submission,
+        agent,
+        mode: RunMode::Sandbox(Mode::ReadOnly),
+        review: true,
+        reviews: Some(task.id.clone()),
+        ..TaskInput::default()
     };
+    let request = TaskRequest { reviews: Some(Reviewed::Task(task.id.clone())), ..TaskRequest::new(input) };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     let output = accepted_output(&engine, submitted, Capability::Background)?;
-    Ok(output.fact(REVIEWS, task.id.as_str()))
-}
-
-/// The key of the reviewed task in the stored input.
-pub const REVIEWS: &str = "reviews";
-
-/// The task that a task reviewed.
-pub fn reviewed(task: &Task) -> Option<TaskId> {
-    let stored = task.input.get(REVIEWS).and_then(Value::as_str).and_then(|id| id.parse().ok());
-    let is_review = task.input.get("review") == Some(&Value::Bool(true));
-    stored.or_else(|| task.follows.as_ref().filter(|_| is_review).map(|follows| follows.task.clone()))
+    Ok(output.fact("reviews", task.id.as_str()))
 }
 
 /// The prompt of a review. The supervisor adds report and changes of the other task.
@@ -109,11 +101,7 @@ pub fn review_text(instructions: Option<&str>) -> String {
 }
 
 /// Adds the schema of findings, if all agents of the review support one.
-pub fn add_output_schema(
-    context: &Context<'_>,
-    agent: &mut AgentInputs,
-    input: &mut Value,
-) -> Result<(), AppError> {
+pub fn add_output_schema(context: &Context<'_>, agent: &mut AgentInputs) -> Result<(), AppError> {
     let names = agent.agent.as_ref().map(AgentNames::names).unwrap_or_default();
     for name in names {
         let agent = select_agent(context.config, running_agent(name, agent.live))
@@ -122,8 +110,6 @@ pub fn add_output_schema(
             return Ok(());
         }
     }
-    let schema = findings::message_schema();
-    input["output_schema"] = schema.clone();
-    agent.output_schema = schema.as_object().cloned();
+    agent.output_schema = findings::message_schema().as_object().cloned();
     Ok(())
 }

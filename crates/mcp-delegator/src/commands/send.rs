@@ -8,7 +8,6 @@ use delegator_domain::task::TaskId;
 use delegator_engine::{Capabilities, ConversationError, EngineError, MAX_MESSAGE_BYTES, SentMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
@@ -20,7 +19,7 @@ use crate::output::command_data::CommandData;
 use crate::output::data::conversation::MessageData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Send {
@@ -70,23 +69,20 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the same, with a text from another program",
         },
     ],
-    check,
+    input: InputType::with_rules::<Send>(),
     ..CommandSpec::new::<Send, SentData>(&["send"], "Queue a message for a running agent")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    let mut problems = Vec::new();
-    if is_true("now") && is_true("next") {
-        let message = "cannot be given together with {input:next}";
-        problems.push(Problem::new(ErrorCode::InvalidValue, "now", message));
+impl InputRules for Send {
+    fn problems(&self) -> Vec<Problem> {
+        let together =
+            (self.now && self.next).then_some(("now", "cannot be given together with {input:next}"));
+        let blank = self.text.trim().is_empty().then_some(("text", "must not be blank"));
+        let problem = |(field, message)| Problem::new(ErrorCode::InvalidValue, field, message);
+        together.into_iter().chain(blank).map(problem).collect()
     }
-    if input.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty()) {
-        problems.push(Problem::new(ErrorCode::InvalidValue, "text", "must not be blank"));
-    }
-    problems
 }
 
 fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {

@@ -16,7 +16,6 @@ use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
 use delegator_domain::warning_code::WarningCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::setup::clients::{Client, config_file, is_host_directory};
@@ -27,7 +26,7 @@ use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, ConfigUse, Example, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Example, InputRules, InputType, RawOutput, Shape, Toolset};
 
 /// Suffix of the first backup; later ones add a number.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -96,37 +95,37 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
-    check,
+    input: InputType::with_rules::<Setup>(),
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    let host = input.get("host").and_then(Value::as_str);
-    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    let mut problems = Vec::new();
-    if is_true("approve_tools") && host != Some(Host::Codex.name()) {
-        let problem = Problem::new(ErrorCode::InvalidValue, "approve_tools", "is a setting of Codex only");
-        problems.push(problem.suggest(Some("Give the client codex, or leave it out.")));
+impl InputRules for Setup {
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.approve_tools && self.host != Some(Host::Codex) {
+            let problem =
+                Problem::new(ErrorCode::InvalidValue, "approve_tools", "is a setting of Codex only");
+            problems.push(problem.suggest(Some("Give the client codex, or leave it out.")));
+        }
+        if self.print && self.host.is_none() {
+            problems.push(
+                Problem::new(ErrorCode::MissingArgument, "host", "is missing, so there is no entry to print")
+                    .suggest(Some("Name a client, as in: mcp-delegator setup codex --print")),
+            );
+        }
+        let names = toolset_names();
+        let given = self.toolsets.iter().flat_map(|names| split_names(names));
+        problems.extend(given.filter(|name| !names.contains(name)).map(|name| {
+            let nearest = delegator_domain::similar_names::nearest(name, names.iter().copied());
+            Problem::new(ErrorCode::InvalidValue, "toolsets", format!("there is no toolset {name}"))
+                .value(name.into())
+                .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?")))
+                .permit(format!("Give some of {}.", names.join(", ")))
+        }));
+        problems
     }
-    if is_true("print") && host.is_none() {
-        problems.push(
-            Problem::new(ErrorCode::MissingArgument, "host", "is missing, so there is no entry to print")
-                .suggest(Some("Name a client, as in: mcp-delegator setup codex --print")),
-        );
-    }
-    let names = toolset_names();
-    let given = input.get("toolsets").and_then(Value::as_array).into_iter().flatten();
-    let given = given.filter_map(Value::as_str).flat_map(split_names);
-    problems.extend(given.filter(|name| !names.contains(name)).map(|name| {
-        let nearest = delegator_domain::similar_names::nearest(name, names.iter().copied());
-        Problem::new(ErrorCode::InvalidValue, "toolsets", format!("there is no toolset {name}"))
-            .value(name.into())
-            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?")))
-            .permit(format!("Give some of {}.", names.join(", ")))
-    }));
-    problems
 }
 
 fn toolset_names() -> &'static [&'static str] {
@@ -200,39 +199,25 @@ pub fn registration(context: &Context<'_>, toolsets: &[String], approves_tools: 
 fn has_all_toolsets(context: &Context<'_>) -> bool {
     let is_configured =
         context.config.sourced().iter().any(|it| it.key.name == "toolsets" && it.origin != Origin::Default);
-    is_configured || CloudTools::of(context) == CloudTools::Usable
+    is_configured || has_environments(context)
 }
 
 /// Whether the tools for cloud tasks can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CloudTools {
-    NoEnvironment,
-    Usable,
+fn has_environments(context: &Context<'_>) -> bool {
+    environments::read(&sources(context.process)).is_ok_and(|found| !found.all.is_empty())
 }
 
-impl CloudTools {
-    fn of(context: &Context<'_>) -> CloudTools {
-        let found = environments::read(&sources(context.process));
-        match found.is_ok_and(|found| !found.all.is_empty()) {
-            true => CloudTools::Usable,
-            false => CloudTools::NoEnvironment,
-        }
-    }
-
-    /// How to get the cloud tools, if a server with these arguments does not have them but could.
-    fn hint(self, args: &[String], client: &str) -> Option<String> {
-        let setup = format!("run 'setup {client}' with --toolsets local,cloud,registry.");
-        let chosen = chosen_toolsets(args)?;
-        match self {
-            _ if split_names(chosen).any(|name| name == "cloud") => None,
-            CloudTools::NoEnvironment => Some(format!(
-                "The tools for cloud tasks are not registered. To add them, add an environment ('mcp-delegator help env add'), then {setup}"
-            )),
-            CloudTools::Usable => {
-                Some(format!("The tools for cloud tasks are not registered. To add them, {setup}"))
-            }
-        }
-    }
+/// How to get the cloud tools, if a server with these arguments does not have them but could.
+fn cloud_tools_hint(has_environments: bool, args: &[String], client: &str) -> Option<String> {
+    let chosen = chosen_toolsets(args)?;
+    let environment =
+        if has_environments { "" } else { "add an environment ('mcp-delegator help env add'), then " };
+    (!split_names(chosen).any(|name| name == "cloud")).then(|| {
+        format!(
+            "The tools for cloud tasks are not registered. To add them, {environment}run 'setup {client}' with --toolsets \
+             local,cloud,registry."
+        )
+    })
 }
 
 /// The value of `--toolsets` in the arguments of a server.
@@ -303,7 +288,7 @@ impl Plan {
         };
         let has_tool_approval = (host == Host::Codex).then_some(entry.approves_tools);
         let mut next = next_steps(host, is_changed, has_tool_approval);
-        next.extend(CloudTools::of(context).hint(&entry.args, host.name()));
+        next.extend(cloud_tools_hint(has_environments(context), &entry.args, host.name()));
         let entry = Registration {
             command: entry.command.unwrap_or_default(),
             args: entry.args,
@@ -449,18 +434,15 @@ mod tests {
 
     #[test]
     fn cloud_tools_are_mentioned_only_if_they_are_missing_and_exist() {
-        let hint = |cloud: CloudTools, args: &[&str]| {
+        let hint = |has_environments: bool, args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-            cloud.hint(&args, "cursor")
+            cloud_tools_hint(has_environments, &args, "cursor")
         };
         let local = ["serve", "--toolsets", "local,registry"];
-        assert!(hint(CloudTools::NoEnvironment, &local).is_some_and(|hint| hint.contains("env add")));
-        assert!(
-            hint(CloudTools::Usable, &["serve", "--toolsets=local"])
-                .is_some_and(|hint| !hint.contains("env add"))
-        );
+        assert!(hint(false, &local).is_some_and(|hint| hint.contains("env add")));
+        assert!(hint(true, &["serve", "--toolsets=local"]).is_some_and(|hint| !hint.contains("env add")));
         for complete in [&["serve"][..], &["serve", "--toolsets", "local,cloud"]] {
-            assert_eq!(hint(CloudTools::NoEnvironment, complete), None, "{complete:?}");
+            assert_eq!(hint(false, complete), None, "{complete:?}");
         }
     }
 }

@@ -16,14 +16,14 @@ use delegator_worker::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::inputs::{AgentInputs, SubmissionInputs};
+use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, variables};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, ExitCode, io_error};
@@ -186,17 +186,16 @@ struct Port<'a> {
 
 impl WorkerPort for Port<'_> {
     fn build_submission(&self, request: &LocalRequest) -> Result<Submission, String> {
-        let agent = AgentInputs { working_dir: Some(request.working_dir.clone()), ..AgentInputs::default() };
-        let submission = SubmissionInputs {
-            task: request.text.clone(),
-            idempotency_key: None,
-            labels: request.labels.clone(),
-            // The submitter has accepted the text.
-            allow_destructive_git: true,
+        let (task, labels) = (request.text.clone(), request.labels.clone());
+        let working_dir = Some(request.working_dir.clone());
+        let input = TaskInput {
+            submission: SubmissionInputs { task, labels, ..SubmissionInputs::default() },
+            mode: RunMode::Sandbox(request.mode),
+            agent: AgentInputs { working_dir, ..AgentInputs::default() },
+            ..TaskInput::default()
         };
-        let input = json!({ "working_dir": request.working_dir, "mode": request.mode });
-        let task = TaskRequest::new(&submission, &agent, request.mode, input);
-        let mut built = build_submission(self.context, self.engine, task).map_err(|error| error.message)?;
+        let built = build_submission(self.context, self.engine, TaskRequest::new(input));
+        let mut built = built.map_err(|error| error.message)?;
         built.title.clone_from(&request.title);
         // The key alone identifies the task, even if the configuration has changed since it was submitted.
         built.idempotency = Some(Idempotency::new(&request.idempotency_key, &request.idempotency_key));

@@ -81,8 +81,8 @@ fn record_and_repair(
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
             remove_unknown_arg(catalog, &word, args, path)
         }
-        ErrorKind::TooManyValues => remove_flag_with_value(&word, args),
-        _ => remove_flag_without_value(&word, args),
+        ErrorKind::TooManyValues => remove_flag(&word, args, ErrorCode::InvalidValue, "takes no value"),
+        _ => remove_flag(&word, args, ErrorCode::MissingArgument, "needs a value"),
     }
 }
 
@@ -149,8 +149,7 @@ fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, pa
 
 /// What to do about a value for which the command has no position.
 fn surplus_value_hint(catalog: Catalog, args: &[OsString], path: &[String]) -> String {
-    let names: Vec<&str> = path.iter().map(String::as_str).collect();
-    let properties = catalog.find(&names).map(|spec| spec.inputs().properties).unwrap_or_default();
+    let properties = catalog.find(path).map(|spec| spec.inputs().properties).unwrap_or_default();
     let given_id = args
         .iter()
         .filter_map(|word| word.to_str())
@@ -182,28 +181,14 @@ fn quote_empty(word: &str) -> String {
     if word.is_empty() { "''".to_owned() } else { truncate_text(word) }
 }
 
-/// The flag's name without the value that clap appends: `--limit <N>`.
-fn flag_name(clap_name: &str) -> String {
-    clap_name.split([' ', '=', '[']).next().unwrap_or(clap_name).to_owned()
-}
-
-fn remove_flag(flag: &str, args: &mut Vec<OsString>) {
+fn remove_flag(clap_name: &str, args: &mut Vec<OsString>, code: ErrorCode, problem: &str) -> Problem {
+    // clap appends the value to the name: `--limit <N>`.
+    let flag = clap_name.split([' ', '=', '[']).next().unwrap_or(clap_name);
     match find_arg(flag, args) {
         Some(at) => drop(args.remove(at)),
         None => args.truncate(1),
     }
-}
-
-fn remove_flag_with_value(clap_name: &str, args: &mut Vec<OsString>) -> Problem {
-    let flag = flag_name(clap_name);
-    remove_flag(&flag, args);
-    Problem::new(ErrorCode::InvalidValue, flag, "takes no value")
-}
-
-fn remove_flag_without_value(clap_name: &str, args: &mut Vec<OsString>) -> Problem {
-    let flag = flag_name(clap_name);
-    remove_flag(&flag, args);
-    Problem::new(ErrorCode::MissingArgument, flag, "needs a value")
+    Problem::new(code, flag, problem)
 }
 
 /// Parses only the global flags, for a command line that cannot be parsed completely.
@@ -231,16 +216,21 @@ fn parse_globals_only(args: &[OsString]) -> Globals {
 }
 
 fn build_invocation(catalog: Catalog, matches: &ArgMatches, mut problems: Vec<Problem>) -> Invocation {
-    let globals = globals::parse(innermost(matches), &mut problems);
     let mut path = Vec::new();
     let mut level = matches;
     while let Some((name, subcommand)) = level.subcommand() {
         path.push(name.to_owned());
         level = subcommand;
     }
-    let spec = catalog.find(&path.iter().map(String::as_str).collect::<Vec<_>>());
-    let object = spec.map(|spec| collect_inputs(spec, level, &mut problems)).unwrap_or_default();
-    let text_files = spec.map(|spec| collect_text_files(spec, level, &mut problems)).unwrap_or_default();
+    // clap propagates global flags downward, so the innermost level has all of them.
+    let globals = globals::parse(level, &mut problems);
+    let spec = catalog.find(&path);
+    let (object, text_files) = match spec.map(CommandSpec::inputs) {
+        Some(inputs) => {
+            (collect_inputs(&inputs, level, &mut problems), collect_text_files(&inputs, level, &mut problems))
+        }
+        None => Default::default(),
+    };
     let last = is_set(level, tree::LAST);
     Invocation { globals, path, spec, object, text_files, last, problems }
 }
@@ -249,30 +239,21 @@ fn is_set(matches: &ArgMatches, id: &str) -> bool {
     matches.try_get_one::<bool>(id).ok().flatten().copied().unwrap_or(false)
 }
 
-/// clap propagates global flags downward, so the innermost level has all of them.
-fn innermost(matches: &ArgMatches) -> &ArgMatches {
-    match matches.subcommand() {
-        Some((_, subcommand)) => innermost(subcommand),
-        None => matches,
-    }
-}
-
 fn collect_inputs(
-    spec: &CommandSpec,
+    inputs: &InputSchema,
     matches: &ArgMatches,
     problems: &mut Vec<Problem>,
 ) -> Map<String, Value> {
     let mut object = Map::new();
-    let inputs = spec.inputs();
-    let several = several_by_position(&inputs, matches);
-    let (task, next) = shifted_positions(&inputs, matches).unzip();
-    for property in inputs.properties {
+    let several = several_by_position(inputs, matches);
+    let (task, next) = shifted_positions(inputs, matches).unzip();
+    for property in &inputs.properties {
         let by_flag = texts(matches, &property.name);
         let by_position = match &several {
             Some(several) if several.property == property.name => Vec::new(),
             Some(several) if several.list == property.name => {
-                let all = parse_value(&property, by_flag).map(|by_flag| several.followed_by(by_flag));
-                insert_or_report(&mut object, property.name, all, problems);
+                let all = parse_value(property, by_flag).map(|by_flag| several.followed_by(by_flag));
+                insert_or_report(&mut object, &property.name, all, problems);
                 continue;
             }
             _ if task.as_ref() == Some(&property.name) => Vec::new(),
@@ -293,8 +274,8 @@ fn collect_inputs(
         if given.is_empty() {
             continue;
         }
-        let value = parse_value(&property, given);
-        insert_or_report(&mut object, property.name, value, problems);
+        let value = parse_value(property, given);
+        insert_or_report(&mut object, &property.name, value, problems);
     }
     object
 }
@@ -310,12 +291,12 @@ fn shifted_positions(inputs: &InputSchema, matches: &ArgMatches) -> Option<(Stri
 
 fn insert_or_report(
     object: &mut Map<String, Value>,
-    name: String,
+    name: &str,
     value: Result<Value, Problem>,
     problems: &mut Vec<Problem>,
 ) {
     match value {
-        Ok(value) => drop(object.insert(name, value)),
+        Ok(value) => drop(object.insert(name.to_owned(), value)),
         Err(problem) => problems.push(problem),
     }
 }
@@ -354,12 +335,12 @@ fn several_by_position(inputs: &InputSchema, matches: &ArgMatches) -> Option<Sev
 
 /// The files that contain the value of an input.
 fn collect_text_files(
-    spec: &CommandSpec,
+    inputs: &InputSchema,
     matches: &ArgMatches,
     problems: &mut Vec<Problem>,
 ) -> Vec<TextFile> {
     let mut files = Vec::new();
-    for property in spec.inputs().properties.into_iter().filter(|property| property.stdin) {
+    for property in inputs.properties.iter().filter(|property| property.stdin) {
         let (flag, given) = (property.file_flag(), texts(matches, &tree::file_id(&property.name)));
         if given.len() > 1 {
             problems.push(Problem::new(
@@ -369,12 +350,13 @@ fn collect_text_files(
             ));
         }
         let is_stdin = property.has_stdin_flag && is_set(matches, &tree::stdin_id(&property.name));
-        let name = property.name;
-        files.extend(given.into_iter().next().map(|path| TextFile { input: name.clone(), flag, path }));
-        files.extend(is_stdin.then(|| TextFile {
-            input: name,
-            flag: "stdin".to_owned(),
-            path: "-".to_owned(),
+        let by_file = given.into_iter().next().map(|path| (flag, path));
+        let by_stdin = is_stdin.then(|| ("stdin".to_owned(), "-".to_owned()));
+        let input = || property.name.clone();
+        files.extend(by_file.into_iter().chain(by_stdin).map(|(flag, path)| TextFile {
+            input: input(),
+            flag,
+            path,
         }));
     }
     files

@@ -64,7 +64,7 @@ pub fn args() -> Vec<Arg> {
             .value_parser(LenientParser::choices(&ColorChoice::NAMES))
             .hide_possible_values(true),
         value("log-format", "FORMAT", "Format of logs on stderr: text or json")
-            .value_parser(LenientParser::choices(&["text", "json"]))
+            .value_parser(LenientParser::choices(&LogFormat::NAMES))
             .hide_possible_values(true),
         flag("schema", "Show the input and output schema of the command instead of running it"),
         flag("help", "Show help").short('h'),
@@ -95,12 +95,12 @@ pub fn takes_value(word: &str) -> bool {
 pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     let mut parser = GlobalsParser { matches, problems };
     let json = parser.flag("json");
-    let format = parser.format();
+    let format = parser.choice("format", Format::named, &Format::NAMES);
     if json && format.is_some_and(|format| format != Format::Json) {
         let problem = Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format");
         parser.problems.push(problem.suggest(Some("Give only one of them.")));
     }
-    let envelope = parser.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::from_name(&name));
+    let envelope = parser.choice("envelope", Envelope::from_name, &Envelope::NAMES);
     if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
         let message = "cannot be combined with --format jsonl, whose last line is always an agent envelope";
         let problem = Problem::new(ErrorCode::InvalidValue, "--envelope", message);
@@ -117,14 +117,8 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
         quiet: parser.flag("quiet"),
         no_stream: parser.flag("no-stream"),
         strict_warnings: parser.flag("strict-warnings"),
-        log_format: match parser.choice("log-format", &["text", "json"]).as_deref() {
-            Some("json") => LogFormat::Json,
-            _ => LogFormat::Text,
-        },
-        color: parser
-            .choice("color", &ColorChoice::NAMES)
-            .and_then(|name| ColorChoice::named(&name))
-            .unwrap_or_default(),
+        log_format: parser.choice("log-format", LogFormat::from_name, &LogFormat::NAMES).unwrap_or_default(),
+        color: parser.choice("color", ColorChoice::from_name, &ColorChoice::NAMES).unwrap_or_default(),
         help: parser.flag("help"),
         version: parser.flag("version"),
         schema: parser.flag("schema"),
@@ -168,30 +162,18 @@ impl GlobalsParser<'_> {
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 
-    fn format(&mut self) -> Option<Format> {
-        let typed = self.text("format")?;
-        Format::named(&typed).or_else(|| {
-            self.refuse_choice("format", typed, &Format::NAMES);
-            None
-        })
-    }
-
-    fn choice(&mut self, id: &str, choices: &[&str]) -> Option<String> {
+    fn choice<T>(&mut self, id: &str, named: fn(&str) -> Option<T>, names: &[&str]) -> Option<T> {
         let typed = self.text(id)?;
-        if choices.contains(&typed.as_str()) {
-            return Some(typed);
+        let found = named(&typed);
+        if found.is_none() {
+            let message = format!("must be one of {}", names.join(", "));
+            self.problems.push(
+                Problem::new(ErrorCode::InvalidValue, format!("--{id}"), message)
+                    .choose_from(&typed, names.iter().copied())
+                    .value(typed.into()),
+            );
         }
-        self.refuse_choice(id, typed, choices);
-        None
-    }
-
-    fn refuse_choice(&mut self, id: &str, typed: String, choices: &[&str]) {
-        let message = format!("must be one of {}", choices.join(", "));
-        self.problems.push(
-            Problem::new(ErrorCode::InvalidValue, format!("--{id}"), message)
-                .choose_from(&typed, choices.iter().copied())
-                .value(typed.into()),
-        );
+        found
     }
 
     /// Refuses `--output json`: other programs use it for `--format json`, and a file named `json` is hardly intended.

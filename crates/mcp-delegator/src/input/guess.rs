@@ -97,26 +97,23 @@ fn synonyms_of(word: &str) -> Option<&'static [&'static [&'static str]]> {
 /// In a group only its own commands count: elsewhere the word means something else.
 fn by_synonym(catalog: Catalog, group: &[String], word: &str) -> Option<Vec<Vec<String>>> {
     let paths = synonyms_of(word)?;
-    let exists = |path: &Vec<String>| {
-        let names: Vec<&str> = path.iter().map(String::as_str).collect();
-        catalog.find(&names).is_some()
-    };
     let in_group = |path: &[&str]| match path.last() {
         Some(name) if !group.is_empty() => [group, &[(*name).to_owned()]].concat(),
         _ => owned(path),
     };
-    let paths: Vec<Vec<String>> = paths.iter().map(|path| in_group(path)).filter(exists).collect();
+    let paths: Vec<Vec<String>> =
+        paths.iter().map(|path| in_group(path)).filter(|path| catalog.find(path).is_some()).collect();
     (!paths.is_empty()).then_some(paths)
 }
 
 /// The similar names below the group, if there is one that is most similar, or several.
 fn similar_in_group(catalog: Catalog, group: &[String], word: &str) -> Option<Vec<Vec<String>>> {
-    let names = subcommand_names(catalog, group);
+    let names = catalog.names_below(group);
     let paths = similar(word, &names).into_iter().map(|name| [group, &[name.to_owned()]].concat());
     Some(paths.collect::<Vec<_>>()).filter(|paths| !paths.is_empty())
 }
 
-/// Similar names of commands in any group. Of commands with the same name, the first counts.
+/// Similar names of commands in any group. If commands have the same name, the first counts.
 fn similar_anywhere(catalog: Catalog, word: &str) -> Option<Vec<Vec<String>>> {
     let paths: Vec<&[&'static str]> = catalog.typed_paths().map(|(path, _)| path).collect();
     let names: Vec<&'static str> = paths.iter().filter_map(|path| path.last().copied()).collect();
@@ -136,21 +133,6 @@ fn similar<'a>(word: &str, names: &[&'a str]) -> Vec<&'a str> {
 
 fn owned(path: &[&str]) -> Vec<String> {
     path.iter().map(|word| (*word).to_owned()).collect()
-}
-
-/// Names of the commands and groups directly below a path, without duplicates.
-pub fn subcommand_names(catalog: Catalog, path: &[String]) -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = Vec::new();
-    for (known, _) in catalog.typed_paths() {
-        let is_below = known.len() > path.len() && known.iter().zip(path).all(|(a, b)| a == b);
-        let name = known.get(path.len()).copied();
-        if let (true, Some(name)) = (is_below, name)
-            && !names.contains(&name)
-        {
-            names.push(name);
-        }
-    }
-    names
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct LocatedCommand {
 
 impl LocatedCommand {
     pub fn spec(&self, catalog: Catalog) -> Option<&'static CommandSpec> {
-        catalog.find(&self.path.iter().map(String::as_str).collect::<Vec<_>>())
+        catalog.find(&self.path)
     }
 
     /// The arguments with the command path first.
@@ -55,7 +55,7 @@ pub fn locate(catalog: Catalog, args: &[OsString]) -> LocatedCommand {
             after_unknown_flag = !skip_value && !globals::is_known(&word) && !word.contains('=');
             continue;
         }
-        if extends_path(catalog, &located.path, &word) {
+        if catalog.names_below(&located.path).contains(&word.as_ref()) {
             located.path.push(word.into_owned());
             located.path_indexes.push(index);
         } else if !after_unknown_flag {
@@ -66,13 +66,6 @@ pub fn locate(catalog: Catalog, args: &[OsString]) -> LocatedCommand {
         after_unknown_flag = false;
     }
     located
-}
-
-/// Whether `path` followed by `word` is a command or group.
-fn extends_path(catalog: Catalog, path: &[String], word: &str) -> bool {
-    catalog.typed_paths().any(|(known, _)| {
-        known.len() > path.len() && known.iter().zip(path).all(|(a, b)| a == b) && known[path.len()] == word
-    })
 }
 
 #[cfg(test)]

@@ -33,8 +33,7 @@ pub fn flags_of(catalog: Catalog, path: &[String]) -> Vec<String> {
 
 /// The flag for a name that other tools use (see `validation::synonyms`).
 pub fn suggest_flag(catalog: Catalog, typed: &str, path: &[String]) -> Option<String> {
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let inputs = catalog.find(&path)?.inputs();
+    let inputs = catalog.find(path)?.inputs();
     let intended = synonyms::intended_input(&snake_case(typed.trim_start_matches('-')), &inputs)?;
     inputs.get(intended).map(|property| format!("--{}", property.flag()))
 }
@@ -90,7 +89,7 @@ pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
             error(format!("To get the result of a task: {PROGRAM} results {}", shell_word(&id)))
         }
         Guess::Nothing => {
-            let offered = guess::subcommand_names(catalog, unknown_word.path);
+            let offered = catalog.names_below(unknown_word.path);
             error(format!("Known commands: {}.", offered.join(", ")))
         }
     }

@@ -15,7 +15,6 @@ use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::choices;
@@ -31,7 +30,7 @@ use crate::mcp::transport::{http, stdio};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, Example, NoInputs, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, NoInputs, RawOutput, Toolset};
 
 fn tool_formats(_: &mut SchemaGenerator) -> Schema {
     choices(["markdown", "json"])
@@ -86,7 +85,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     raw: RawOutput::Protocol,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
-    check,
+    input: InputType::with_rules::<Serve>(),
     examples: &[
         Example { command: "mcp-delegator serve", shows: "the command that an MCP client runs" },
         Example {
@@ -105,14 +104,16 @@ impl CommandData for ServeOutput {}
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// A token file without --http is an error: stdio does not use a token.
-fn check(input: &Value) -> Vec<Problem> {
-    match (input.get("token_file"), input.get("http")) {
-        (Some(_), None) => vec![
+impl InputRules for Serve {
+    /// A token file without --http is an error: stdio does not use a token.
+    fn problems(&self) -> Vec<Problem> {
+        if self.token_file.is_none() || self.http.is_some() {
+            return Vec::new();
+        }
+        vec![
             Problem::new(ErrorCode::InvalidValue, "token_file", "requires http, which is not given")
                 .suggest(Some("Give --http with an address, or omit --token-file.")),
-        ],
-        _ => Vec::new(),
+        ]
     }
 }
 

@@ -13,14 +13,27 @@ impl Catalog {
     }
 
     /// The command at this path, which may be its short path.
-    pub fn find(self, path: &[&str]) -> Option<&'static CommandSpec> {
-        self.iter().find(|spec| spec.path == path || spec.short_path() == Some(path))
+    pub fn find(self, path: &[impl AsRef<str>]) -> Option<&'static CommandSpec> {
+        let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
+        self.iter().find(|spec| spec.path == path || spec.short_path() == Some(&path))
     }
 
     /// Every path that a person can type, with its command. The short paths come first.
     pub fn typed_paths(self) -> impl Iterator<Item = (&'static [&'static str], &'static CommandSpec)> {
         let short = self.iter().filter_map(|spec| Some((spec.short_path()?, spec)));
         short.chain(self.iter().map(|spec| (spec.path, spec)))
+    }
+
+    /// Names of the commands and groups directly below a path, without duplicates.
+    pub fn names_below(self, path: &[String]) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for (known, _) in self.typed_paths() {
+            let is_below = known.iter().zip(path).all(|(a, b)| a == b);
+            if let Some(name) = known.get(path.len()).filter(|name| is_below && !names.contains(name)) {
+                names.push(name);
+            }
+        }
+        names
     }
 }
 

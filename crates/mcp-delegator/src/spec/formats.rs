@@ -26,32 +26,23 @@ impl Format {
     }
 }
 
-/// When text for people is coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
-impl ColorChoice {
-    pub const NAMES: [&'static str; 3] = ["auto", "always", "never"];
-
-    pub fn named(name: &str) -> Option<ColorChoice> {
-        match name {
-            "auto" => Some(ColorChoice::Auto),
-            "always" => Some(ColorChoice::Always),
-            "never" => Some(ColorChoice::Never),
-            _ => None,
-        }
+named_enum! {
+    /// When text for people is coloured.
+    #[derive(Default)]
+    pub enum ColorChoice {
+        /// On a terminal, unless `NO_COLOR` is set.
+        #[default]
+        Auto = "auto",
+        Always = "always",
+        Never = "never",
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    #[default]
-    Text,
-    Json,
+named_enum! {
+    #[derive(Default)]
+    pub enum LogFormat {
+        #[default]
+        Text = "text",
+        Json = "json",
+    }
 }

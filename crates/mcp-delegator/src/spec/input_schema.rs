@@ -131,6 +131,17 @@ impl Property {
         schema
     }
 
+    /// A value of the right type, in place of one that is missing or refused.
+    pub fn placeholder(&self) -> Value {
+        match self.kind {
+            PropertyType::Flag => false.into(),
+            PropertyType::Integer => self.schema.get("minimum").cloned().unwrap_or(0.into()),
+            PropertyType::Text => self.choices().first().copied().unwrap_or_default().into(),
+            PropertyType::List => json!([]),
+            PropertyType::Pairs | PropertyType::Object => json!({}),
+        }
+    }
+
     pub fn is_accepted_on(&self, surface: Surface) -> bool {
         surface == Surface::CommandLine || !(self.command_line_only || self.is_consent)
     }
@@ -163,7 +174,7 @@ pub const LAST_HELP: &str = "The last submission in this directory or its git wo
 
 impl InputSchema {
     pub fn of(spec: &CommandSpec) -> InputSchema {
-        let mut root = (spec.input)().to_value();
+        let mut root = (spec.input.schema)().to_value();
         strip_rust_details(&mut root);
         let required: Vec<String> = root
             .get("required")

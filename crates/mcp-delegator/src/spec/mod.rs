@@ -9,6 +9,7 @@ pub mod command_exit_codes;
 pub mod formats;
 pub mod globals;
 pub mod input_schema;
+pub mod input_type;
 pub mod output_schema;
 pub mod paging;
 pub mod process;
@@ -24,9 +25,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode};
 use formats::Format;
 pub use input_schema::{InputSchema, Property, PropertyType};
+pub use input_type::{Input, InputRules, InputType};
 pub use output_schema::output_schema;
 use process::Process;
 use version::PROGRAM;
@@ -233,24 +235,18 @@ pub struct CommandSpec {
     pub failures: &'static [ErrorCode],
     pub examples: &'static [Example],
     pub former_names: &'static [FormerName],
-    pub input: fn() -> schemars::Schema,
+    pub input: InputType,
     /// Inputs of which a call has exactly one. The first is the usual one.
     pub exactly_one_of: &'static [&'static str],
-    /// Rules between inputs that a schema cannot express.
-    pub check: fn(&Value) -> Vec<Problem>,
-    /// The problem with a call that needs `confirm` and lacks it. What needs a confirmation depends on the surface.
-    pub confirmation: fn(&Value, Surface) -> Option<Problem>,
     /// What a call needs whatever its inputs are; checked before them.
     pub precondition: fn(&PreflightContext<'_>) -> Result<(), AppError>,
-    /// Checks the input against configuration and file system. It must not change anything.
-    pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
     /// The schema of `data`.
     pub output: fn() -> schemars::Schema,
 }
 
 impl CommandSpec {
     /// The spec of a command with input `I` and data `O`, with cautious defaults; each command states where it differs.
-    pub const fn new<I: JsonSchema, O: JsonSchema>(
+    pub const fn new<I: Input, O: JsonSchema>(
         path: &'static [&'static str],
         about: &'static str,
     ) -> CommandSpec {
@@ -275,12 +271,9 @@ impl CommandSpec {
             failures: &[],
             examples: &[],
             former_names: &[],
-            input: input_schema::schema_of::<I>,
+            input: InputType::of::<I>(),
             exactly_one_of: &[],
-            check: |_| Vec::new(),
-            confirmation: |_, _| None,
             precondition: |_| Ok(()),
-            preflight: |_, _| Vec::new(),
             output: output_schema::<O>,
         }
     }

@@ -69,7 +69,9 @@ impl Page {
     /// The cursor to what follows this many items of the page.
     fn cursor_after(&self, shown: usize) -> String {
         let next = PageStart { index: self.start + shown, number: self.number + 1, limit: self.limit };
-        encode(&next, &self.query)
+        let positions = [next.number, next.limit.unwrap_or(0), next.index];
+        let positions = positions.map(|position| i64::try_from(position).unwrap_or(i64::MAX));
+        position_cursor(positions, &self.query.as_str().into())
     }
 
     /// The only page of a list that is never split.
@@ -117,77 +119,54 @@ fn continued_page(
     total: usize,
     query: &str,
 ) -> Result<PageStart, AppError> {
-    let start = decode(cursor, query)?;
-    if start.limit.is_some() && limit.is_some() && limit != start.limit {
-        return Err(cursor_error(("cursor", cursor), "was created with another limit")
+    let positions = cursor_positions("cursor", cursor, &query.into())?;
+    let [number, first_limit, index] = positions.map(|position| usize::try_from(position).unwrap_or(0));
+    let first_limit = (first_limit > 0).then_some(first_limit);
+    if first_limit.is_some() && limit.is_some() && limit != first_limit {
+        return Err(cursor_error("cursor", cursor, "was created with another limit")
             .suggest("Repeat the limit of the first call, or start again without a cursor."));
     }
-    if start.index >= total {
-        return Err(cursor_error(("cursor", cursor), "points past the end"));
+    if index >= total {
+        return Err(cursor_error("cursor", cursor, "points past the end"));
     }
-    Ok(PageStart { limit: start.limit.or(limit), ..start })
+    Ok(PageStart { index, number, limit: first_limit.or(limit) })
 }
 
-/// A cursor into growing lists: it contains a position in each of them, not a page number.
+/// A cursor into growing lists: it contains a position in each of them, not a page number. The fingerprint covers every
+/// position, so that an altered cursor is detected.
 pub fn position_cursor<const N: usize>(positions: [i64; N], query: &Value) -> String {
     let text = positions.map(|position| position.to_string()).join(".");
     hex(&format!("2.{text}.{}", fingerprint(&json!([positions.as_slice(), query]))))
 }
 
-/// The positions in a cursor created by [`position_cursor`]. The cursor comes with the name of its input.
+/// The positions in a cursor created by [`position_cursor`]. `input` is the name of the input that has it.
 pub fn cursor_positions<const N: usize>(
-    (input, cursor): (&str, &str),
+    input: &str,
+    cursor: &str,
     query: &Value,
 ) -> Result<[i64; N], AppError> {
-    let invalid_cursor = |reason| invalid_cursor((input, cursor), reason);
-    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
+    let invalid = |reason| {
+        cursor_error(input, cursor, reason)
+            .suggest("Use the cursor of the previous response unchanged, or start again without a cursor.")
+    };
+    let plain = unhex(cursor).ok_or_else(|| invalid("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["2", positions @ .., given] = parts.as_slice() else { return Err(invalid_cursor("is not valid")) };
+    let ["2", positions @ .., given] = parts.as_slice() else { return Err(invalid("is not valid")) };
     let positions: Option<Vec<i64>> = positions.iter().map(|position| position.parse().ok()).collect();
     match positions.and_then(|positions| <[i64; N]>::try_from(positions).ok()) {
         Some(positions) if *given == fingerprint(&json!([positions.as_slice(), query])) => Ok(positions),
-        _ => Err(invalid_cursor("belongs to another query")),
+        _ => Err(invalid("belongs to another query")),
     }
 }
 
-fn encode(start: &PageStart, query: &str) -> String {
-    let fields = [start.number, start.limit.unwrap_or(0), start.index];
-    let [number, limit, index] = fields;
-    // The fingerprint covers every field, so that an altered cursor is detected.
-    hex(&format!("1.{number}.{limit}.{index}.{}", fingerprint(&json!([fields, query]))))
-}
-
-fn hex(plain: &str) -> String {
-    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn cursor_error((input, cursor): (&str, &str), reason: &str) -> AppError {
+fn cursor_error(input: &str, cursor: &str, reason: &str) -> AppError {
     let problem = Problem::new(ErrorCode::InvalidCursor, input, reason).value(cursor.into());
     let message = format!("The cursor {reason}.");
     AppError { message, ..AppError::from_problems(vec![problem]) }
 }
 
-fn invalid_cursor(given: (&str, &str), reason: &str) -> AppError {
-    cursor_error(given, reason)
-        .suggest("Use the cursor of the previous response unchanged, or start again without a cursor.")
-}
-
-fn decode(cursor: &str, query: &str) -> Result<PageStart, AppError> {
-    let invalid_cursor = |reason| invalid_cursor(("cursor", cursor), reason);
-    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
-    let parts: Vec<&str> = plain.split('.').collect();
-    let ["1", number, limit, index, given] = parts.as_slice() else {
-        return Err(invalid_cursor("is not valid"));
-    };
-    let fields = [number, limit, index].map(|field| field.parse::<u32>().map(|field| field as usize));
-    match fields {
-        [Ok(number), Ok(limit), Ok(index)]
-            if *given == fingerprint(&json!([[number, limit, index], query])) =>
-        {
-            Ok(PageStart { index, number, limit: (limit > 0).then_some(limit) })
-        }
-        _ => Err(invalid_cursor("belongs to another query")),
-    }
+fn hex(plain: &str) -> String {
+    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<String> {
@@ -232,15 +211,15 @@ mod tests {
     fn position_cursor_is_valid_only_for_its_query() {
         let query = json!({"labels": {"a": "b"}});
         let cursor = position_cursor([4711, -1], &query);
-        assert_eq!(cursor_positions(("cursor", &cursor), &query).unwrap(), [4711, -1]);
+        assert_eq!(cursor_positions("cursor", &cursor, &query).unwrap(), [4711, -1]);
         assert_eq!(
-            cursor_positions::<1>(("cursor", &cursor), &query).unwrap_err().code,
+            cursor_positions::<1>("cursor", &cursor, &query).unwrap_err().code,
             ErrorCode::InvalidCursor
         );
         let other = paginate(vec![1, 2], &paging(Some(1), None), &query).unwrap().1.next_cursor.unwrap();
         for (cursor, question) in [(&cursor, json!({})), (&other, query.clone()), (&"zz".to_owned(), query)] {
             assert_eq!(
-                cursor_positions::<2>(("cursor", cursor), &question).unwrap_err().code,
+                cursor_positions::<2>("cursor", cursor, &question).unwrap_err().code,
                 ErrorCode::InvalidCursor
             );
         }

@@ -71,7 +71,11 @@ fn command_paths_are_unique_and_every_group_has_a_heading() {
 fn suggestions_of_input_checks_name_inputs_instead_of_flags() {
     let served = catalog().iter().filter(|spec| spec.toolset != Toolset::Hidden);
     for spec in served {
-        for problem in (spec.check)(&json!({})) {
+        let required = spec.inputs().properties.into_iter().filter(|input| input.required);
+        let least: Map<String, Value> =
+            required.map(|input| (input.name.clone(), input.placeholder())).collect();
+        let input = (spec.input.parse)(&Value::Object(least)).unwrap();
+        for problem in (spec.input.rules)(input.as_ref()).problems() {
             let suggestion = problem.suggestion.unwrap_or_default();
             assert!(!suggestion.contains("--"), "{:?}: {suggestion}", spec.path);
         }

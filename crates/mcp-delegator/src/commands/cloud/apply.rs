@@ -150,8 +150,8 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
             .context("task_id", task.id.as_str())
             .suggest("Run 'mcp-delegator apply' for a task in a worktree; another one has changed its directory itself."));
     }
-    let options = (input.attempt.number(), input.working_dir, input.dry_run);
-    let (data, warnings) = apply_remote(context, &engine, &ended(task)?, options)?;
+    let (directory, attempt) = (input.working_dir, input.attempt.number());
+    let (data, warnings) = apply_remote(context, &engine, &ended(task)?, attempt, directory, input.dry_run)?;
     Ok(data.into_output(warnings))
 }
 
@@ -160,7 +160,9 @@ pub fn apply_remote(
     context: &Context<'_>,
     engine: &Engine,
     task: &Task,
-    (attempt, working_dir, dry_run): (u8, Option<PathBuf>, bool),
+    attempt: u8,
+    working_dir: Option<PathBuf>,
+    dry_run: bool,
 ) -> Result<(AppliedDiff, Vec<Warning>), AppError> {
     let (diff, omissions) = stored_diff(engine, task, attempt)?;
     if let (true, Some(warning)) = (diff.is_empty(), omission_warnings(&omissions).first()) {
@@ -255,12 +257,10 @@ pub fn recovery_warning(recovery: &Recovery) -> Warning {
 
 impl CommandData for AppliedDiff {
     fn document(&self) -> Document {
-        let mut document = Document::titled(&self.summary);
-        if !self.files.is_empty() {
-            let rows =
-                self.files.iter().map(|file| vec![file.change.to_owned(), file.path.clone()]).collect();
-            document = document.block(Block::Table { columns: vec!["change", "file"], rows });
-        }
+        let file = |file: &ChangedFile| vec![file.change.to_owned(), file.path.clone()];
+        let conflict = |conflict: &ConflictContext| vec![conflict.path.clone(), conflict.reason.clone()];
+        let mut document =
+            Document::titled(&self.summary).table(&["change", "file"], self.files.iter().map(file).collect());
         if let Some(AppliedAttempt { group_id, attempt, recommendation_reason, discarded_task_ids }) =
             &self.group
         {
@@ -272,11 +272,7 @@ impl CommandData for AppliedDiff {
                 document = document.block(Block::Text(format!("Discarded: {discarded}.")));
             }
         }
-        if !self.conflicts.is_empty() {
-            let row = |conflict: &ConflictContext| vec![conflict.path.clone(), conflict.reason.clone()];
-            let rows = self.conflicts.iter().map(row).collect();
-            document = document.block(Block::Table { columns: vec!["file", "conflict"], rows });
-        }
+        document = document.table(&["file", "conflict"], self.conflicts.iter().map(conflict).collect());
         if let (Some(commit), None) = (&self.commit, &self.branch) {
             document = document.block(Block::Text(format!("Committed as {commit}.")));
         }

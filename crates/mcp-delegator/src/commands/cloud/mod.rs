@@ -3,7 +3,6 @@
 pub mod apply;
 pub mod environment_template;
 pub mod github_setup;
-pub mod list_environments;
 pub mod status;
 pub mod submit;
 
@@ -14,11 +13,11 @@ use serde_json::Value;
 use delegator_engine::{DiffOmissions, Engine};
 use delegator_registry::Task;
 
-use crate::commands::{Command, local};
+use crate::commands::{Command, env, local};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::diff_omissions::too_large_message;
 use crate::spec::input_schema::schema_of;
-use crate::spec::{CommandSpec, Toolset};
+use crate::spec::{CommandSpec, InputType, Toolset};
 
 /// Which of the solutions of a task to take.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -58,12 +57,22 @@ fn wait_inputs() -> Schema {
     schema
 }
 
+const LIST_ENVIRONMENTS_SPEC: CommandSpec = CommandSpec {
+    path: &["cloud", "list-environments"],
+    about: "List the environments for cloud tasks",
+    details: "",
+    toolset: Toolset::Cloud,
+    ..env::check::SPEC
+};
+
+pub const LIST_ENVIRONMENTS: Command = Command { spec: &LIST_ENVIRONMENTS_SPEC, ..env::check::COMMAND };
+
 const WAIT_SPEC: CommandSpec = CommandSpec {
     path: &["cloud", "wait"],
     about: "Wait until a cloud task ends",
     network: true,
     toolset: Toolset::Cloud,
-    input: wait_inputs,
+    input: InputType { schema: wait_inputs, ..local::wait::SPEC.input },
     ..local::wait::SPEC
 };
 

@@ -9,7 +9,7 @@ use crate::commands::local::status::{self, Scope, Status, StatusInputs};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Toolset, input_schema};
+use crate::spec::{CommandSpec, InputType, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CloudStatus {
@@ -25,7 +25,7 @@ const SPEC: CommandSpec = CommandSpec {
     about: "Show cloud tasks",
     network: true,
     toolset: Toolset::Cloud,
-    input: input_schema::schema_of::<CloudStatus>,
+    input: InputType::of::<CloudStatus>(),
     ..status::SPEC
 };
 

@@ -3,25 +3,25 @@
 use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::environment::Environment;
-use delegator_domain::task::Provider;
+use delegator_domain::task::{Provider, TaskId};
 use delegator_engine::{EngineError, RemoteSubmission};
 use delegator_registry::{Idempotency, Submission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::fleet::database::database;
-use crate::commands::inputs::{SubmissionInputs, check_task_text};
+use crate::commands::inputs::{SubmissionInputs, blank_task_problem};
 use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::task as task_data;
 use crate::output::outcome::CommandOutput;
 use crate::spec::paging::fingerprint;
-use crate::spec::{Category, CommandSpec, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, InputRules, InputType, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submit {
@@ -38,6 +38,16 @@ pub struct Submit {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
+    /// The task that it repeats; not an input
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub retry_of: Option<TaskId>,
+}
+
+impl InputRules for Submit {
+    fn problems(&self) -> Vec<Problem> {
+        blank_task_problem(&self.submission.task).into_iter().collect()
+    }
 }
 
 fn one() -> u8 {
@@ -60,7 +70,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AgentProtocolError,
     ],
     precondition: |around| Ok(environments::read(&sources(around.process)).map(drop)?),
-    check: check_task_text,
+    input: InputType::with_rules::<Submit>(),
     ..CommandSpec::new::<Submit, ExecutionAck>(
         &["cloud", "submit"],
         "Delegate a coding task to a cloud environment",
@@ -70,15 +80,10 @@ pub const SPEC: CommandSpec = CommandSpec {
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> {
-    let mut record = json!(input);
-    if let Some(object) = record.as_object_mut() {
-        object.shift_remove("task");
-    }
-    accepted_output(context, submit(context, &input, record)?)
+    accepted_output(context, submit(context, &input)?)
 }
 
-/// Submits a task. `record` is its input as it is stored with the task.
-pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Submission, AppError> {
+pub fn submit(context: &Context<'_>, input: &Submit) -> Result<Submission, AppError> {
     let environment = find_environment(context, &input.env_id)?;
     if environment.provider == Provider::Fleet {
         database(context)?;
@@ -96,7 +101,7 @@ pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Su
         title: title(context, &given.task),
         agent: DEFAULT_AGENT.to_owned(),
         labels: labels(context.config, &given.labels),
-        input: record,
+        input: json!(input),
         idempotency: idempotency.map(|key| Idempotency::new(key, fingerprint(&hashed))),
     };
     engine(context)?

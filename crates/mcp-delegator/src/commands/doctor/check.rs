@@ -1,11 +1,15 @@
 //! One finding of `doctor`, and how it is built.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use delegator_domain::named_enum;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
+use crate::spec::shell::shell_word;
 
 named_enum! {
     #[derive(Serialize, JsonSchema)]
@@ -58,6 +62,17 @@ impl Check {
     pub fn at_most_warning(self) -> Check {
         let is_problem = self.status == Status::Problem;
         Check { status: if is_problem { Status::Warning } else { self.status }, code: None, ..self }
+    }
+
+    /// A warning if a file with a secret is readable by every user of the machine.
+    pub fn readable_by_others(name: &str, path: &Path, content: &str) -> Option<Check> {
+        const READABLE_BY_OTHERS: u32 = 0o004;
+        let mode = path.metadata().ok()?.permissions().mode();
+        (mode & READABLE_BY_OTHERS != 0).then(|| {
+            let path = path.display().to_string();
+            let message = format!("{path} contains {content} and can be read by every user of this machine");
+            Check::warning(name, message, format!("Run: chmod go= {}", shell_word(&path)))
+        })
     }
 
     /// A problem with the suggestion of the error that caused it.

@@ -1,16 +1,12 @@
 //! Checks of the fleet's database, if one is configured: reachable, tables that fit, a connection that others cannot read.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::check::Check;
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
 use crate::error::AppError;
 use crate::output::documents::document::plural;
-use crate::spec::shell::shell_word;
 
 const NAME: &str = "fleet";
-const READABLE_BY_OTHERS: u32 = 0o004;
 
 pub fn checks(context: &Context<'_>) -> Vec<Check> {
     match context.config.database_url() {
@@ -56,12 +52,5 @@ fn connection(context: &Context<'_>) -> Check {
 
 /// A warning if the file with the URL, and so the password, is readable by every user of the machine.
 fn url_file(context: &Context<'_>) -> Option<Check> {
-    let path = context.config.database_url_file()?;
-    let mode = path.metadata().ok()?.permissions().mode();
-    (mode & READABLE_BY_OTHERS != 0).then(|| {
-        let path = path.display().to_string();
-        let message =
-            format!("{path} contains the database URL and can be read by every user of this machine");
-        Check::warning("database_url_file", message, format!("Run: chmod go= {}", shell_word(&path)))
-    })
+    Check::readable_by_others("database_url_file", context.config.database_url_file()?, "the database URL")
 }

@@ -1,7 +1,6 @@
 //! Checks of notifications, if a channel is configured or one was not delivered: programs, the secret, and the last error.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
 
 use delegator_domain::notification::Channel;
 use delegator_engine::{NOTIFY_SEND, find_program, read_webhook_secret};
@@ -12,10 +11,8 @@ use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, notifications};
 use crate::error::ErrorCode;
 use crate::output::documents::document::plural;
-use crate::spec::shell::shell_word;
 
 const NAME: &str = "notifications";
-const READABLE_BY_OTHERS: u32 = 0o004;
 /// More than these are not counted.
 const MAX_COUNTED: u32 = 1_000;
 
@@ -59,13 +56,7 @@ fn secret(context: &Context<'_>) -> Option<Check> {
         let advice = "Write the secret into the file, or correct notify.webhook_secret_file.".to_owned();
         return Some(Check::problem(NAME, ErrorCode::ConfigInvalid, error.to_string(), Some(advice)));
     }
-    let mode = path.metadata().ok()?.permissions().mode();
-    (mode & READABLE_BY_OTHERS != 0).then(|| {
-        let path = path.display().to_string();
-        let message =
-            format!("{path} contains the webhook secret and can be read by every user of this machine");
-        Check::warning(NAME, message, format!("Run: chmod go= {}", shell_word(&path)))
-    })
+    Check::readable_by_others(NAME, path, "the webhook secret")
 }
 
 /// A warning about notifications that failed, or that failed at least once and are tried again.

@@ -18,10 +18,9 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape};
 
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvAdd {
     /// Environment id: letters, digits, dots, underscores and hyphens
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
@@ -39,7 +38,7 @@ pub struct EnvAdd {
     #[schemars(length(min = 1, max = 2000))]
     pub description: Option<String>,
     /// Provider that runs the tasks
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "providers", extend("default" = field_default("provider")))]
     pub provider: Option<Provider>,
     /// Branch; for a fleet also a tag or commit
@@ -49,18 +48,18 @@ pub struct EnvAdd {
     #[schemars(length(min = 1, max = 100_000))]
     pub setup: Option<String>,
     /// Sandbox mode of its tasks
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "modes", extend("default" = field_default("mode")))]
     pub mode: Option<Mode>,
     /// Labels that a worker must have, as key=value
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Queue priority of its tasks; higher runs first
     #[schemars(range(min = -1_000_000, max = 1_000_000), extend("default" = field_default("priority")))]
     pub priority: Option<i32>,
     /// What happens to a task whose worker is lost
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "on_lost_actions", extend("default" = field_default("on_lost")))]
     pub on_lost: Option<OnLost>,
     /// Maximum number of workers that claim a task, one after another
@@ -87,53 +86,59 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator env add env_site --name Site --repo-url https://github.com/me/site --stack node",
         shows: "the new environment",
     }],
-    check,
+    input: InputType::with_rules::<EnvAdd>(),
     ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// The entry to write, without its creation time.
-fn new_entry(given: &Value) -> Map<String, Value> {
-    let value_of = |key: &str| given.get(key).cloned();
-    environments::new_entry(vec![
-        ("name", value_of("name")),
-        ("repoUrl", value_of("repo_url")),
-        ("stack", value_of("stack")),
-        ("description", value_of("description")),
-        ("provider", value_of("provider")),
-        ("branch", value_of("branch")),
-        ("setup", value_of("setup")),
-        ("mode", value_of("mode")),
-        ("labels", value_of("labels")),
-        ("priority", value_of("priority")),
-        ("on_lost", value_of("on_lost")),
-        ("max_claims", value_of("max_claims")),
-        ("push", value_of("push").filter(|push| *push == true)),
-    ])
+impl InputRules for EnvAdd {
+    /// Applies the rules of the file to the inputs.
+    fn problems(&self) -> Vec<Problem> {
+        let problems = environments::entry_problems(&self.env_id, &self.new_entry()).into_iter();
+        let problems = problems.map(|problem| {
+            let field = match problem.key.as_str() {
+                "id" => "env_id",
+                "repoUrl" => "repo_url",
+                other => other,
+            };
+            let suggestion = problem.suggestion.map(|meant| format!("Did you mean {meant}?"));
+            let permitted = problem.expected.map(|expected| format!("Give {expected}."));
+            let value = problem.value;
+            let problem = Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion);
+            Problem { value, permitted, ..problem }
+        });
+        problems.collect()
+    }
 }
 
-/// Applies the rules of the file to the inputs.
-fn check(input: &Value) -> Vec<Problem> {
-    let env_id = input.get("env_id").and_then(Value::as_str).unwrap_or_default();
-    let problems = environments::entry_problems(env_id, &new_entry(input)).into_iter().map(|problem| {
-        let field = match problem.key.as_str() {
-            "id" => "env_id",
-            "repoUrl" => "repo_url",
-            other => other,
-        };
-        let suggestion = problem.suggestion.map(|meant| format!("Did you mean {meant}?"));
-        let permitted = problem.expected.map(|expected| format!("Give {expected}."));
-        let value = problem.value;
-        let problem = Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion);
-        Problem { value, permitted, ..problem }
-    });
-    problems.collect()
+impl EnvAdd {
+    /// The entry to write, without its creation time.
+    fn new_entry(&self) -> Map<String, Value> {
+        fn value_of(given: Option<&impl Serialize>) -> Option<Value> {
+            given.map(|given| json!(given))
+        }
+        environments::new_entry(vec![
+            ("name", value_of(Some(&self.name))),
+            ("repoUrl", value_of(Some(&self.repo_url))),
+            ("stack", value_of(Some(&self.stack))),
+            ("description", value_of(self.description.as_ref())),
+            ("provider", value_of(self.provider.as_ref())),
+            ("branch", value_of(self.branch.as_ref())),
+            ("setup", value_of(self.setup.as_ref())),
+            ("mode", value_of(self.mode.as_ref())),
+            ("labels", value_of(Some(&self.labels).filter(|labels| !labels.is_empty()))),
+            ("priority", value_of(self.priority.as_ref())),
+            ("on_lost", value_of(self.on_lost.as_ref())),
+            ("max_claims", value_of(self.max_claims.as_ref())),
+            ("push", value_of(Some(&self.push).filter(|push| **push))),
+        ])
+    }
 }
 
 fn run(context: &Context<'_>, input: EnvAdd) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
-    let mut entry = new_entry(&json!(input));
+    let mut entry = input.new_entry();
     entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());
     let added = environments::add(&sources, &input.env_id, entry)?;
     let message = format!("{} was added", added.id);

@@ -3,7 +3,6 @@
 use delegator_config::{environments, environments_file};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::edit_output;
@@ -11,7 +10,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape};
+use crate::spec::{CommandSpec, Danger, InputRules, InputType, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvRemove {
@@ -29,21 +28,23 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Destructive,
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
-    check,
+    input: InputType::with_rules::<EnvRemove>(),
     ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn check(input: &Value) -> Vec<Problem> {
-    if input.get("confirm_destructive") == Some(&Value::Bool(true)) {
-        return Vec::new();
+impl InputRules for EnvRemove {
+    fn problems(&self) -> Vec<Problem> {
+        if self.confirm_destructive {
+            return Vec::new();
+        }
+        let problem = "must be true, because the environment's entry is deleted";
+        vec![
+            Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
+                .suggest(Some("Check the environment first (env check), then {set:confirm_destructive}.")),
+        ]
     }
-    let problem = "must be true, because the environment's entry is deleted";
-    vec![
-        Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-            .suggest(Some("Check the environment first (env check), then {set:confirm_destructive}.")),
-    ]
 }
 
 fn run(context: &Context<'_>, input: EnvRemove) -> Result<CommandOutput, AppError> {

@@ -12,7 +12,7 @@ use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Summarize {
@@ -40,7 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the same, for a model to read",
         },
     ],
-    check: check_usage,
+    input: InputType::with_rules::<Summarize>(),
     ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
@@ -54,17 +54,18 @@ const TOKEN_KEYS: [&str; 5] = [
     "reasoning_output_tokens",
 ];
 
-fn check_usage(input: &Value) -> Vec<Problem> {
-    let Some(usage) = input.get("usage_before").and_then(Value::as_object) else { return Vec::new() };
-    let wrong =
-        usage.iter().find(|(key, value)| !TOKEN_KEYS.contains(&key.as_str()) || value.as_i64().is_none());
-    wrong
-        .map(|(key, _)| {
+impl InputRules for Summarize {
+    fn problems(&self) -> Vec<Problem> {
+        let is_wrong = |(key, value): &(&String, &Value)| {
+            !TOKEN_KEYS.contains(&key.as_str()) || value.as_i64().is_none()
+        };
+        let wrong = self.usage_before.iter().flatten().find(is_wrong);
+        let problem = wrong.map(|(key, _)| {
             Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a token count")
                 .suggest(Some(format!("Known keys: {}.", TOKEN_KEYS.join(", "))))
-        })
-        .into_iter()
-        .collect()
+        });
+        problem.into_iter().collect()
+    }
 }
 
 fn usage(object: &Map<String, Value>) -> Usage {

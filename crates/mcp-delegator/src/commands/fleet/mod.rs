@@ -4,24 +4,15 @@
 //! they are for people.
 
 pub mod cancel;
+pub mod claiming;
 pub mod database;
 pub mod drain;
 pub mod grant;
 pub mod migrate;
-pub mod pause;
-pub mod resume;
 pub mod status;
 pub mod tasks;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::commands::fleet::database::DatabaseInput;
 use crate::error::ErrorCode;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, Toolset};
 
 /// What a call can fail with that uses the database.
 pub const DATABASE_FAILURES: &[ErrorCode] = &[
@@ -53,59 +44,6 @@ fn format_size(bytes: u64) -> String {
             format!("{}.{} {unit}", tenths / 10, tenths % 10)
         }
         None => format!("{bytes} B"),
-    }
-}
-
-/// Input of the commands that concern one worker, or the whole fleet.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-pub struct FleetOrWorker {
-    /// Only this worker
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
-    pub worker: Option<String>,
-    #[serde(flatten)]
-    pub database: DatabaseInput,
-}
-
-/// Which workers claim tasks, after a command.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct ClaimingChange {
-    /// The worker; null for the whole fleet.
-    pub worker: Option<String>,
-    pub is_paused: bool,
-    /// Whether this call changed it.
-    pub is_changed: bool,
-}
-
-/// The spec of `fleet pause` and `fleet resume`, without its path and its action.
-const fn claiming_spec(
-    path: &'static [&'static str],
-    about: &'static str,
-    action: &'static str,
-) -> CommandSpec {
-    CommandSpec {
-        shape: Shape::Action(action),
-        idempotent: true,
-        network: true,
-        toolset: Toolset::Hidden,
-        failures: DATABASE_FAILURES,
-        ..CommandSpec::new::<FleetOrWorker, ClaimingChange>(path, about)
-    }
-}
-
-fn claiming_output(worker: Option<String>, is_paused: bool, is_changed: bool) -> CommandOutput {
-    CommandOutput::done(ClaimingChange { worker, is_paused, is_changed })
-}
-
-impl CommandData for ClaimingChange {
-    fn document(&self) -> Document {
-        let subject =
-            self.worker.as_ref().map_or("The fleet".to_owned(), |worker| format!("The worker {worker}"));
-        let already = if self.is_changed { "" } else { "already " };
-        match self.is_paused {
-            true => Document::titled(format!("{subject} is {already}paused"))
-                .block(Block::Text("It claims no more tasks; running tasks continue.".to_owned())),
-            false => Document::titled(format!("{subject} is {already}open for tasks")),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::commands::inputs::choices;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, cell, plural, table, truncate_cell};
+use crate::output::documents::document::{Block, Document, cell, plural, truncate_cell};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
@@ -126,19 +126,18 @@ impl CommandData for FleetTasks {
             (count, true) => format!("The first {count} tasks of the fleet"),
         };
         let columns = ["task", "state", "age", "first line", "worker", "environment"];
-        let mut document = Document::titled(title);
-        document.blocks.extend(table(&columns, self.tasks.iter().map(FleetTaskEntry::row).collect()));
+        let rows = self.tasks.iter().map(FleetTaskEntry::row).collect();
+        let mut document = Document::titled(title).table(&columns, rows);
         if self.has_more {
             let text = "There are more: raise the limit, or filter by state or worker.";
             document = document.block(Block::Text(text.to_owned()));
         }
         let is_open = |task: &FleetTaskEntry| ["queued", "claimed", "running"].contains(&task.state.as_str());
-        match self.tasks.iter().any(is_open) {
-            true => document.block(Block::ForPeople(
-                "To cancel one, run 'mcp-delegator fleet cancel' with its id.".into(),
-            )),
-            false => document,
+        if self.tasks.iter().any(is_open) {
+            let text = "To cancel one, run 'mcp-delegator fleet cancel' with its id.";
+            document = document.block(Block::ForPeople(text.into()));
         }
+        document
     }
 }
 

@@ -8,13 +8,12 @@ use std::path::Path;
 use delegator_domain::task::{Mode, State};
 use delegator_engine::Engine;
 use delegator_registry::{Filter, Task};
-use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, AgentNames, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
-use crate::commands::local::attempts::AttemptsInputs;
-use crate::commands::local::run::{Run, foreground_output};
+use crate::commands::local::run::foreground_output;
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::error::AppError;
 use crate::output::data::acknowledgement::ExecutionAck;
@@ -45,15 +44,13 @@ pub(super) fn run(
     directory: &Path,
     agent: Option<&str>,
 ) -> Result<(Completion, Option<ExecutionAck>), AppError> {
-    let input = Run {
+    let input = TaskInput {
         submission: SubmissionInputs {
             task: TASK.to_owned(),
             labels: labels(),
             ..SubmissionInputs::default()
         },
         mode: RunMode::Sandbox(Mode::ReadOnly),
-        confirm: false,
-        is_async: false,
         // Outside of a repository Codex would refuse; a read-only task changes nothing that git would have to protect.
         agent: AgentInputs {
             working_dir: Some(directory.to_owned()),
@@ -61,11 +58,9 @@ pub(super) fn run(
             agent: agent.map(|name| AgentNames::One(name.to_owned())),
             ..AgentInputs::default()
         },
-        attempts: AttemptsInputs::default(),
-        call_budget_sec: None,
+        ..TaskInput::default()
     };
-    let request = TaskRequest::new(&input.submission, &input.agent, Mode::ReadOnly, json!(input));
-    let submitted = engine.submit(build_submission(context, engine, request)?)?;
+    let submitted = engine.submit(build_submission(context, engine, TaskRequest::new(input))?)?;
     let id = submitted.task.id;
     let waited = attach(context, engine, &id, WaitHint::for_task(&id))?;
     let mut task = None;

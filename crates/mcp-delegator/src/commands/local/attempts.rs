@@ -1,17 +1,17 @@
 //! Several attempts at one task: their inputs, their submission, and which tasks a group id stands for.
 
-use delegator_domain::task::{GroupId, TaskId};
-use delegator_engine::{ComparedAttempt, ComparedGroup, Engine, SubmitOutcome, Target};
+use delegator_domain::task::{GroupId, MAX_ATTEMPTS, TaskId};
+use delegator_engine::{ComparedAttempt, ComparedGroup, Engine, Submission, SubmitOutcome, Target};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs, AgentNames, TaskRef, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, AgentNames, Isolation, TaskRef};
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission, ended, variables};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::input::attempts::{attempt_inputs, check_attempts};
 use crate::spec::paging::fingerprint;
 
 /// Inputs of run and exec.
@@ -39,28 +39,96 @@ pub struct AttemptsInputs {
     pub models: Vec<String>,
 }
 
-/// Rules between the inputs of a task with attempts.
-pub fn check_inputs(input: &Value) -> Vec<Problem> {
-    let mut problems = check_agent_inputs(input);
-    problems.extend(check_attempts(input));
-    problems
+impl AttemptsInputs {
+    fn count(&self) -> usize {
+        self.attempts.unwrap_or(1).clamp(1, MAX_ATTEMPTS).into()
+    }
+
+    /// The input of each attempt, as if it had been submitted by itself. A list that is too short is used in turn.
+    pub fn inputs(&self, input: &TaskInput) -> Vec<TaskInput> {
+        let count = self.count();
+        let attempt = |number: usize| {
+            let mut attempt = input.clone();
+            if let Some(agent) = entry(&self.agents, number) {
+                attempt.agent.agent = Some(AgentNames::One(agent.clone()));
+            }
+            if let Some(model) = entry(&self.models, number) {
+                attempt.agent.model = Some(model.clone());
+            }
+            if count > 1 {
+                attempt.agent.isolation = Some(Isolation::Worktree);
+            } else if attempt.agent.isolation == Some(Isolation::None) {
+                // The same input as without it, also for an idempotency key.
+                attempt.agent.isolation = None;
+            }
+            attempt
+        };
+        (0..count).map(attempt).collect()
+    }
+
+    /// A problem of one attempt, in terms of what was given: an agent or a model may come from a list.
+    pub fn name_entry(&self, problem: Problem, number: usize) -> Problem {
+        let (list, items) = match problem.field.as_str() {
+            "agent" => ("agents", &self.agents),
+            "model" => ("models", &self.models),
+            _ => return problem,
+        };
+        match entry(items, number) {
+            Some(item) => Problem {
+                field: format!("{list}.{}", number % items.len()),
+                value: Some(item.as_str().into()),
+                ..problem
+            },
+            None => problem,
+        }
+    }
+
+    /// Rules between the inputs of several attempts.
+    pub fn problems(&self, agent: &AgentInputs) -> Vec<Problem> {
+        let count = self.count();
+        let mut problems = Vec::new();
+        let lists = [
+            ("agents", &self.agents, "agent", agent.agent.is_some()),
+            ("models", &self.models, "model", agent.model.is_some()),
+        ];
+        for (list, items, single, is_single_given) in lists {
+            let problem =
+                |message: String| Problem::new(ErrorCode::InvalidValue, list, message).value(json!(items));
+            if items.len() > count {
+                let message = format!("has {} entries, but {{input:attempts}} is {count}", items.len());
+                let hint = format!("Set {{input:attempts}} to {}, or remove entries.", items.len());
+                problems.push(problem(message).suggest(Some(hint)));
+            }
+            if !items.is_empty() && is_single_given {
+                problems.push(problem(format!("cannot be given together with {{input:{single}}}")));
+            }
+        }
+        if count > 1 && agent.isolation == Some(Isolation::None) {
+            let message = "must be worktree for several attempts";
+            problems.push(
+                Problem::new(ErrorCode::InvalidValue, "isolation", message)
+                    .value("none".into())
+                    .suggest(Some("Remove {input:isolation}: each attempt gets a worktree of its own.")),
+            );
+        }
+        problems
+    }
 }
 
-/// Submits the attempts that the input of a request asks for: one task, or a group.
+fn entry(items: &[String], number: usize) -> Option<&String> {
+    items.get(number.checked_rem(items.len())?)
+}
+
+/// Submits the attempts of a request: one task, or a group.
 pub fn submit_attempts(
     context: &Context<'_>,
     engine: &Engine,
-    request: &TaskRequest<'_>,
+    request: &TaskRequest,
+    attempts: &AttemptsInputs,
 ) -> Result<SubmitOutcome, AppError> {
-    let mut attempts = Vec::new();
-    for input in attempt_inputs(&request.input) {
-        let agent = inputs_of_attempt(request.agent, &input);
-        attempts.push(build_submission(
-            context,
-            engine,
-            TaskRequest { agent: &agent, input, ..request.clone() },
-        )?);
-    }
+    let build = |input| build_submission(context, engine, TaskRequest { input, ..request.clone() });
+    let mut attempts: Vec<Submission> =
+        attempts.inputs(&request.input).into_iter().map(build).collect::<Result<_, _>>()?;
     if let [first, others @ ..] = attempts.as_mut_slice()
         && !others.is_empty()
         && let Some(key) = &mut first.idempotency
@@ -72,21 +140,6 @@ pub fn submit_attempts(
         key.request_hash = fingerprint(&json!(hashes));
     }
     Ok(engine.submit_attempts(attempts)?)
-}
-
-/// The agent inputs of one attempt, with what its input has in place of the lists.
-fn inputs_of_attempt(given: &AgentInputs, input: &Value) -> AgentInputs {
-    let text = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
-    let isolation = match text("isolation").as_deref() {
-        Some("worktree") => Some(inputs::Isolation::Worktree),
-        _ => given.isolation,
-    };
-    AgentInputs {
-        agent: text("agent").map(AgentNames::One).or_else(|| given.agent.clone()),
-        model: text("model"),
-        isolation,
-        ..given.clone()
-    }
 }
 
 /// The tasks that an id stands for: one, or all attempts of a group.
@@ -172,4 +225,60 @@ fn no_attempt(group: &GroupId, numbers: &[u8], number: u8) -> AppError {
 /// The group of a task that is the first of several attempts.
 pub fn group_of(task: &Task) -> Option<&GroupId> {
     task.group.as_ref().map(|member| &member.group)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn parse(value: Value) -> (AttemptsInputs, TaskInput) {
+        let mut task = value.clone();
+        task["task"] = "x".into();
+        (serde_json::from_value(value).unwrap(), serde_json::from_value(task).unwrap())
+    }
+
+    fn inputs_of(value: Value) -> Vec<TaskInput> {
+        let (attempts, task) = parse(value);
+        attempts.inputs(&task)
+    }
+
+    #[test]
+    fn a_short_list_is_used_in_turn() {
+        let attempts = inputs_of(json!({"attempts": 3, "agents": ["a", "b"], "models": ["m"]}));
+        let expected = |agent| parse(json!({"agent": agent, "model": "m", "isolation": "worktree"})).1;
+        assert_eq!(attempts, [expected("a"), expected("b"), expected("a")]);
+    }
+
+    #[test]
+    fn one_attempt_is_an_ordinary_task() {
+        assert_eq!(inputs_of(json!({"attempts": 1})), [parse(json!({})).1]);
+        assert_eq!(inputs_of(json!({"isolation": "none"})), [parse(json!({})).1]);
+    }
+
+    #[test]
+    fn a_problem_of_an_attempt_names_the_entry_of_the_list() {
+        let (attempts, _) = parse(json!({"attempts": 3, "agents": ["a", "b"]}));
+        let problem = |field: &str| Problem::new(ErrorCode::InvalidValue, field, "is wrong");
+        let of_agent = attempts.name_entry(problem("agent"), 1);
+        assert_eq!((of_agent.field.as_str(), of_agent.value), ("agents.1", Some(json!("b"))));
+        assert_eq!(attempts.name_entry(problem("agent"), 2).field, "agents.0");
+        assert_eq!(attempts.name_entry(problem("model"), 1), problem("model"));
+        assert_eq!(AttemptsInputs::default().name_entry(problem("agent"), 0), problem("agent"));
+    }
+
+    #[test]
+    fn contradictions_are_problems() {
+        let fields = |value: Value| -> Vec<String> {
+            let (attempts, task) = parse(value);
+            attempts.problems(&task.agent).into_iter().map(|problem| problem.field).collect()
+        };
+        assert_eq!(fields(json!({"attempts": 2, "agents": ["a", "b", "c"]})), ["agents"]);
+        assert_eq!(fields(json!({"agents": ["a", "b"]})), ["agents"]);
+        assert_eq!(fields(json!({"attempts": 2, "models": ["a"], "model": "b"})), ["models"]);
+        assert_eq!(fields(json!({"attempts": 2, "isolation": "none"})), ["isolation"]);
+        assert_eq!(fields(json!({"attempts": 1, "isolation": "none"})), [""; 0]);
+        assert_eq!(fields(json!({"attempts": 4, "agents": ["a"], "isolation": "worktree"})), [""; 0]);
+    }
 }

@@ -3,29 +3,31 @@
 //! The call returns after the submission is durable. It waits briefly for the thread id, and never for the task itself.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::Mode;
 use delegator_engine::{Engine, SubmitOutcome};
-use serde_json::json;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs, SubmissionInputs};
-use crate::commands::local::attempts::{AttemptsInputs, check_inputs, group_of, submit_attempts};
+use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::local::attempts::{AttemptsInputs, group_of, submit_attempts};
+use crate::commands::local::preflight::agent_problems;
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, engine};
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::input::preflight::agent_problems;
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::diff_omissions::not_carried_warning;
 use crate::output::data::group::GroupData;
 use crate::output::data::{chain, estimate, task as task_data, warnings};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
+use crate::spec::{
+    Category, CommandSpec, Example, InputRules, InputType, PreflightContext, Shape, Surface, Toolset,
+};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Exec {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
@@ -34,13 +36,38 @@ pub struct Exec {
     #[schemars(schema_with = "inputs::modes", extend("x-self-explanatory" = true))]
     pub mode: Mode,
     /// Required for mode danger-full-access
-    #[serde(default, skip_serializing)]
-    #[schemars(extend("x-consent" = true))]
-    pub confirm: bool,
+    #[serde(default)]
+    #[schemars(extend("x-consent" = true, "default" = false))]
+    pub confirm: Option<bool>,
     #[serde(flatten)]
     pub agent: AgentInputs,
     #[serde(flatten)]
     pub attempts: AttemptsInputs,
+}
+
+impl Exec {
+    fn task_input(&self) -> TaskInput {
+        TaskInput {
+            submission: self.submission.clone(),
+            mode: RunMode::Sandbox(self.mode),
+            agent: self.agent.clone(),
+            ..TaskInput::default()
+        }
+    }
+}
+
+impl InputRules for Exec {
+    fn problems(&self) -> Vec<Problem> {
+        [self.task_input().problems(), self.attempts.problems(&self.agent)].concat()
+    }
+
+    fn confirmation(&self, surface: Surface) -> Option<Problem> {
+        self.task_input().command_line_confirmation(self.confirm, surface)
+    }
+
+    fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
+        agent_problems(&self.task_input(), &self.attempts, context)
+    }
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -50,9 +77,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::ConfirmationRequired],
-    check: check_inputs,
-    confirmation: inputs::command_line_confirmation,
-    preflight: agent_problems,
+    input: InputType::with_rules::<Exec>(),
     examples: &[
         Example {
             command: "mcp-delegator exec 'fix the failing test' --mode workspace-write",
@@ -73,8 +98,8 @@ const THREAD_WAIT: Duration = Duration::from_millis(1500);
 
 fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let request = TaskRequest::new(&input.submission, &input.agent, input.mode, json!(input));
-    let submitted = submit_attempts(context, &engine, &request)?;
+    let request = TaskRequest::new(input.task_input());
+    let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
     accepted_output(&engine, submitted, Capability::Background)
 }
 

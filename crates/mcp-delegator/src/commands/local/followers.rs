@@ -1,46 +1,28 @@
 //! Builds the submissions of the tasks that follow another one.
 
-use delegator_domain::task::Mode;
 use delegator_engine::{Engine, Follower, Reviewed, Submission};
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, SubmissionInputs};
+use crate::commands::inputs::AgentNames;
+use crate::commands::local::task_input::{self, TaskInput};
 use crate::commands::local::tasks::{TaskRequest, build_task};
 use crate::commands::review;
-use crate::error::{AppError, ErrorCode};
-use crate::input::chain::{self, LINKS, followers};
+use crate::error::AppError;
 
-/// The inputs of a follower, complete.
-#[derive(Debug, Deserialize)]
-struct FollowerInputs {
-    /// What a reviewer should look at, or the task text.
-    task: Option<String>,
-    #[serde(default)]
-    mode: Mode,
-    #[serde(flatten)]
-    agent: AgentInputs,
-}
-
-/// Adds the followers in the input of a task to its submission.
+/// Adds the followers of a task to its submission.
 pub fn add_followers(
     context: &Context<'_>,
     engine: &Engine,
     first: &mut Submission,
-    input: &Value,
+    mut input: TaskInput,
 ) -> Result<(), AppError> {
     // Also the values that were not given: the directory and the agent of a resumed thread.
-    let mut complete = input.clone();
-    complete["working_dir"] = first.settings.working_dir.display().to_string().into();
-    if complete.get("agent").is_none_or(Value::is_null) {
-        complete["agent"] = first.agent.name.as_str().into();
-    }
-    let found = followers(&complete);
+    input.agent.working_dir = Some(first.settings.working_dir.clone());
+    input.agent.agent.get_or_insert_with(|| AgentNames::One(first.agent.name.clone()));
     let mut built = Vec::new();
-    for follower in &found {
-        let submission = build_follower(context, engine, follower, &complete)?;
-        built.push((follower.predecessor, Follower { on: follower.on, submission }));
+    for follower in input.followers() {
+        let (predecessor, on) = (follower.predecessor, follower.on);
+        built.push((predecessor, Follower { on, submission: build_follower(context, engine, follower)? }));
     }
     // Each comes after its predecessor, so from the end on every one has all of its own followers.
     while let Some((predecessor, follower)) = built.pop() {
@@ -56,36 +38,16 @@ pub fn add_followers(
 fn build_follower(
     context: &Context<'_>,
     engine: &Engine,
-    follower: &chain::Follower<'_>,
-    first_input: &Value,
+    follower: task_input::Follower,
 ) -> Result<Submission, AppError> {
-    let unusable = |error: serde_json::Error| {
-        AppError::new(ErrorCode::InvalidValue, format!("The input {} is not valid: {error}.", follower.field))
-    };
-    let mut inputs: FollowerInputs = serde_json::from_value(follower.input.clone()).map_err(unusable)?;
-    let mut input = follower.input.clone();
-    let is_review = chain::is_review(follower.given);
-    let text = match is_review {
-        true => review::review_text(inputs.task.as_deref()),
-        false => inputs.task.take().unwrap_or_default(),
-    };
-    if is_review {
-        review::add_output_schema(context, &mut inputs.agent, &mut input)?;
+    let (mut input, given) = (follower.input, follower.given.to_task());
+    if input.review {
+        input.submission.task = review::review_text(given.task.as_deref());
+        review::add_output_schema(context, &mut input.agent)?;
     }
     // Stored with the task, so that a retry starts its followers again.
-    for (name, given) in LINKS.iter().filter_map(|(name, _)| Some((*name, follower.given.get(name)?))) {
-        input[name] = given.clone();
-    }
-    let shared = |name: &str| first_input.get(name).cloned().unwrap_or_default();
-    let submission = SubmissionInputs {
-        task: text,
-        labels: serde_json::from_value(shared("labels")).unwrap_or_default(),
-        allow_destructive_git: shared("allow_destructive_git") == Value::Bool(true),
-        ..SubmissionInputs::default()
-    };
-    let request = TaskRequest {
-        reviews: is_review.then_some(Reviewed::Predecessor),
-        ..TaskRequest::new(&submission, &inputs.agent, inputs.mode, input)
-    };
-    build_task(context, engine, request)
+    input.agent.on_success = given.on_success;
+    input.agent.on_failure = given.on_failure;
+    let reviews = input.review.then_some(Reviewed::Predecessor);
+    build_task(context, engine, TaskRequest { reviews, ..TaskRequest::new(input) })
 }

@@ -8,10 +8,12 @@ pub mod cancel;
 pub mod exec;
 pub mod followers;
 pub mod last_task;
+pub mod preflight;
 pub mod results;
 pub mod resume;
 pub mod run;
 pub mod status;
+pub mod task_input;
 pub mod tasks;
 pub mod wait;
 

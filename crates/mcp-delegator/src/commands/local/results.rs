@@ -116,7 +116,7 @@ fn events_page(
     let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
         Some(cursor) => {
-            let [position] = cursor_positions(("events_cursor", cursor), &query)?;
+            let [position] = cursor_positions("events_cursor", cursor, &query)?;
             u64::try_from(position).unwrap_or(0)
         }
         None => u64::MAX,

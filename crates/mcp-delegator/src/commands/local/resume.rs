@@ -6,24 +6,24 @@
 use delegator_domain::task::Mode;
 use delegator_engine::{Capabilities, Engine, EngineError};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, THREAD_ID, TaskRef, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, THREAD_ID, TaskRef};
 use crate::commands::local::exec::accepted_output;
+use crate::commands::local::preflight::resumed_agent_problems;
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::agent_selection::select_agent;
-use crate::input::preflight::resumed_agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, InputRules, InputType, PreflightContext, Shape, Surface, Toolset};
 
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Resume {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
@@ -37,11 +37,38 @@ pub struct Resume {
     #[schemars(schema_with = "inputs::modes", extend("x-self-explanatory" = true))]
     pub mode: Mode,
     /// Required for mode danger-full-access
-    #[serde(default, skip_serializing)]
-    #[schemars(extend("x-consent" = true))]
-    pub confirm: bool,
+    #[serde(default)]
+    #[schemars(extend("x-consent" = true, "default" = false))]
+    pub confirm: Option<bool>,
     #[serde(flatten)]
     pub agent: AgentInputs,
+}
+
+impl Resume {
+    fn task_input(&self) -> TaskInput {
+        TaskInput {
+            submission: self.submission.clone(),
+            thread_id: self.thread_id.clone(),
+            task_id: self.task_id.clone(),
+            mode: RunMode::Sandbox(self.mode),
+            agent: self.agent.clone(),
+            ..TaskInput::default()
+        }
+    }
+}
+
+impl InputRules for Resume {
+    fn problems(&self) -> Vec<Problem> {
+        self.task_input().problems()
+    }
+
+    fn confirmation(&self, surface: Surface) -> Option<Problem> {
+        self.task_input().command_line_confirmation(self.confirm, surface)
+    }
+
+    fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
+        resumed_agent_problems(&self.task_input(), context)
+    }
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -57,9 +84,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unsupported,
     ],
     exactly_one_of: &["thread_id", "task_id"],
-    check: check_agent_inputs,
-    confirmation: inputs::command_line_confirmation,
-    preflight: resumed_agent_problems,
+    input: InputType::with_rules::<Resume>(),
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
@@ -88,11 +113,8 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
             None => error,
         });
     };
-    let request = TaskRequest {
-        resume: earlier,
-        thread: Some(thread),
-        ..TaskRequest::new(&input.submission, &input.agent, input.mode, json!(input))
-    };
+    let request =
+        TaskRequest { resume: earlier, thread: Some(thread), ..TaskRequest::new(input.task_input()) };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     accepted_output(&engine, submitted, Capability::Background)
 }

@@ -12,19 +12,19 @@ use delegator_engine::{Engine, EngineError, WaitOutcome, has_acted};
 use delegator_registry::Task;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 use std::time::Duration;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
-use crate::commands::local::attempts::{AttemptsInputs, check_inputs, compare, group_of, submit_attempts};
+use crate::commands::local::attempts::{AttemptsInputs, compare, group_of, submit_attempts};
 use crate::commands::local::exec::accepted_output;
+use crate::commands::local::preflight::agent_problems;
+use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, engine, first_ended, mark_read, refresh, report_obstacles};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::input::preflight::agent_problems;
 use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
@@ -35,9 +35,11 @@ use crate::output::data::task::TaskReport;
 use crate::output::data::{chain, error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
-use crate::spec::{Category, CommandSpec, Example, Shape, Surface, Toolset};
+use crate::spec::{
+    Category, CommandSpec, Example, InputRules, InputType, PreflightContext, Shape, Surface, Toolset,
+};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Run {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
@@ -46,9 +48,9 @@ pub struct Run {
     #[schemars(schema_with = "inputs::run_modes", extend("x-self-explanatory" = true))]
     pub mode: RunMode,
     /// The user agreed to writing; CLI: to danger-full-access
-    #[serde(default, skip_serializing)]
+    #[serde(default)]
     #[schemars(extend("default" = false))]
-    pub confirm: bool,
+    pub confirm: Option<bool>,
     /// Return at once
     #[serde(default, rename = "async")]
     pub is_async: bool,
@@ -57,9 +59,43 @@ pub struct Run {
     #[serde(flatten)]
     pub attempts: AttemptsInputs,
     /// Return after this many seconds, even if the task is still running; CLI: no limit
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "default" = built_in_default("call_budget_sec")))]
     pub call_budget_sec: Option<u32>,
+}
+
+impl Run {
+    fn task_input(&self) -> TaskInput {
+        TaskInput {
+            submission: self.submission.clone(),
+            mode: self.mode,
+            agent: self.agent.clone(),
+            is_async: Some(self.is_async),
+            call_budget_sec: self.call_budget_sec.map(u64::from),
+            ..TaskInput::default()
+        }
+    }
+}
+
+impl InputRules for Run {
+    fn problems(&self) -> Vec<Problem> {
+        [self.task_input().problems(), self.attempts.problems(&self.agent)].concat()
+    }
+
+    fn confirmation(&self, surface: Surface) -> Option<Problem> {
+        let input = self.task_input();
+        match surface {
+            Surface::CommandLine => input.command_line_confirmation(self.confirm, surface),
+            Surface::Server => (input.writes() && self.confirm != Some(true)).then(|| {
+                let message = "must be true for a mode that writes";
+                Problem::new(ErrorCode::ConfirmationRequired, "confirm", message)
+                    .suggest(Some("Set confirm to true, or use mode read-only or preview."))
+            }),
+        }
+    }
+
+    fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
+        agent_problems(&self.task_input(), &self.attempts, context)
+    }
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -83,9 +119,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AgentExited,
         ErrorCode::AgentProtocolError,
     ],
-    check: check_inputs,
-    confirmation,
-    preflight: agent_problems,
+    input: InputType::with_rules::<Run>(),
     examples: &[Example {
         command: "mcp-delegator run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
@@ -95,27 +129,12 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-fn confirmation(input: &Value, surface: Surface) -> Option<Problem> {
-    let is_confirmed = input.get("confirm") == Some(&Value::Bool(true));
-    match surface {
-        Surface::CommandLine => inputs::command_line_confirmation(input, surface),
-        Surface::Server => (inputs::writes(input) && !is_confirmed).then(|| {
-            Problem::new(ErrorCode::ConfirmationRequired, "confirm", "must be true for a mode that writes")
-                .suggest(Some("Set confirm to true, or use mode read-only or preview."))
-        }),
-    }
-}
-
 fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = budget.or(context.call_budget);
-    let request = TaskRequest {
-        preview: input.mode == RunMode::Preview,
-        call_budget: timeout,
-        ..TaskRequest::new(&input.submission, &input.agent, input.mode.sandbox(), json!(input))
-    };
-    let submitted = submit_attempts(context, &engine, &request)?;
+    let request = TaskRequest { call_budget: timeout, ..TaskRequest::new(input.task_input()) };
+    let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
     if input.is_async {
         return Ok(accepted_output(&engine, submitted, Capability::Background)?.into());
     }

@@ -314,7 +314,7 @@ fn overview_query(
 ) -> Result<OverviewRequest, AppError> {
     let states = inputs.state.map(State::with_same_public_name).unwrap_or_default();
     let [running_after, queued_after, ended_before] = match &inputs.cursor {
-        Some(cursor) => cursor_positions(("cursor", cursor), &cursor_query(inputs))?,
+        Some(cursor) => cursor_positions("cursor", cursor, &cursor_query(inputs))?,
         None => [0, 0, i64::MAX],
     };
     Ok(OverviewRequest {

@@ -29,10 +29,11 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
-use crate::commands::inputs::{self, AgentInputs, TaskRef};
+use crate::commands::inputs::{self, AgentInputs, AgentNames, RunMode, TaskRef};
 use crate::commands::local::agent_candidates::{default_agents, locate_agents};
 use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::local::followers::add_followers;
+use crate::commands::local::task_input::TaskInput;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::{running_agent, select_agent};
 use crate::output::data::task as task_data;
@@ -91,16 +92,11 @@ fn providers(context: &Context<'_>) -> Providers {
 
 /// A request to submit a task, from any command.
 #[derive(Debug, Clone)]
-pub struct TaskRequest<'a> {
-    pub submission: &'a inputs::SubmissionInputs,
-    pub agent: &'a AgentInputs,
-    pub mode: Mode,
-    pub preview: bool,
+pub struct TaskRequest {
+    pub input: TaskInput,
     /// The last task of the thread to continue, if it is known.
     pub resume: Option<Task>,
     pub thread: Option<String>,
-    /// The canonical input, stored with the task.
-    pub input: Value,
     /// A program to use instead of the configured agent.
     pub program: Option<Agent>,
     /// How long the call waits for the task, if it does.
@@ -111,22 +107,13 @@ pub struct TaskRequest<'a> {
     pub report_of: Option<TaskId>,
 }
 
-impl<'a> TaskRequest<'a> {
+impl TaskRequest {
     /// A request of the configured agent for a new thread, whose caller does not wait.
-    pub fn new(
-        submission: &'a inputs::SubmissionInputs,
-        agent: &'a AgentInputs,
-        mode: Mode,
-        input: Value,
-    ) -> TaskRequest<'a> {
+    pub fn new(input: TaskInput) -> TaskRequest {
         TaskRequest {
-            submission,
-            agent,
-            mode,
-            preview: false,
+            input,
             resume: None,
             thread: None,
-            input,
             program: None,
             call_budget: None,
             reviews: None,
@@ -139,11 +126,11 @@ impl<'a> TaskRequest<'a> {
 pub fn build_submission(
     context: &Context<'_>,
     engine: &Engine,
-    request: TaskRequest<'_>,
+    request: TaskRequest,
 ) -> Result<Submission, AppError> {
     let input = request.input.clone();
     let mut submission = build_task(context, engine, request)?;
-    add_followers(context, engine, &mut submission, &input)?;
+    add_followers(context, engine, &mut submission, input)?;
     Ok(submission)
 }
 
@@ -151,21 +138,23 @@ pub fn build_submission(
 pub fn build_task(
     context: &Context<'_>,
     engine: &Engine,
-    request: TaskRequest<'_>,
+    request: TaskRequest,
 ) -> Result<Submission, AppError> {
+    let input = &request.input;
+    let mode = input.mode.sandbox();
     let working_dir = working_dir(context, &request);
-    let directories = directories(request.agent, &working_dir);
+    let directories = directories(&input.agent, &working_dir);
     let default = || default_agents(context, engine, &directories);
-    let names = agent_names(request.agent, request.resume.as_ref(), default);
+    let names = agent_names(&input.agent, request.resume.as_ref(), default);
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
         agents.map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let may_write = select(context.config)?.iter().any(|agent| may_write(agent, request.mode));
-    let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
+    let may_write = select(context.config)?.iter().any(|agent| may_write(agent, mode));
+    let add_dirs = input.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
-    let isolation = isolation(engine, config, &request, (&working_dir, &variables(context)))?;
+    let isolation = isolation(context, engine, config, &request, &working_dir)?;
     let configured = select(config)?;
     if let (Some(thread), [agent, ..]) = (&request.thread, configured.as_slice()) {
         engine.check_thread(agent, &variables(context), thread)?;
@@ -177,18 +166,21 @@ pub fn build_task(
         _ => locate_agents(context, engine, configured, &directories)?,
     };
     let AgentChoice { agent, passed_variables } = choices.remove(0);
-    let (input, labels) = (without_text(request.input), labels(config, &request.submission.labels));
+    let labels = labels(config, &input.submission.labels);
     let parent = engine.own_task()?;
     let settings = Settings {
         depth: parent.as_ref().map_or(0, |parent| parent.depth.saturating_add(1)),
-        budgets: config.settings.budgets(task_caps(request.agent), &labels),
-        preview: request.preview,
+        budgets: config.settings.budgets(task_caps(&input.agent), &labels),
+        preview: input.mode == RunMode::Preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
-        ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
+        ..build_settings(context, config, input, working_dir, request.thread)
     };
-    let resolved = resolved_input(&input, &names, &settings, request.call_budget);
+    let idempotency = input.submission.idempotency_key.clone().map(|key| {
+        let resolved = resolved_input(input, &names, &settings, request.call_budget);
+        Idempotency { key, request_hash: fingerprint(&json!([input.submission.task, resolved])) }
+    });
     Ok(Submission {
-        text: request.submission.task.clone(),
+        text: input.submission.task.clone(),
         settings,
         agent,
         fallbacks: choices,
@@ -198,16 +190,16 @@ pub fn build_task(
         passed_variables,
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
-        title: title(context, &request.submission.task),
+        title: title(context, &input.submission.task),
         labels,
-        input,
-        allow_parallel_writes: request.agent.allow_parallel_writes,
+        input: json!(input),
+        allow_parallel_writes: input.agent.allow_parallel_writes,
         nesting: Nesting {
             parent,
             max_depth: config.settings.max_depth,
             max_children: config.settings.max_children,
         },
-        idempotency: idempotency(request.submission, &resolved),
+        idempotency,
         isolation,
         reviews: request.reviews,
         report_of: request.report_of,
@@ -215,27 +207,15 @@ pub fn build_task(
     })
 }
 
-fn idempotency(inputs: &inputs::SubmissionInputs, resolved: &Value) -> Option<Idempotency> {
-    let key = inputs.idempotency_key.clone()?;
-    Some(Idempotency { key, request_hash: fingerprint(&json!([inputs.task, resolved])) })
-}
-
-/// The input as it is stored: the text of the task has a place of its own.
-fn without_text(mut input: Value) -> Value {
-    if let Some(object) = input.as_object_mut() {
-        object.shift_remove("task");
-    }
-    input
-}
-
 /// Where the task works: one that continues or reviews another task in the worktree of that task, if it exists.
 fn isolation(
+    context: &Context<'_>,
     engine: &Engine,
     config: &Config,
-    request: &TaskRequest<'_>,
-    (working_dir, variables): (&Path, &Variables),
+    request: &TaskRequest,
+    working_dir: &Path,
 ) -> Result<Isolation, AppError> {
-    let inputs = request.agent;
+    let inputs = &request.input.agent;
     let earlier = match (&request.resume, &request.reviews) {
         (Some(task), _) => Some(task.clone()),
         (None, Some(Reviewed::Task(id))) => Some(engine.task(id)?),
@@ -247,7 +227,7 @@ fn isolation(
         (Some(inputs::Isolation::None), _) | (None, None) => Isolation::None,
         (_, Some(worktree)) => Isolation::Of(worktree.owner),
         (Some(inputs::Isolation::Worktree), None) => {
-            engine.enforce_worktree_quota(config.settings.worktree_quota_bytes, variables)?;
+            engine.enforce_worktree_quota(config.settings.worktree_quota_bytes, &variables(context))?;
             let repository = config.settings.repository(working_dir);
             Isolation::New(WorktreeRequest {
                 base: inputs.base.clone(),
@@ -260,8 +240,8 @@ fn isolation(
 }
 
 /// The given directory, that of the resumed task, or the current one.
-fn working_dir(context: &Context<'_>, request: &TaskRequest<'_>) -> PathBuf {
-    match (&request.agent.working_dir, &request.resume) {
+fn working_dir(context: &Context<'_>, request: &TaskRequest) -> PathBuf {
+    match (&request.input.agent.working_dir, &request.resume) {
         (Some(given), _) => given.clone(),
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
@@ -306,24 +286,30 @@ fn task_caps(agent: &AgentInputs) -> Caps {
 /// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
 /// idempotency fingerprint as omitted ones.
 fn resolved_input(
-    input: &Value,
+    input: &TaskInput,
     agents: &[&str],
     settings: &Settings,
     call_budget: Option<Duration>,
 ) -> Value {
-    let mut resolved = input.clone();
     let real = settings.working_dir.canonicalize();
-    let real = real.as_ref().unwrap_or(&settings.working_dir);
-    resolved["agent"] = match agents {
-        [agent] => json!(agent),
-        agents => json!(agents),
+    let seconds = |limit: u64| Some(u32::try_from(limit).unwrap_or(u32::MAX));
+    let agent = match agents {
+        [agent] => AgentNames::One((*agent).to_owned()),
+        agents => AgentNames::Several(agents.iter().map(|agent| (*agent).to_owned()).collect()),
     };
-    resolved["working_dir"] = real.display().to_string().into();
-    resolved["idle_timeout_sec"] = settings.limits.idle_sec.into();
-    resolved["hard_timeout_sec"] = settings.limits.hard_sec.into();
-    if let Some(budget) = call_budget {
-        resolved["call_budget_sec"] = budget.as_secs().into();
-    }
+    let resolved = TaskInput {
+        agent: AgentInputs {
+            agent: Some(agent),
+            working_dir: Some(real.unwrap_or_else(|_| settings.working_dir.clone())),
+            idle_timeout_sec: seconds(settings.limits.idle_sec),
+            hard_timeout_sec: seconds(settings.limits.hard_sec),
+            env_policy: Some(input.agent.env_policy.unwrap_or_default()),
+            ..input.agent.clone()
+        },
+        call_budget_sec: call_budget.map(|budget| budget.as_secs()).or(input.call_budget_sec),
+        ..input.clone()
+    };
+    let mut resolved = json!(resolved);
     resolved.sort_all_objects();
     resolved
 }
@@ -358,11 +344,11 @@ pub fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<Str
 fn build_settings(
     context: &Context<'_>,
     config: &Config,
-    agent: &AgentInputs,
-    mode: Mode,
+    input: &TaskInput,
     working_dir: PathBuf,
     resume: Option<String>,
 ) -> Settings {
+    let (agent, mode) = (&input.agent, input.mode.sandbox());
     let configured = &config.settings;
     let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
     let absolute =
@@ -384,7 +370,7 @@ fn build_settings(
         budgets: Vec::new(),
         salvage: agent.salvage,
         answer_timeout_sec: configured.answer_timeout.as_secs(),
-        env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
+        env_policy: agent.env_policy.unwrap_or_default().with(agent.env_allow_list.clone()),
         resume,
         usage_before: None,
         limits: Limits {

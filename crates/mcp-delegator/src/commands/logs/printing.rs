@@ -50,7 +50,8 @@ impl<T: Into<AppError>> From<T> for PrintEnd {
 /// Returns the task as it is afterwards, and how many bytes there were.
 pub(super) fn print(
     engine: &Engine,
-    (id, dir): (&TaskId, &TaskDir),
+    id: &TaskId,
+    dir: &TaskDir,
     mut lines: impl LineSink,
     follow: bool,
 ) -> Result<(Task, u64), AppError> {

@@ -3,8 +3,8 @@
 use delegator_domain::task::TaskId;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
-    DroppedPoint, HeadTarget, KeepReason, ListedPoint, PossibleEdit, RestoreChanges, RestoreReport,
-    RestoreRequest, RestoredTree,
+    DroppedPoint, HeadTarget, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoreRequest,
+    RestoredTree,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -73,11 +73,11 @@ pub(super) struct TreeOutput {
     pub directories_removed: Vec<String>,
     /// Files that differ and were left unchanged
     #[serde(rename = "kept")]
-    pub unchanged: Vec<UnchangedFile>,
+    pub unchanged: Vec<FileReason>,
     /// Those of the restored and removed files that may hold edits of the user; missing if that is not known, because the
     /// state after the task is not stored
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub possible_user_edits: Option<Vec<PossibleUserEdit>>,
+    pub possible_user_edits: Option<Vec<FileReason>>,
     pub is_index_restored: bool,
     /// HEAD or its branch has moved since the restore point
     pub has_head_moved: bool,
@@ -88,16 +88,20 @@ pub(super) struct TreeOutput {
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "KeptFile")]
-pub(super) struct UnchangedFile {
+pub(super) struct FileReason {
     pub path: String,
     pub reason: String,
 }
 
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct PossibleUserEdit {
-    pub path: String,
-    pub reason: String,
+impl FileReason {
+    fn list(files: Vec<(String, impl ToString)>) -> Vec<FileReason> {
+        let reason = |(path, reason): (String, _)| FileReason { path, reason: ToString::to_string(&reason) };
+        files.into_iter().map(reason).collect()
+    }
+
+    fn rows(files: &[FileReason]) -> Vec<Vec<String>> {
+        files.iter().map(|file| vec![file.path.clone(), file.reason.clone()]).collect()
+    }
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -187,10 +191,6 @@ impl RestoreOutput {
 impl TreeOutput {
     fn of(restored: RestoredTree) -> TreeOutput {
         let RestoredTree { plan, point, undo, head_restored } = restored;
-        let unchanged =
-            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_string() });
-        let edit =
-            |(path, reason): (String, PossibleEdit)| PossibleUserEdit { path, reason: reason.to_string() };
         TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),
@@ -200,8 +200,8 @@ impl TreeOutput {
             modes_restored: plan.modes,
             directories_created: plan.make_directories,
             directories_removed: plan.remove_directories,
-            unchanged: unchanged.collect(),
-            possible_user_edits: plan.possible_edits.map(|edits| edits.into_iter().map(edit).collect()),
+            unchanged: FileReason::list(plan.keep),
+            possible_user_edits: plan.possible_edits.map(FileReason::list),
             is_index_restored: plan.index_differs,
             has_head_moved: plan.head_target != HeadTarget::Unchanged,
             is_head_restored: head_restored,
@@ -477,16 +477,15 @@ impl TreeOutput {
                 .block(Block::Text(format!("{what} {would}{change}:")))
                 .block(Block::Verbatim(paths.join("\n")));
         }
-        let edits = self.possible_user_edits.iter().flatten();
-        let edits = edits.map(|edit| vec![edit.path.clone(), edit.reason.clone()]).collect();
-        let unchanged =
-            self.unchanged.iter().map(|file| vec![file.path.clone(), file.reason.clone()]).collect();
-        let (held, left) = match dry_run {
-            true => ("may hold your own edits", "would be left unchanged"),
-            false => ("may have held your own edits", "left unchanged"),
+        let (held, left) = if dry_run {
+            ("may hold your own edits", "would be left unchanged")
+        } else {
+            ("may have held your own edits", "left unchanged")
         };
-        let tables = [table(&[held, "reason"], edits), table(&[left, "reason"], unchanged)];
-        tables.into_iter().flatten().fold(document, Document::block)
+        let edits = self.possible_user_edits.as_deref().unwrap_or_default();
+        document
+            .table(&[held, "reason"], FileReason::rows(edits))
+            .table(&[left, "reason"], FileReason::rows(&self.unchanged))
     }
 }
 

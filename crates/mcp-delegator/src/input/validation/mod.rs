@@ -1,9 +1,10 @@
 //! Validates raw input.
 //!
-//! The command line and MCP both deliver a JSON object. This module normalizes the names, then applies the schema, the
-//! command's own checks and its preflight checks, and reports *all* problems together. It must not change anything:
-//! a call is confirmed or run only after its input is valid.
+//! The command line and MCP both deliver a JSON object. This module normalizes the names, applies the schema, parses the
+//! object into the command's input type, applies the rules of that type, and reports *all* problems together. It must not
+//! change anything: a call is confirmed or run only after its input is valid.
 
+mod agent_names;
 mod command;
 mod followers;
 mod nul;
@@ -18,12 +19,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use delegator_domain::task::Mode;
 use jsonschema::Validator;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::suggestion::input_marker;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::spec::{CallOrigin, CommandSpec, InputSchema, PreflightContext, Property, Surface};
+use crate::spec::input_type::ParsedInput;
+use crate::spec::{CallOrigin, CommandSpec, Input, InputSchema, PreflightContext, Property, Surface};
 pub use spelling::{duplicate_input, snake_case};
 
 /// Object for rarely needed inputs in a tool call; its keys are ordinary inputs.
@@ -31,23 +32,30 @@ pub const OPTIONS: &str = "options";
 /// Output format: accepted by every call, removed before the command runs.
 pub const FORMAT: &str = "format";
 
-/// A valid input object: every input is known, in range and allowed in combination. The names are canonical.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ValidInput(Value);
+/// A valid input: every input is known, in range and allowed in combination.
+#[derive(Debug, Clone)]
+pub struct ValidInput {
+    /// The JSON object, with canonical names and without defaults.
+    object: Value,
+    parsed: ParsedInput,
+}
+
+/// Inputs of one command are equal if their objects are.
+impl PartialEq for ValidInput {
+    fn eq(&self, other: &Self) -> bool {
+        self.object == other.object
+    }
+}
 
 impl ValidInput {
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.object.get(name)
     }
 
     /// The typed input, with defaults filled in.
-    pub fn parse<I: DeserializeOwned>(self) -> Result<I, AppError> {
-        serde_json::from_value(self.0).map_err(|error| {
-            AppError::new(
-                ErrorCode::InvalidValue,
-                format!("The input is not valid for this command: {error}"),
-            )
-        })
+    pub fn into_typed<I: Input>(self) -> Result<I, AppError> {
+        let mismatch = |_| AppError::new(ErrorCode::Internal, "The command takes another input type.");
+        self.parsed.downcast::<I>().map(Arc::unwrap_or_clone).map_err(mismatch)
     }
 }
 
@@ -103,35 +111,70 @@ pub fn validate(
         paths::resolve(inputs, &mut input, origin.current_dir);
     }
     let is_any_refused = problems.iter().any(|problem| spec.exactly_one_of.contains(&problem.field.as_str()));
-    // At most one problem per input: the first.
-    let mut add_new = |found: Vec<Problem>| {
-        let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-        problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
-    };
-    add_new(nul::nul_problems(inputs, &input));
-    add_new(command::command_problems(inputs, &input));
-    add_new(followers::follower_problems(inputs, &input));
+    add_new(&mut problems, nul::nul_problems(inputs, &input));
+    add_new(&mut problems, command::command_problems(inputs, &input));
+    add_new(&mut problems, agent_names::name_problems(inputs, &input));
+    add_new(&mut problems, followers::follower_problems(inputs, &input));
     let max_mode = match (origin.surface, preflight_context) {
         (Surface::Server, Some(around)) => around.config.settings.max_mode,
         _ => Mode::DangerFullAccess,
     };
     let violations = input_validator.violations(&input, max_mode);
-    add_new(match origin.surface {
+    let violations = match origin.surface {
         Surface::CommandLine => with_example(spec, violations),
         Surface::Server => violations,
-    });
+    };
+    add_new(&mut problems, violations);
     // An input that was refused before is missing here.
     if !is_any_refused {
-        add_new(alternatives_problem(spec, &input, origin.surface).into_iter().collect());
+        add_new(&mut problems, alternatives_problem(spec, &input, origin.surface));
     }
-    add_new((spec.check)(&input));
-    add_new((spec.confirmation)(&input, origin.surface).into_iter().collect());
-    add_new(preflight_context.map(|around| (spec.preflight)(&input, around)).unwrap_or_default());
+    let refused: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
+    let parsed = parse(spec, inputs, &input, &refused);
+    if let Ok(parsed) = &parsed {
+        let rules = (spec.input.rules)(parsed.as_ref());
+        add_new(&mut problems, rules.problems());
+        add_new(&mut problems, rules.confirmation(origin.surface));
+        add_new(&mut problems, preflight_context.map(|around| rules.preflight(around)).unwrap_or_default());
+    }
     let problems = without_moot_confirmation(problems);
     if !problems.is_empty() {
         return Err(AppError::from_problems(problems));
     }
-    Ok(ValidInput(input))
+    let invalid = |error| {
+        let message = format!("The input is not valid for this command: {error}");
+        AppError::new(ErrorCode::InvalidValue, message)
+    };
+    Ok(ValidInput { object: input, parsed: parsed.map_err(invalid)? })
+}
+
+/// Adds at most one problem per input: the first.
+fn add_new(problems: &mut Vec<Problem>, found: impl IntoIterator<Item = Problem>) {
+    let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+    problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
+}
+
+/// Parses the input once. If that fails because inputs are refused, the others are parsed without them, so that their
+/// problems are found, too.
+fn parse(
+    spec: &CommandSpec,
+    inputs: &InputSchema,
+    input: &Value,
+    refused: &[&str],
+) -> Result<ParsedInput, serde_json::Error> {
+    let parsed = (spec.input.parse)(input);
+    let Some(mut others) = input.as_object().filter(|_| parsed.is_err() && !refused.is_empty()).cloned()
+    else {
+        return parsed;
+    };
+    for field in refused {
+        others.shift_remove(field.split('.').next().unwrap_or(field));
+    }
+    // What is reported about a placeholder is dropped: the input is reported already.
+    for property in inputs.properties.iter().filter(|property| property.required) {
+        others.entry(&property.name).or_insert_with(|| property.placeholder());
+    }
+    (spec.input.parse)(&Value::Object(others))
 }
 
 /// Drops the confirmation request if the mode is refused anyway.

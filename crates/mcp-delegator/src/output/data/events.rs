@@ -64,7 +64,7 @@ impl EventsPage {
         }
         let query = cursor_query(task_id);
         let start = match &self.next_cursor {
-            Some(cursor) => cursor_positions(("events_cursor", cursor), &query).map(|[position]| position),
+            Some(cursor) => cursor_positions("events_cursor", cursor, &query).map(|[position]| position),
             None => Ok(0),
         };
         if let Ok(start) = start {
@@ -144,7 +144,7 @@ mod tests {
         };
         let position = |page: &EventsPage| {
             page.next_cursor.as_deref().map(|cursor| {
-                let [position] = cursor_positions(("events_cursor", cursor), &cursor_query("T-1")).unwrap();
+                let [position] = cursor_positions("events_cursor", cursor, &cursor_query("T-1")).unwrap();
                 position
             })
         };

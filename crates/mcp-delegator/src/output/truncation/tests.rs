@@ -7,7 +7,7 @@ use delegator_domain::warning_code::WarningCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::commands::cloud::list_environments;
+use crate::commands::cloud::LIST_ENVIRONMENTS;
 use crate::commands::local::{results, run, wait};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::events::{EventsPage, LONG_BYTES, cursor_query};
@@ -158,7 +158,7 @@ fn the_cursor_of_a_truncated_list_continues_after_the_last_row() {
     for format in [Format::Json, Format::Markdown] {
         let (environments, first) = page(None);
         let output = CommandOutput::done(EnvironmentList { environments }).with_page("environments", first);
-        let outcome = CallClock::begin().end(&list_environments::SPEC, output.fact("count", 200));
+        let outcome = CallClock::begin().end(LIST_ENVIRONMENTS.spec, output.fact("count", 200));
         let presentation = Presentation::for_tool(format, &served());
         let (outcome, rendered) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, 6_000));
         let shown = rendered.body.matches("env-").count();
@@ -181,7 +181,7 @@ fn typed_data_that_cannot_fit_is_left_out() {
             created_at: None,
         };
         let output = CommandOutput::done(EnvironmentList { environments: vec![environment] });
-        let outcome = CallClock::begin().end(&list_environments::SPEC, output.fact("count", 1));
+        let outcome = CallClock::begin().end(LIST_ENVIRONMENTS.spec, output.fact("count", 1));
         let presentation = Presentation::for_tool(format, &served());
         for max_size in [3_000, 900] {
             let limit = tool_limit(&printer, max_size);
@@ -222,11 +222,8 @@ fn newest_events_stay_and_the_cursor_leads_to_older_ones() {
     let items = events_data["items"].as_array().unwrap();
     assert!((25..35).contains(&items.len()), "{}", items.len());
     assert_eq!(items.as_slice(), &events[50 - items.len()..]);
-    let [position] = cursor_positions(
-        ("events_cursor", events_data["next_cursor"].as_str().unwrap()),
-        &cursor_query("T-1"),
-    )
-    .unwrap();
+    let cursor = events_data["next_cursor"].as_str().unwrap();
+    let [position] = cursor_positions("events_cursor", cursor, &cursor_query("T-1")).unwrap();
     assert_eq!(usize::try_from(position).unwrap(), 50 - items.len());
     assert_eq!(data(&outcome)["final_message"], "Done.");
     assert!(warning(&outcome).contains("events_cursor returns the events before these"));

@@ -8,33 +8,37 @@ use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
-use delegator_domain::task::{EnvPolicyName, Mode, SandboxKind};
+use delegator_domain::task::{EnvPolicyName, SandboxKind};
 use delegator_engine::{
     AgentInput, Capabilities, MessageSupport, VariableAccess, find_mechanism, open_allowed_file,
     resolve_allowed_dir, untrusted_trees, variable_access,
 };
-use serde_json::Value;
 
+use crate::commands::inputs::{AgentInputs, AgentNames};
+use crate::commands::local::attempts::AttemptsInputs;
+use crate::commands::local::task_input::TaskInput;
 use crate::error::engine::{
     directory_problem, file_problem, mode_not_enforced, mode_too_wide, unsupported_input,
     variable_not_allowed,
 };
 use crate::error::{ErrorCode, Problem};
-use crate::input::agent_selection::{agent_names, select_agent};
-use crate::input::attempts::{attempt_inputs, problem_of_attempt};
-use crate::input::chain::followers;
+use crate::input::agent_selection::{running_agent, select_agent};
 use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
-pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+pub fn agent_problems(
+    input: &TaskInput,
+    attempts: &AttemptsInputs,
+    context: &PreflightContext<'_>,
+) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
-    for (number, attempt) in attempt_inputs(input).iter().enumerate() {
-        let found = selected_agent_problems(attempt, context, DEFAULT_AGENT).into_iter();
-        let found: Vec<Problem> = found.map(|problem| problem_of_attempt(problem, input, number)).collect();
+    for (number, attempt) in attempts.inputs(input).iter().enumerate() {
+        let found = selected_agent_problems(attempt, context).into_iter();
+        let found: Vec<Problem> = found.map(|problem| attempts.name_entry(problem, number)).collect();
         problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
     }
     problems.extend(follower_problems(input, context));
-    if input.get("working_dir").is_none() {
+    if input.agent.working_dir.is_none() {
         let roots = &context.config.settings.allowed_roots;
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
             let converted = directory_problem("working_dir", context.current_dir, &problem);
@@ -50,10 +54,10 @@ pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Prob
 }
 
 /// Checks for a resumed thread: without `working_dir` and `agent` it has those of the thread, which only the registry knows.
-pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+pub fn resumed_agent_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, None);
-    if input.get("agent").is_some_and(|agent| !agent.is_null()) {
-        problems.extend(selected_agent_problems(input, context, DEFAULT_AGENT));
+    if input.agent.agent.is_some() {
+        problems.extend(selected_agent_problems(input, context));
     }
     problems.extend(follower_problems(input, context));
     problems
@@ -61,17 +65,17 @@ pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> 
 
 /// What the agents of the followers cannot do, and modes above the limit. What a follower takes over unchanged is
 /// reported once, for the task itself.
-fn follower_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+fn follower_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for follower in followers(input) {
+    for follower in input.followers() {
         let within =
             |problem: Problem| Problem { field: format!("{}.{}", follower.field, problem.field), ..problem };
-        let is_given = |name: &str| follower.given.get(name).is_some_and(|value| !value.is_null());
-        if is_given("mode") {
+        let given = follower.given.to_task();
+        if given.mode.is_some() {
             problems.extend(mode_problem(&follower.input, context.config).map(within));
         }
-        if is_given("agent") {
-            let found = selected_agent_problems(&follower.input, context, DEFAULT_AGENT);
+        if given.agent.is_some() {
+            let found = selected_agent_problems(&follower.input, context);
             problems.extend(found.into_iter().map(within));
         }
     }
@@ -80,26 +84,26 @@ fn follower_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Probl
 
 /// Checks for an agent in its `working_dir`, or else in `default_dir` if that is known.
 fn agent_problems_in(
-    input: &Value,
+    input: &TaskInput,
     context: &PreflightContext<'_>,
     default_dir: Option<&Path>,
 ) -> Vec<Problem> {
     let roots = &context.config.settings.allowed_roots;
     let mut problems = Vec::new();
-    let given = input.get("working_dir").and_then(Value::as_str).map(Path::new);
+    let given = input.agent.working_dir.as_deref();
     problems.extend(given.and_then(|given| unusable_directory("working_dir", given, roots)));
     match given.or(default_dir) {
         Some(directory) => problems.extend(project_file_problems(input, context, directory)),
         // A project file may lower the limit further; the engine checks that once it knows the directory.
         None => problems.extend(mode_problem(input, context.config)),
     }
-    for (field, given) in list_items(input, "add_dirs") {
-        let path = Path::new(given);
+    for (at, path) in input.agent.add_dirs.iter().enumerate() {
+        let field = format!("add_dirs.{at}");
         problems
             .extend(relative_path(&field, path, context).or_else(|| unusable_directory(&field, path, roots)));
     }
-    for (field, given) in list_items(input, "images") {
-        let path = Path::new(given);
+    for (at, path) in input.agent.images.iter().enumerate() {
+        let field = format!("images.{at}");
         problems
             .extend(relative_path(&field, path, context).or_else(|| unreadable_file(&field, path, context)));
     }
@@ -107,63 +111,72 @@ fn agent_problems_in(
 }
 
 /// What the selected agents cannot do: enforce the mode, honour an input, get a variable.
-fn selected_agent_problems(
-    input: &Value,
-    context: &PreflightContext<'_>,
-    default_agent: &str,
-) -> Vec<Problem> {
-    let names = match agent_names(input, default_agent) {
-        Ok(names) => names,
-        Err(problem) => return vec![problem],
+fn selected_agent_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
+    let names = match input.agent.agent.as_ref().map(AgentNames::names) {
+        Some(names) => names.iter().map(String::as_str).collect(),
+        None => vec![DEFAULT_AGENT],
     };
-    let model = input.get("model").filter(|model| names.len() > 1 && !model.is_null());
-    let ambiguous = model.map(|_| {
+    let ambiguous = (names.len() > 1 && input.agent.model.is_some()).then(|| {
         Problem::new(ErrorCode::InvalidValue, "model", "belongs to one agent, but several are given")
             .suggest(Some("Remove {input:model}, or name one agent."))
     });
-    let of_agent = |name: &str| match select_agent(context.config, name) {
+    let of_agent = |name: &str| match select_agent(context.config, running_agent(name, input.agent.live)) {
         Ok(agent) => problems_of_agent(input, context, &agent),
         Err(problem) => vec![problem],
     };
     ambiguous.into_iter().chain(names.into_iter().flat_map(of_agent)).collect()
 }
 
-fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &ConfiguredAgent) -> Vec<Problem> {
+fn problems_of_agent(
+    input: &TaskInput,
+    context: &PreflightContext<'_>,
+    agent: &ConfiguredAgent,
+) -> Vec<Problem> {
     let capabilities = Capabilities::of(agent.kind());
-    let is_given = |name: &str| match input.get(name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::Array(list)) => !list.is_empty(),
-        // Without a sandbox of its own, an agent's commands see all variables that it has.
-        Some(policy) if name == AgentInput::EnvPolicy.name() => policy != EnvPolicyName::InheritAll.name(),
-        Some(_) => true,
-    };
+    let unsupported = capabilities.unsupported_inputs.iter().filter(|name| is_given(&input.agent, **name));
+    let unsupported = unsupported.map(|name| name.name());
     let takes_messages = capabilities.messages != MessageSupport::None;
-    let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
-    let unsupported = unsupported.chain((!takes_messages).then_some("live"));
-    let mut problems: Vec<Problem> =
-        unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
+    let unsupported = unsupported.chain((input.agent.live && !takes_messages).then_some("live"));
+    let mut problems: Vec<Problem> = unsupported.map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.
-    let mode = requested_mode(input).unwrap_or(Mode::ReadOnly);
+    let mode = input.mode.sandbox();
     if capabilities.sandbox_of(mode, agent.unsandboxed) == SandboxKind::Enforced {
         let path = context.process.environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
         let found =
             find_mechanism(context.config.settings.enclosure, path, &untrusted_trees([context.current_dir]));
         problems.extend(found.err().map(|problem| mode_not_enforced(&agent.name, mode, &problem)));
     }
-    if problems.is_empty() { variable_problems(input, agent) } else { problems }
+    if problems.is_empty() { variable_problems(&input.agent, agent) } else { problems }
 }
 
-fn variable_problems(input: &Value, agent: &ConfiguredAgent) -> Vec<Problem> {
-    let problem =
-        |(field, given): (String, &str)| match variable_access(agent.kind(), given, &agent.variables) {
-            VariableAccess::Passed => None,
-            right => Some(variable_not_allowed(&field, &agent.name, given, right)),
-        };
-    list_items(input, "env_allow_list").into_iter().filter_map(problem).collect()
+fn is_given(given: &AgentInputs, input: AgentInput) -> bool {
+    match input {
+        AgentInput::Model => given.model.is_some(),
+        AgentInput::Profile => given.profile.is_some(),
+        AgentInput::ReasoningEffort => given.reasoning_effort.is_some(),
+        AgentInput::Images => !given.images.is_empty(),
+        AgentInput::OutputSchema => given.output_schema.is_some(),
+        AgentInput::Ask => given.ask,
+        // Without a sandbox of its own, an agent's commands see all variables that it has.
+        AgentInput::EnvPolicy => given.env_policy.is_some_and(|policy| policy != EnvPolicyName::InheritAll),
+        AgentInput::Salvage => given.salvage,
+    }
+}
+
+fn variable_problems(given: &AgentInputs, agent: &ConfiguredAgent) -> Vec<Problem> {
+    let problem = |(at, name): (usize, &String)| match variable_access(agent.kind(), name, &agent.variables) {
+        VariableAccess::Passed => None,
+        right => Some(variable_not_allowed(&format!("env_allow_list.{at}"), &agent.name, name, right)),
+    };
+    given.env_allow_list.iter().enumerate().filter_map(problem).collect()
 }
 
 /// Problems with the project file of the task's work tree.
-fn project_file_problems(input: &Value, context: &PreflightContext<'_>, directory: &Path) -> Vec<Problem> {
+fn project_file_problems(
+    input: &TaskInput,
+    context: &PreflightContext<'_>,
+    directory: &Path,
+) -> Vec<Problem> {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     match context.config.for_work_tree(&real) {
         Ok(config) => mode_problem(input, &config).into_iter().collect(),
@@ -179,22 +192,9 @@ fn project_file_problems(input: &Value, context: &PreflightContext<'_>, director
     }
 }
 
-/// The sandbox mode in a raw input, if it is given and valid.
-pub fn requested_mode(input: &Value) -> Option<Mode> {
-    input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)
-}
-
-fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
-    let requested = requested_mode(input)?;
-    let allowed = config.settings.max_mode;
+fn mode_problem(input: &TaskInput, config: &Config) -> Option<Problem> {
+    let (requested, allowed) = (input.mode.sandbox(), config.settings.max_mode);
     (requested > allowed).then(|| mode_too_wide(requested, allowed))
-}
-
-/// The strings of a list input, each with its field name such as `images.0`.
-fn list_items<'a>(input: &'a Value, list: &str) -> Vec<(String, &'a str)> {
-    let given = input.get(list).and_then(Value::as_array).into_iter().flatten();
-    let texts = given.enumerate().filter_map(|(at, item)| Some((at, item.as_str()?)));
-    texts.map(|(at, text)| (format!("{list}.{at}"), text)).collect()
 }
 
 fn unusable_directory(field: &str, path: &Path, roots: &[PathBuf]) -> Option<Problem> {

@@ -1,0 +1,86 @@
+//! `fleet pause` and `fleet resume`: whether the fleet, or one worker, claims tasks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::commands::context::Context;
+use crate::commands::fleet::DATABASE_FAILURES;
+use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::command_data::CommandData;
+use crate::output::documents::document::{Block, Document};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Example, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct FleetOrWorker {
+    /// Only this worker
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub worker: Option<String>,
+    #[serde(flatten)]
+    pub database: DatabaseInput,
+}
+
+/// Which workers claim tasks, after a command.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ClaimingChange {
+    /// The worker; null for the whole fleet.
+    pub worker: Option<String>,
+    pub is_paused: bool,
+    /// Whether this call changed it.
+    pub is_changed: bool,
+}
+
+pub const PAUSE: CommandSpec = CommandSpec {
+    details: "Running tasks continue, and new tasks are still accepted.",
+    shape: Shape::Action("fleet_paused"),
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Hidden,
+    failures: DATABASE_FAILURES,
+    examples: &[
+        Example { command: "mcp-delegator fleet pause", shows: "no worker claims a task" },
+        Example { command: "mcp-delegator fleet pause build-3", shows: "one worker claims no task" },
+    ],
+    ..CommandSpec::new::<FleetOrWorker, ClaimingChange>(
+        &["fleet", "pause"],
+        "Pause the fleet or a worker: it claims no more tasks",
+    )
+};
+
+pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause));
+
+pub const RESUME: CommandSpec = CommandSpec {
+    path: &["fleet", "resume"],
+    about: "Resume the fleet or a worker: it claims tasks again",
+    details: "A worker that was paused by its name stays paused until it is resumed by its name.",
+    shape: Shape::Action("fleet_resumed"),
+    examples: &[],
+    ..PAUSE
+};
+
+pub const RESUME_COMMAND: Command = Command::new(&RESUME, |input| prepare(input, resume));
+
+fn pause(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
+    let is_changed = database_from(context, &input.database)?.pause(input.worker.as_deref())?;
+    Ok(CommandOutput::done(ClaimingChange { worker: input.worker, is_paused: true, is_changed }))
+}
+
+fn resume(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
+    let is_changed = database_from(context, &input.database)?.resume(input.worker.as_deref())?;
+    Ok(CommandOutput::done(ClaimingChange { worker: input.worker, is_paused: false, is_changed }))
+}
+
+impl CommandData for ClaimingChange {
+    fn document(&self) -> Document {
+        let subject =
+            self.worker.as_ref().map_or("The fleet".to_owned(), |worker| format!("The worker {worker}"));
+        let already = if self.is_changed { "" } else { "already " };
+        if !self.is_paused {
+            return Document::titled(format!("{subject} is {already}open for tasks"));
+        }
+        Document::titled(format!("{subject} is {already}paused"))
+            .block(Block::Text("It claims no more tasks; running tasks continue.".to_owned()))
+    }
+}
