@@ -18,14 +18,14 @@ use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape};
+use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Answer {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// An option of the question, by its id or label; or a text, if the question accepts one
-    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 100_000), extend("x-markers" = [Marker::Positional]))]
     pub answer: Option<String>,
     /// Number of the question; needed only if several are open
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -34,7 +34,7 @@ pub struct Answer {
     #[schemars(length(min = 1, max = 10_000))]
     pub option: Option<String>,
     /// A text
-    #[schemars(length(min = 1, max = 100_000), extend("x-stdin" = true))]
+    #[schemars(length(min = 1, max = 100_000), extend("x-markers" = [Marker::Stdin]))]
     pub text: Option<String>,
 }
 
@@ -59,11 +59,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::PolicyBlocked,
     ],
     examples: &[
-        Example { command: "mcp-delegator answer T-local-…", shows: "the open question and its options" },
-        Example {
-            command: "mcp-delegator answer T-local-… allow_once",
-            shows: "the question, answered with that option",
-        },
+        example("mcp-delegator answer T-local-…", "the open question and its options"),
+        example("mcp-delegator answer T-local-… allow_once", "the question, answered with that option"),
     ],
     input: InputType::with_rules::<Answer>(),
     ..CommandSpec::new::<Answer, AnsweredQuestion>(&["answer"], "Answer a question of a running agent")

@@ -25,7 +25,7 @@ use crate::error::apply::conflict_error;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape, Surface};
+use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, Surface, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -44,7 +44,7 @@ pub struct Apply {
     #[schemars(length(min = 1, max = 250))]
     pub branch: Option<String>,
     /// Directory in the work tree to change (default: that of the task)
-    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::Path]))]
     pub working_dir: Option<PathBuf>,
     #[serde(flatten)]
     pub attempt: AttemptInput,
@@ -73,16 +73,16 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::ConfirmationRequired,
     ],
     examples: &[
-        Example {
-            command: "mcp-delegator apply T-local-… --check",
-            shows: "what would change; fails on a conflict as apply would",
-        },
-        Example { command: "mcp-delegator apply T-local-…", shows: "the changes, in your work tree" },
-        Example { command: "mcp-delegator apply T-local-… --commit", shows: "the same, committed" },
-        Example {
-            command: "mcp-delegator apply G-local-…",
-            shows: "the recommended attempt of a group; the others are discarded",
-        },
+        example(
+            "mcp-delegator apply T-local-… --check",
+            "what would change; fails on a conflict as apply would",
+        ),
+        example("mcp-delegator apply T-local-…", "the changes, in your work tree"),
+        example("mcp-delegator apply T-local-… --commit", "the same, committed"),
+        example(
+            "mcp-delegator apply G-local-…",
+            "the recommended attempt of a group; the others are discarded",
+        ),
     ],
     input: InputType::with_rules::<Apply>(),
     ..CommandSpec::new::<Apply, AppliedDiff>(

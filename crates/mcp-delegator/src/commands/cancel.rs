@@ -26,13 +26,13 @@ use crate::output::command_data::CommandData;
 use crate::output::data::batch::{Batch, BatchResult};
 use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Example, InputRules, InputType, Shape};
+use crate::spec::{CommandSpec, ConfigUse, Danger, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
     /// Ids of tasks or groups
     #[serde(default)]
-    #[schemars(extend("x-positional" = true, "default" = null))]
+    #[schemars(extend("x-markers" = [Marker::Positional], "default" = null))]
     pub task_ids: Vec<TaskRef>,
     /// All tasks that have not ended
     #[serde(default)]
@@ -121,14 +121,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unsupported,
     ],
     examples: &[
-        Example {
-            command: "mcp-delegator cancel --all --dry-run",
-            shows: "the tasks that would be cancelled",
-        },
-        Example {
-            command: "mcp-delegator cancel --labels team=parser --state queued",
-            shows: "the queued tasks with that label, cancelled",
-        },
+        example("mcp-delegator cancel --all --dry-run", "the tasks that would be cancelled"),
+        example(
+            "mcp-delegator cancel --labels team=parser --state queued",
+            "the queued tasks with that label, cancelled",
+        ),
     ],
     input: InputType::with_rules::<CancelMany>(),
     ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
@@ -171,9 +168,10 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
         cancel_targets(&engine, &input.task_ids)?
     };
     let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
-    match input.dry_run {
-        true => Ok(dry_run_output(&engine, targets, batch)),
-        false => cancel(&engine, targets, batch, input.reason.as_deref(), max_cancel_time(context)),
+    if input.dry_run {
+        Ok(dry_run_output(&engine, targets, batch))
+    } else {
+        cancel(&engine, targets, batch, input.reason.as_deref(), max_cancel_time(context))
     }
 }
 

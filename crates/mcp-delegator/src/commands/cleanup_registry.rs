@@ -26,7 +26,7 @@ use crate::output::data::registry::{
 use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, FormerName, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -39,15 +39,15 @@ pub struct CleanupRegistry {
     pub old_task_max_age_hours: Option<u32>,
     /// Change nothing
     #[serde(default)]
-    #[schemars(extend("x-self-explanatory" = true))]
+    #[schemars(extend("x-markers" = [Marker::SelfExplanatory]))]
     pub dry_run: bool,
     /// Also delete restore points with content that no branch has; that content is lost for good
     #[serde(default)]
-    #[schemars(extend("x-command-line" = true))]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub include_restore_points: bool,
     /// Delete even though the clock jumped by more than a day relative to the uptime; check the date first
     #[serde(default)]
-    #[schemars(extend("x-command-line" = true))]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub trust_clock: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::error::{AppError, io_error};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Example, FormerName, RawOutput, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, FormerName, Marker, RawOutput, Toolset, example};
 
 /// The variable with which the script calls this program; its value is the shell.
 pub const VARIABLE: &str = "_MCP_DELEGATOR_COMPLETE";
@@ -64,7 +64,7 @@ impl Shell {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Completions {
     /// The shell; without it, how to install the script of each
-    #[schemars(extend("x-positional" = true))]
+    #[schemars(extend("x-markers" = [Marker::Positional]))]
     pub shell: Option<Shell>,
 }
 
@@ -76,20 +76,21 @@ pub struct RawText {
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: crate::spec::Shape::Show("script"),
-    danger: Danger::Safe,
-    idempotent: true,
     raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     examples: &[
-        Example { command: "mcp-delegator completions", shows: "how to install them in each shell" },
-        Example {
-            command: "echo 'source <(mcp-delegator completions bash)' >> ~/.bashrc",
-            shows: "completions for bash, active in new shells",
-        },
+        example("mcp-delegator completions", "how to install them in each shell"),
+        example(
+            "echo 'source <(mcp-delegator completions bash)' >> ~/.bashrc",
+            "completions for bash, active in new shells",
+        ),
     ],
     former_names: &[FormerName { path: &["completion"] }],
     config: ConfigUse::Unused,
-    ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
+    ..CommandSpec::read_only::<Completions, RawText>(
+        &["completions"],
+        "Print a completion script for a shell",
+    )
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

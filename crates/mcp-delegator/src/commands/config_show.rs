@@ -16,12 +16,12 @@ use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
-use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ConfigShow {
     /// Only this setting
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub key: Option<String>,
     /// Only settings that differ from the default
     #[serde(default)]
@@ -57,18 +57,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Precedence: flags, environment variables, the project file, the user's file, defaults.",
     shape: Shape::List("settings"),
     config: ConfigUse::Reported,
-    danger: Danger::Safe,
-    idempotent: true,
-    toolset: Toolset::Extra,
     failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
     examples: &[
-        Example { command: "mcp-delegator config show", shows: "all settings" },
-        Example {
-            command: "mcp-delegator config show max_mode",
-            shows: "one setting and where it comes from",
-        },
+        example("mcp-delegator config show", "all settings"),
+        example("mcp-delegator config show max_mode", "one setting and where it comes from"),
     ],
-    ..CommandSpec::new::<ConfigShow, Settings>(
+    ..CommandSpec::read_only::<ConfigShow, Settings>(
         &["config", "show"],
         "Show every setting and where it comes from",
     )

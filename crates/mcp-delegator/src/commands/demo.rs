@@ -32,7 +32,7 @@ use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::{CommandOutput, WaitHint};
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Shape, Toolset, example};
 
 /// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
@@ -69,10 +69,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
         ErrorCode::AgentFailed,
     ],
-    examples: &[Example {
-        command: "mcp-delegator demo --keep",
-        shows: "the same, and keeps the repository",
-    }],
+    examples: &[example("mcp-delegator demo --keep", "the same, and keeps the repository")],
     ..CommandSpec::new::<Demo, DemoOutput>(&["demo"], "Run an example task offline with a built-in agent")
 };
 

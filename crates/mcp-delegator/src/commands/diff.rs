@@ -24,7 +24,7 @@ use crate::output::data::diff_omissions::{left_out_message, omission_warnings, s
 use crate::output::documents::diff_text;
 use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, RawOutput, Shape};
+use crate::spec::{CommandSpec, InputRules, InputType, Marker, RawOutput, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Diff {
@@ -44,7 +44,7 @@ pub struct Diff {
     pub attempt: AttemptInput,
     /// Print to the terminal without a pager
     #[serde(default)]
-    #[schemars(extend("x-command-line" = true))]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub no_pager: bool,
 }
 
@@ -52,8 +52,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Only changes of the task's agent, whatever changed later; while the task runs, all changes so far. Prints \
               nothing if the task changed nothing. On a terminal the diff is coloured and shown in $PAGER.",
     shape: Shape::Show("diff"),
-    danger: Danger::Safe,
-    idempotent: true,
     network: true,
     raw: RawOutput::Always,
     failures: &[
@@ -67,11 +65,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::DependencyMissing,
     ],
     examples: &[
-        Example { command: "mcp-delegator diff T-local-…", shows: "what the task changed" },
-        Example { command: "mcp-delegator diff T-local-… --stat", shows: "how many lines of each file" },
+        example("mcp-delegator diff T-local-…", "what the task changed"),
+        example("mcp-delegator diff T-local-… --stat", "how many lines of each file"),
     ],
     input: InputType::with_rules::<Diff>(),
-    ..CommandSpec::new::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
+    ..CommandSpec::read_only::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
@@ -103,10 +101,7 @@ fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
     let has_hunks = !is_raw && !input.stat && !input.name_only;
     let output = CommandOutput::done(TaskDiffData::of(&task.id, &diff, &selected, has_hunks));
     let output = CommandOutput { warnings, is_paged: !input.no_pager, ..output };
-    match is_raw {
-        true => print(context, &input, &diff, &selected, output),
-        false => Ok(output),
-    }
+    if is_raw { print(context, &input, &diff, &selected, output) } else { Ok(output) }
 }
 
 /// What a task changed; an error if that is unknown or too large.
@@ -163,9 +158,10 @@ fn print(
     if input.stat {
         return Ok(output.raw(diff_text::summary(files, style)));
     }
-    let bytes = match input.path.is_empty() {
-        true => Cow::Borrowed(diff.text.as_slice()),
-        false => Cow::Owned(files.iter().flat_map(|file| file.bytes).copied().collect()),
+    let bytes = if input.path.is_empty() {
+        Cow::Borrowed(diff.text.as_slice())
+    } else {
+        Cow::Owned(files.iter().flat_map(|file| file.bytes).copied().collect())
     };
     if screen.presentation.writes_to_terminal() || style.is_colored {
         // Colours must not separate the parts of a secret.

@@ -16,7 +16,7 @@ use crate::output::command_data::CommandData;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, Shape};
+use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Discard {
@@ -27,7 +27,7 @@ pub struct Discard {
     pub confirm_destructive: bool,
     /// Also delete what exists only in the worktree, such as ignored and large files; that content is lost for good
     #[serde(default)]
-    #[schemars(extend("x-command-line" = true))]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub include_only_copies: bool,
 }
 
@@ -75,10 +75,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unsupported,
         ErrorCode::LockHeld,
     ],
-    examples: &[Example {
-        command: "mcp-delegator discard T-local-… --confirm-destructive",
-        shows: "the removed directory, and how to get the changes back",
-    }],
+    examples: &[example(
+        "mcp-delegator discard T-local-… --confirm-destructive",
+        "the removed directory, and how to get the changes back",
+    )],
     input: InputType::with_rules::<Discard>(),
     ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
 };

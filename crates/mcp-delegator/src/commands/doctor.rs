@@ -30,7 +30,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Example, Shape};
+use crate::spec::{CommandSpec, ConfigUse, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {
@@ -38,7 +38,7 @@ pub struct Doctor {
     #[serde(default)]
     pub set_aside_damaged: bool,
     /// Write a new file for a bug report: checks, settings and recent tasks, without secrets and task texts
-    #[schemars(length(min = 1, max = 4096), extend("x-command-line" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::CommandLineOnly]))]
     pub bundle: Option<PathBuf>,
 }
 
@@ -71,11 +71,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::ConfigInvalid,
     ],
     examples: &[
-        Example { command: "mcp-delegator doctor", shows: "every check, and how to fix what is wrong" },
-        Example {
-            command: "mcp-delegator doctor --bundle report.txt",
-            shows: "the same, and a file for a bug report",
-        },
+        example("mcp-delegator doctor", "every check, and how to fix what is wrong"),
+        example("mcp-delegator doctor --bundle report.txt", "the same, and a file for a bug report"),
     ],
     ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
@@ -165,9 +162,10 @@ fn agent_table(agents: &[AgentRow]) -> Block {
         None => "-".to_owned(),
     };
     let row = |agent: &AgentRow| {
-        let version = match agent.is_installed {
-            true => agent.version.clone().unwrap_or_else(|| "installed".to_owned()),
-            false => "not installed".to_owned(),
+        let version = if agent.is_installed {
+            agent.version.clone().unwrap_or_else(|| "installed".to_owned())
+        } else {
+            "not installed".to_owned()
         };
         vec![
             agent.name.clone(),

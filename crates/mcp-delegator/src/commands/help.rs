@@ -10,13 +10,13 @@ use crate::input::help;
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Danger, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Marker, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {
     /// Command or group
     #[serde(default)]
-    #[schemars(extend("x-positional" = true, "default" = null))]
+    #[schemars(extend("x-markers" = [Marker::Positional], "default" = null))]
     pub command: Vec<String>,
 }
 
@@ -35,12 +35,10 @@ pub struct HelpCommand {
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("help"),
-    danger: Danger::Safe,
-    idempotent: true,
     raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     config: ConfigUse::Unused,
-    ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
+    ..CommandSpec::read_only::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

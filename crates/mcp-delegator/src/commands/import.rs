@@ -20,12 +20,12 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape, Surface};
+use crate::spec::{CommandSpec, Marker, Shape, Surface, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {
     /// Session file of Codex
-    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::Positional]))]
     pub rollout: PathBuf,
 }
 
@@ -44,10 +44,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("session_imported"),
     idempotent: true,
     failures: &[ErrorCode::NotFound, ErrorCode::PolicyBlocked],
-    examples: &[Example {
-        command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
-        shows: "the session as a task",
-    }],
+    examples: &[example(
+        "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
+        "the session as a task",
+    )],
     ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 

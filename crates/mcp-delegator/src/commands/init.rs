@@ -30,7 +30,7 @@ use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::warnings;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Completion};
-use crate::spec::{CommandSpec, ConfigUse, Example, InputRules, InputType, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, InputRules, InputType, Shape, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Init {
@@ -117,8 +117,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::ConfirmationRequired,
     ],
     examples: &[
-        Example { command: "mcp-delegator init", shows: "each step, and what to do next" },
-        Example { command: "mcp-delegator init --dry-run", shows: "what would be done" },
+        example("mcp-delegator init", "each step, and what to do next"),
+        example("mcp-delegator init --dry-run", "what would be done"),
     ],
     input: InputType::with_rules::<Init>(),
     ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
@@ -179,11 +179,10 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     let found_agents = agents::examine(context);
     let agent = found_agents.agents.iter().find(|agent| agent.is_usable).map(|agent| agent.name.clone());
     let is_ready = check_step(&mut progress, &checks(context, found_agents.checks), agent.as_deref());
-    let earlier = match is_ready {
-        true => {
-            engine(context).and_then(|engine| first_task::completed(&engine, &context.process.current_dir))
-        }
-        false => Ok(None),
+    let earlier = if is_ready {
+        engine(context).and_then(|engine| first_task::completed(&engine, &context.process.current_dir))
+    } else {
+        Ok(None)
     };
     let has_earlier = matches!(earlier, Ok(Some(_)));
     // The task would wait in the queue without an end.
@@ -366,9 +365,10 @@ fn register_step(
     match plan.write(context) {
         Ok(registered) => {
             let next = Some(registered.next.join(" ")).filter(|next| !next.is_empty());
-            let (status, message) = match registered.is_changed {
-                true => (StepStatus::Done, change(client, "added", "updated")),
-                false => (StepStatus::Skipped, "already registered".to_owned()),
+            let (status, message) = if registered.is_changed {
+                (StepStatus::Done, change(client, "added", "updated"))
+            } else {
+                (StepStatus::Skipped, "already registered".to_owned())
             };
             progress.add(&name, status, message, next);
         }
@@ -441,9 +441,10 @@ impl CommandData for InitOutput {
         }
         let next = self.steps.iter().filter_map(|step| Some((step.name.clone(), step.next.clone()?)));
         let next: Vec<(String, String)> = next.collect();
-        match next.is_empty() {
-            true => document,
-            false => document.block(Block::Text("Next:".to_owned())).block(Block::Facts(next)),
+        if next.is_empty() {
+            document
+        } else {
+            document.block(Block::Text("Next:".to_owned())).block(Block::Facts(next))
         }
     }
 }

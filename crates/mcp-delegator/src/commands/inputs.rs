@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem};
+use crate::spec::Marker;
 
 /// Ids become parts of file names, so their alphabet is closed.
 const TASK_ID: &str = "^([TG]-[a-z]{5}-)?[0-9A-Za-z]{4,10}$";
@@ -120,20 +121,20 @@ pub struct SubmissionInputs {
     #[serde(skip_serializing)]
     #[schemars(
         length(min = 1, max = 100_000),
-        extend("x-positional" = true, "x-stdin" = true, "x-length" = true, "x-self-explanatory" = true)
+        extend("x-markers" = [Marker::Positional, Marker::Stdin, Marker::ShowsLength, Marker::SelfExplanatory])
     )]
     pub task: String,
     /// Repeating a call with the same key and input returns the first task instead of starting another
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Advanced]))]
     pub idempotency_key: Option<String>,
     /// Labels, for display and filters
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("x-advanced" = true, "default" = null))]
+    #[schemars(extend("x-markers" = [Marker::Advanced], "default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Accept a task text that asks to rewrite git history
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub allow_destructive_git: bool,
 }
 
@@ -189,100 +190,100 @@ impl FollowerInput {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
     /// Directory (default: current or thread's)
-    #[schemars(length(min = 1, max = 4096), extend("x-path" = true, "x-self-explanatory" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::Path, Marker::SelfExplanatory]))]
     pub working_dir: Option<PathBuf>,
     /// Model (default: the agent's)
-    #[schemars(regex(pattern = MODEL), extend("x-self-explanatory" = true))]
+    #[schemars(regex(pattern = MODEL), extend("x-markers" = [Marker::SelfExplanatory]))]
     pub model: Option<String>,
     /// Idle limit in s
-    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec"), "x-self-explanatory" = true))]
+    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub idle_timeout_sec: Option<u32>,
     /// Hard limit in s
-    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-self-explanatory" = true))]
+    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub hard_timeout_sec: Option<u32>,
     /// Agent (default: the thread's, or codex if installed); the next of a list runs if one cannot start or is out of usage
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "agent_names", extend("x-names" = true, "x-advanced" = true))]
+    #[schemars(schema_with = "agent_names", extend("x-markers" = [Marker::Names, Marker::Advanced]))]
     pub agent: Option<AgentNames>,
     /// Where the agent works: in the directory itself, or in a git worktree of its own (a resumed task: in that of its thread)
-    #[schemars(extend("x-advanced" = true, "default" = Isolation::None))]
+    #[schemars(extend("x-markers" = [Marker::Advanced], "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
     /// Branch, tag or commit that the worktree starts from (default: HEAD)
-    #[schemars(length(min = 1, max = 250), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 250), extend("x-markers" = [Marker::Advanced]))]
     pub base: Option<String>,
     /// Check: sh line or words
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "commands", extend("x-command" = true))]
+    #[schemars(schema_with = "commands", extend("x-markers" = [Marker::Command]))]
     pub verify: Option<VerifyCommand>,
     /// JSON Schema of the agent's final message
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub output_schema: Option<Map<String, Value>>,
     /// Profile in the agent's own configuration
-    #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
+    #[schemars(regex(pattern = PLAIN_NAME), extend("x-markers" = [Marker::Advanced]))]
     pub profile: Option<String>,
     /// Reasoning effort, passed to the agent unchanged
-    #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
+    #[schemars(regex(pattern = PLAIN_NAME), extend("x-markers" = [Marker::Advanced]))]
     pub reasoning_effort: Option<String>,
     /// Images to attach
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-path" = true, "x-advanced" = true, "default" = null))]
+    #[schemars(extend("items" = non_empty_strings(), "x-markers" = [Marker::Path, Marker::Advanced], "default" = null))]
     pub images: Vec<PathBuf>,
     /// Additional directories the agent may write to
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-path" = true, "x-advanced" = true, "default" = null))]
+    #[schemars(extend("items" = non_empty_strings(), "x-markers" = [Marker::Path, Marker::Advanced], "default" = null))]
     pub add_dirs: Vec<PathBuf>,
     /// Run in parallel with another writing task in the same work tree
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub allow_parallel_writes: bool,
     /// Allow running outside a git repository
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub skip_git_repo_check: bool,
     /// Create no restore point, and run where none can be created
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub no_restore_point: bool,
     /// Ask the user for each permission that the agent requests, instead of deciding by mode
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub ask: bool,
     /// Environment variables visible to the commands that the agent runs
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "env_policies", extend("x-advanced" = true, "default" = EnvPolicyName::default()))]
+    #[schemars(schema_with = "env_policies", extend("x-markers" = [Marker::Advanced], "default" = EnvPolicyName::default()))]
     pub env_policy: Option<EnvPolicyName>,
     /// Names of the visible variables for env_policy allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
+    #[schemars(extend("items" = variable_names(), "x-markers" = [Marker::Advanced], "default" = null))]
     pub env_allow_list: Vec<String>,
     /// Copy uncommitted and untracked changes into the worktree
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub carry_dirty: bool,
     /// Token limit of the task, input and output together
-    #[schemars(range(min = 1), extend("x-advanced" = true))]
+    #[schemars(range(min = 1), extend("x-markers" = [Marker::Advanced]))]
     pub budget: Option<u64>,
     /// Turn limit of the task, for agents that take messages
-    #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1000), extend("x-markers" = [Marker::Advanced]))]
     pub max_turns: Option<u32>,
     /// Cost limit of the task in US cents, for agents that report it
-    #[schemars(range(min = 1), extend("x-advanced" = true))]
+    #[schemars(range(min = 1), extend("x-markers" = [Marker::Advanced]))]
     pub max_cost_cents: Option<u64>,
     /// Let the agent report what it has done if a limit ends its work
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub salvage: bool,
     /// Run the agent so that it takes messages and asks questions while it works: codex as codex-app-server
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub live: bool,
     /// Task to start if this one succeeds: its text, or an object with task (or review: true), mode, agent, model, verify
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "follower", extend("x-advanced" = true, "x-follower" = true))]
+    #[schemars(schema_with = "follower", extend("x-markers" = [Marker::Advanced, Marker::Follower]))]
     pub on_success: Option<Box<FollowerInput>>,
     /// Task to start if this one fails or is not verified, in the same forms
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "follower", extend("x-advanced" = true, "x-follower" = true))]
+    #[schemars(schema_with = "follower", extend("x-markers" = [Marker::Advanced, Marker::Follower]))]
     pub on_failure: Option<Box<FollowerInput>>,
 }
 
@@ -312,7 +313,7 @@ impl From<TaskId> for TaskRef {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct TaskIdInput {
     /// Task id
-    #[schemars(extend("x-positional" = true, "x-self-explanatory" = true))]
+    #[schemars(extend("x-markers" = [Marker::Positional, Marker::SelfExplanatory]))]
     pub task_id: TaskRef,
 }
 

@@ -23,7 +23,7 @@ use crate::output::data::end_reason::EndReason;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::ItemFormat;
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
+use crate::spec::{CommandSpec, RawOutput, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Logs {
@@ -68,18 +68,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     raw: RawOutput::With("raw"),
     shape: Shape::Show("log"),
-    danger: Danger::Safe,
-    idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::Unsupported],
     examples: &[
-        Example { command: "mcp-delegator logs T-local-…", shows: "what the agent did" },
-        Example { command: "mcp-delegator logs T-local-… --follow", shows: "the same, live" },
-        Example {
-            command: "mcp-delegator logs T-local-… --raw",
-            shows: "the events as the agent wrote them",
-        },
+        example("mcp-delegator logs T-local-…", "what the agent did"),
+        example("mcp-delegator logs T-local-… --follow", "the same, live"),
+        example("mcp-delegator logs T-local-… --raw", "the events as the agent wrote them"),
     ],
-    ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show what a task's agent did")
+    ..CommandSpec::read_only::<Logs, LogsOutput>(&["logs"], "Show what a task's agent did")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
@@ -167,15 +162,16 @@ impl CommandData for LogsOutput {
             document = document.block(Block::Text(format!("The agent has written nothing{yet}.")));
         }
         let reason = self.end.as_ref().map(|end| format!(" {}", end.reason)).unwrap_or_default();
-        let advice = match has_ended {
-            true => Suggestion::with_call(
+        let advice = if has_ended {
+            Suggestion::with_call(
                 format!("Task {id} {state}.{reason} Its result: {{call}}"),
                 NextCall::new(&["local", "results"]).with("task_id", id.as_str()),
-            ),
-            false => Suggestion::with_call(
+            )
+        } else {
+            Suggestion::with_call(
                 format!("Task {id} is {state}. Follow it: {{call}}"),
                 NextCall::new(&["logs"]).with("task_id", id.as_str()).with("follow", true),
-            ),
+            )
         };
         document.block(Block::ForPeople(advice))
     }

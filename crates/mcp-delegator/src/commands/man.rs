@@ -9,29 +9,27 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, io_error};
 use crate::input::help;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Example, RawOutput, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Marker, RawOutput, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {
     /// Command (default: the page of the program)
     #[serde(default)]
-    #[schemars(extend("x-positional" = true, "default" = null))]
+    #[schemars(extend("x-markers" = [Marker::Positional], "default" = null))]
     pub command: Vec<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "On a terminal its text; elsewhere its source, for `man` or for a package.",
     shape: crate::spec::Shape::Show("page"),
-    danger: Danger::Safe,
-    idempotent: true,
     raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     examples: &[
-        Example { command: "mcp-delegator man | man -l -", shows: "the manual page" },
-        Example { command: "mcp-delegator man config show", shows: "the page of one command" },
+        example("mcp-delegator man | man -l -", "the manual page"),
+        example("mcp-delegator man config show", "the page of one command"),
     ],
     config: ConfigUse::Unused,
-    ..CommandSpec::new::<Man, RawText>(&["man"], "Print the manual page")
+    ..CommandSpec::read_only::<Man, RawText>(&["man"], "Print the manual page")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

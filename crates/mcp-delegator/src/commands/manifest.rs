@@ -20,7 +20,7 @@ use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Surface, Toolset};
+use crate::spec::{self, CommandSpec, FormerName, Marker, RawOutput, Shape, Surface, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -90,19 +90,13 @@ pub struct CommandExample {
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Names, inputs, exit codes and MCP tools of all commands.",
     shape: Shape::Show("manifest"),
-    danger: Danger::Safe,
-    idempotent: true,
-    toolset: Toolset::Extra,
     failures: &[ErrorCode::InvalidCursor],
     examples: &[
-        Example { command: "mcp-delegator manifest --json", shows: "everything, as one line of JSON" },
-        Example {
-            command: "mcp-delegator manifest --fields commands.name,commands.tool",
-            shows: "only the names",
-        },
+        example("mcp-delegator manifest --json", "everything, as one line of JSON"),
+        example("mcp-delegator manifest --fields commands.name,commands.tool", "only the names"),
     ],
     former_names: &[FormerName { path: &["tools"] }],
-    ..CommandSpec::new::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
+    ..CommandSpec::read_only::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
@@ -160,7 +154,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         introduced: "3.6.0",
         input_schema: inputs.published_schema(surface, tools.max_mode),
         exactly_one_of: spec.exactly_one_of.to_vec(),
-        positional: names(|property| property.positional),
+        positional: names(|property| property.has(&Marker::Positional)),
         output_schema: spec.name(),
         mcp: spec.is_tool().then(|| tool_definition(spec, tools)),
         exit_codes: exit_codes(spec),

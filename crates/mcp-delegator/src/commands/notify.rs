@@ -17,7 +17,7 @@ use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document, cell, plural};
 use crate::output::outcome::CommandOutput;
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Shape, Toolset, example};
 
 const RETRY_ADVICE: &str = "These keep the settings with which their tasks were submitted. After a correction, run: mcp-delegator notify --retry";
 /// Notifications of each kind that are listed.
@@ -81,12 +81,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     failures: &[ErrorCode::ConfigInvalid, ErrorCode::NetworkError, ErrorCode::DependencyMissing],
     examples: &[
-        Example { command: "mcp-delegator notify", shows: "what could not be delivered, and why" },
-        Example { command: "mcp-delegator notify --test", shows: "whether each channel works" },
-        Example {
-            command: "mcp-delegator notify --retry",
-            shows: "delivery after a wrong URL was corrected",
-        },
+        example("mcp-delegator notify", "what could not be delivered, and why"),
+        example("mcp-delegator notify --test", "whether each channel works"),
+        example("mcp-delegator notify --retry", "delivery after a wrong URL was corrected"),
     ],
     ..CommandSpec::new::<Notify, NotifyOutput>(
         &["notify"],
@@ -150,9 +147,10 @@ fn no_channel() -> AppError {
 }
 
 fn test_error(channel: &ChannelData) -> AppError {
-    let code = match channel.channel == Channel::Webhook.name() {
-        true => ErrorCode::NetworkError,
-        false => ErrorCode::DependencyMissing,
+    let code = if channel.channel == Channel::Webhook.name() {
+        ErrorCode::NetworkError
+    } else {
+        ErrorCode::DependencyMissing
     };
     let reason = channel.error.as_deref().unwrap_or_default();
     AppError::new(code, format!("The test notification through {} failed: {reason}.", channel.channel))

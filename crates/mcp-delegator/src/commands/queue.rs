@@ -17,7 +17,7 @@ use crate::output::command_data::CommandData;
 use crate::output::data::agent_pauses::PauseData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Queue {
@@ -58,10 +58,10 @@ pub const RESUME: CommandSpec = CommandSpec {
     details: "With an agent: ends its pause, also one that its usage limit caused.",
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
-    examples: &[Example {
-        command: "mcp-delegator queue resume --agent codex",
-        shows: "the queue, with the tasks of this agent started again",
-    }],
+    examples: &[example(
+        "mcp-delegator queue resume --agent codex",
+        "the queue, with the tasks of this agent started again",
+    )],
     ..CommandSpec::new::<Queue, QueueState>(
         &["queue", "resume"],
         "Resume the queue: start queued tasks again",
@@ -125,12 +125,11 @@ impl CommandData for QueueState {
         if !self.agent_pauses.is_empty() {
             document = document.block(Block::Facts(self.agent_pauses.iter().map(PauseData::fact).collect()));
         }
-        match is_paused {
-            true => document.block(Block::ForPeople(Suggestion::with_call(
-                "To start queued tasks again: {call}",
-                resume,
-            ))),
-            false => document,
+        if is_paused {
+            document
+                .block(Block::ForPeople(Suggestion::with_call("To start queued tasks again: {call}", resume)))
+        } else {
+            document
         }
     }
 }

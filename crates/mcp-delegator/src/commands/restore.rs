@@ -22,7 +22,7 @@ use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::batch::Batch;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, PreflightContext, Shape};
+use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, PreflightContext, Shape, example};
 
 mod output;
 
@@ -31,7 +31,7 @@ use output::{RestoreOutput, summary_sentence, unattributed_sentence, warnings};
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Restore {
     /// Task id
-    #[schemars(extend("x-positional" = true))]
+    #[schemars(extend("x-markers" = [Marker::Positional]))]
     pub task_id: Option<TaskRef>,
     /// Confirm the change
     #[serde(default)]
@@ -50,7 +50,7 @@ pub struct Restore {
     pub undo: bool,
     /// Delete the task's restore points, including content that exists only there, instead of restoring
     #[serde(default)]
-    #[schemars(extend("x-command-line" = true))]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub drop: bool,
     /// List the restore points of a repository, including tasks that are no longer in the registry
     #[serde(default)]
@@ -93,14 +93,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AllItemsFailed,
     ],
     examples: &[
-        Example {
-            command: "mcp-delegator restore T-local-… --dry-run",
-            shows: "what would be restored, without changing anything",
-        },
-        Example {
-            command: "mcp-delegator restore --list",
-            shows: "the restore points of the repository here",
-        },
+        example(
+            "mcp-delegator restore T-local-… --dry-run",
+            "what would be restored, without changing anything",
+        ),
+        example("mcp-delegator restore --list", "the restore points of the repository here"),
     ],
     input: InputType::with_rules::<Restore>(),
     ..CommandSpec::new::<Restore, RestoreOutput>(&["restore"], "Revert what a task changed")
@@ -158,10 +155,8 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     let id = resolve(&engine, input.task_id.as_ref().map(TaskRef::as_str).unwrap_or_default())?;
     if input.drop {
         let points = engine.delete_restore_points(&id, input.dry_run, &environment, &start_dir)?;
-        let (action, done) = match input.dry_run {
-            true => (DELETION_PLANNED, "would be deleted"),
-            false => (POINTS_DELETED, "deleted"),
-        };
+        let (action, done) =
+            if input.dry_run { (DELETION_PLANNED, "would be deleted") } else { (POINTS_DELETED, "deleted") };
         let message = format!("{} restore points {done}", points.len());
         let data = RestoreOutput::dropped(&id, points, input.dry_run);
         return Ok(command_output(data, message, Shape::Action(action)));

@@ -24,14 +24,14 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, InputRules, InputType, Shape, Surface};
+use crate::spec::{Category, CommandSpec, InputRules, InputType, Marker, Shape, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
     #[serde(flatten)]
     pub target: TaskIdInput,
     /// New task text (default: the same)
-    #[schemars(length(min = 1, max = 100_000), extend("x-stdin" = true))]
+    #[schemars(length(min = 1, max = 100_000), extend("x-markers" = [Marker::Stdin]))]
     pub task: Option<String>,
     /// Sandbox mode (default: the same)
     #[serde(default)]
@@ -39,7 +39,7 @@ pub struct Retry {
     pub mode: Option<Mode>,
     /// Required for mode danger-full-access
     #[serde(default)]
-    #[schemars(extend("x-consent" = true))]
+    #[schemars(extend("x-markers" = [Marker::Consent]))]
     pub confirm: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::input::agent_selection::{running_agent, select_agent};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::findings;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Example, Shape};
+use crate::spec::{Category, CommandSpec, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Review {
@@ -45,10 +45,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("review_submitted"),
     network: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::NotReady, ErrorCode::DependencyMissing],
-    examples: &[Example {
-        command: "mcp-delegator review T-local-… --instructions 'look at error handling'",
-        shows: "the id of the review; results shows its findings",
-    }],
+    examples: &[example(
+        "mcp-delegator review T-local-… --instructions 'look at error handling'",
+        "the id of the review; results shows its findings",
+    )],
     ..CommandSpec::new::<Review, ExecutionAck>(&["review"], "Review the changes of a finished task")
 };
 

@@ -19,9 +19,7 @@ use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Envelope;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{
-    Category, CommandSpec, Danger, Example, FormerName, ROOT, RawOutput, Shape, Surface, Toolset,
-};
+use crate::spec::{Category, CommandSpec, FormerName, Marker, ROOT, RawOutput, Shape, Surface, example};
 
 /// Begins the address of every schema.
 pub const SCHEMA_URI: &str = "codex://schema/v3.6/";
@@ -29,7 +27,7 @@ pub const SCHEMA_URI: &str = "codex://schema/v3.6/";
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
     /// Name of the schema (default: list all names)
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub name: Option<String>,
     /// Return "not modified" if the schema still has this etag
     #[schemars(length(min = 1, max = 128))]
@@ -56,21 +54,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Envelopes (agent, standard, the five tool categories, error) and, under its dotted name, the input of every command and its output in each envelope.",
     shape: Shape::Show("schema"),
     other_shape: Some(Shape::List("schemas")),
-    danger: Danger::Safe,
-    idempotent: true,
     raw: RawOutput::Always,
-    toolset: Toolset::Extra,
     failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
     examples: &[
-        Example { command: "mcp-delegator schema", shows: "the names" },
-        Example { command: "mcp-delegator schema agent", shows: "the envelope of every output in a pipe" },
-        Example {
-            command: "mcp-delegator schema local.exec",
-            shows: "input and output of one command, in each envelope",
-        },
+        example("mcp-delegator schema", "the names"),
+        example("mcp-delegator schema agent", "the envelope of every output in a pipe"),
+        example("mcp-delegator schema local.exec", "input and output of one command, in each envelope"),
     ],
     former_names: &[FormerName { path: &["schemas"] }],
-    ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
+    ..CommandSpec::read_only::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

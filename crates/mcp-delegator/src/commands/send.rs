@@ -19,7 +19,7 @@ use crate::output::command_data::CommandData;
 use crate::output::data::conversation::MessageData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape};
+use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Send {
@@ -28,7 +28,7 @@ pub struct Send {
     /// Message text
     #[schemars(
         length(min = 1, max = MAX_MESSAGE_BYTES),
-        extend("x-positional" = true, "x-stdin" = true, "x-stdin-flag" = true)
+        extend("x-markers" = [Marker::Positional, Marker::Stdin, Marker::StdinFlag])
     )]
     pub text: String,
     /// Deliver it into the running turn; not every agent can do that
@@ -60,14 +60,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unsupported,
     ],
     examples: &[
-        Example {
-            command: "mcp-delegator send T-local-… 'Also update the changelog.'",
-            shows: "the number of the message",
-        },
-        Example {
-            command: "git diff | mcp-delegator send T-local-… --stdin",
-            shows: "the same, with a text from another program",
-        },
+        example("mcp-delegator send T-local-… 'Also update the changelog.'", "the number of the message"),
+        example(
+            "git diff | mcp-delegator send T-local-… --stdin",
+            "the same, with a text from another program",
+        ),
     ],
     input: InputType::with_rules::<Send>(),
     ..CommandSpec::new::<Send, SentData>(&["send"], "Queue a message for a running agent")

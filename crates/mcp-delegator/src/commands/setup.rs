@@ -26,7 +26,9 @@ use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, ConfigUse, Example, InputRules, InputType, RawOutput, Shape, Toolset};
+use crate::spec::{
+    CommandSpec, ConfigUse, InputRules, InputType, Marker, RawOutput, Shape, Toolset, example,
+};
 
 /// Suffix of the first backup; later ones add a number.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -38,7 +40,7 @@ pub const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Setup {
     /// Program that uses this server (default: list the programs)
-    #[schemars(extend("x-positional" = true))]
+    #[schemars(extend("x-markers" = [Marker::Positional]))]
     pub host: Option<Host>,
     /// Print only the entry instead of writing it
     #[serde(default)]
@@ -91,9 +93,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     config: ConfigUse::ValidPart,
     failures: &[ErrorCode::NotFound, ErrorCode::PermissionDenied],
     examples: &[
-        Example { command: "mcp-delegator setup", shows: "the supported clients, and which are found here" },
-        Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
-        Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
+        example("mcp-delegator setup", "the supported clients, and which are found here"),
+        example("mcp-delegator setup codex", "the file that was changed"),
+        example("mcp-delegator setup cursor --print", "the entry, without writing it"),
     ],
     input: InputType::with_rules::<Setup>(),
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
@@ -142,14 +144,13 @@ fn split_names(given: &str) -> impl Iterator<Item = &str> {
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let Some(host) = input.host else { return list_clients(context) };
     let mut registration = registration(context, &input.toolsets, input.approve_tools);
-    let registered = match input.print {
-        true => sample(context, host, &registration)?,
-        false => {
-            if !registration.approves_tools && may_ask_for_approval(context, host)? {
-                registration.approves_tools = question::confirm(context, APPROVAL_QUESTION, false);
-            }
-            plan(context, host, &registration)?.write(context)?
+    let registered = if input.print {
+        sample(context, host, &registration)?
+    } else {
+        if !registration.approves_tools && may_ask_for_approval(context, host)? {
+            registration.approves_tools = question::confirm(context, APPROVAL_QUESTION, false);
         }
+        plan(context, host, &registration)?.write(context)?
     };
     let message = match (input.print, registered.is_changed) {
         (true, _) => format!("Add this entry to {}", registered.file),
@@ -280,11 +281,10 @@ impl Plan {
         let entry = host.registered_entry(after).map_err(|error| edit_error(error, host, &file))?;
         let entry =
             entry.ok_or_else(|| AppError::new(ErrorCode::Internal, "The edited file has no entry."))?;
-        let backup = match is_changed {
-            true => {
-                write_config(&file, before.as_deref(), after).map_err(|error| file_error(&file, &error))?
-            }
-            false => None,
+        let backup = if is_changed {
+            write_config(&file, before.as_deref(), after).map_err(|error| file_error(&file, &error))?
+        } else {
+            None
         };
         let has_tool_approval = (host == Host::Codex).then_some(entry.approves_tools);
         let mut next = next_steps(host, is_changed, has_tool_approval);

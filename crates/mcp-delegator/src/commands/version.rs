@@ -11,7 +11,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{CommandSpec, ConfigUse, Danger, NoInputs, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, NoInputs, Shape, Toolset};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Version {
@@ -22,11 +22,9 @@ pub struct Version {
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("version"),
-    danger: Danger::Safe,
-    idempotent: true,
     toolset: Toolset::Hidden,
     config: ConfigUse::Unused,
-    ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
+    ..CommandSpec::read_only::<NoInputs, Version>(&["version"], "Show the version")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

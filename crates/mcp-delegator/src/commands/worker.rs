@@ -31,7 +31,7 @@ use crate::output::command_data::CommandData;
 use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{CommandSpec, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Marker, Shape, Toolset, example};
 
 /// Deleting old tasks is cheap, but need not be frequent.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(300);
@@ -52,10 +52,10 @@ pub struct Worker {
     pub slots: u32,
     /// Labels of this machine, as key=value,key=value
     #[serde(default)]
-    #[schemars(extend("default" = null, "x-comma-separated" = true))]
+    #[schemars(extend("default" = null, "x-markers" = [Marker::CommaSeparated]))]
     pub labels: BTreeMap<String, String>,
     /// Directory for mirrors and checkouts (default: beside the state directory)
-    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::Path]))]
     pub workspace: Option<PathBuf>,
     /// Exit when no task is queued or running, or if the database is away
     #[serde(default)]
@@ -81,10 +81,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     is_service: true,
     toolset: Toolset::Hidden,
     failures: FAILURES,
-    examples: &[Example {
-        command: "mcp-delegator worker --database-url-file db-url --slots 8 --labels os=linux,gpu=no",
-        shows: "on stderr, what the worker does",
-    }],
+    examples: &[example(
+        "mcp-delegator worker --database-url-file db-url --slots 8 --labels os=linux,gpu=no",
+        "on stderr, what the worker does",
+    )],
     ..CommandSpec::new::<Worker, StoppedWorker>(&["worker"], "Run fleet tasks on this machine")
 };
 
@@ -206,10 +206,7 @@ impl WorkerPort for Port<'_> {
     }
 
     fn report(&self, event: &WorkerEvent) {
-        match event.is_warning() {
-            true => tracing::warn!("{event}"),
-            false => tracing::info!("{event}"),
-        }
+        if event.is_warning() { tracing::warn!("{event}") } else { tracing::info!("{event}") }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::spec::catalog::Catalog;
 use crate::spec::globals::Globals;
 use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, InputSchema, Property, PropertyType};
+use crate::spec::{CommandSpec, InputSchema, Marker, Property, PropertyType};
 
 /// A parsed command line.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ fn surplus_value_hint(catalog: Catalog, args: &[OsString], path: &[String]) -> S
         .iter()
         .filter_map(|word| word.to_str())
         .find(|word| word.get(..2) == Some("T-") && word.parse::<TaskIdPrefix>().is_ok());
-    match (properties.iter().find(|property| property.positional), given_id) {
+    match (properties.iter().find(|property| property.has(&Marker::Positional)), given_id) {
         (Some(property), _) if property.is_id() => "This command takes one id.".to_owned(),
         (Some(_), Some(id)) if properties.iter().any(|property| property.name == "task_id") => {
             format!("Give the id as a flag, --task-id {id}, and one text.")
@@ -260,7 +260,7 @@ fn collect_inputs(
             _ if next.as_ref() == Some(&property.name) => {
                 task.iter().flat_map(|task| texts(matches, &tree::positional_id(task))).collect()
             }
-            _ if property.positional => texts(matches, &tree::positional_id(&property.name)),
+            _ if property.has(&Marker::Positional) => texts(matches, &tree::positional_id(&property.name)),
             _ => Vec::new(),
         };
         if !by_flag.is_empty() && !by_position.is_empty() {
@@ -283,8 +283,10 @@ fn collect_inputs(
 /// With `--last` the first value by position belongs to the input after the task: `answer --last allow_once`. Returns the
 /// names of both.
 fn shifted_positions(inputs: &InputSchema, matches: &ArgMatches) -> Option<(String, String)> {
-    let task = inputs.task_input().filter(|task| task.positional && is_set(matches, tree::LAST))?;
-    let next = inputs.properties.iter().find(|input| input.positional && input.name != task.name)?;
+    let task =
+        inputs.task_input().filter(|task| task.has(&Marker::Positional) && is_set(matches, tree::LAST))?;
+    let next =
+        inputs.properties.iter().find(|input| input.has(&Marker::Positional) && input.name != task.name)?;
     let is_free = texts(matches, &tree::positional_id(&next.name)).is_empty();
     is_free.then(|| (task.name.clone(), next.name.clone()))
 }
@@ -326,7 +328,7 @@ impl SeveralValues {
 /// `wait A B`, or `wait A` together with the flag of the list.
 fn several_by_position(inputs: &InputSchema, matches: &ArgMatches) -> Option<SeveralValues> {
     inputs.properties.iter().find_map(|property| {
-        let list = property.several.clone()?;
+        let list = property.several()?.to_owned();
         let values = texts(matches, &tree::positional_id(&property.name));
         let is_list = values.len() > 1 || (values.len() == 1 && !texts(matches, &list).is_empty());
         is_list.then(|| SeveralValues { property: property.name.clone(), list, values })
@@ -340,7 +342,7 @@ fn collect_text_files(
     problems: &mut Vec<Problem>,
 ) -> Vec<TextFile> {
     let mut files = Vec::new();
-    for property in inputs.properties.iter().filter(|property| property.stdin) {
+    for property in inputs.properties.iter().filter(|property| property.has(&Marker::Stdin)) {
         let (flag, given) = (property.file_flag(), texts(matches, &tree::file_id(&property.name)));
         if given.len() > 1 {
             problems.push(Problem::new(
@@ -349,7 +351,7 @@ fn collect_text_files(
                 "is given more than once",
             ));
         }
-        let is_stdin = property.has_stdin_flag && is_set(matches, &tree::stdin_id(&property.name));
+        let is_stdin = property.has(&Marker::StdinFlag) && is_set(matches, &tree::stdin_id(&property.name));
         let by_file = given.into_iter().next().map(|path| (flag, path));
         let by_stdin = is_stdin.then(|| ("stdin".to_owned(), "-".to_owned()));
         let input = || property.name.clone();
@@ -367,7 +369,7 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
     let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
-            [only] if property.is_command || property.is_names => {
+            [only] if property.has(&Marker::Command) || property.has(&Marker::Names) => {
                 parse_json(only, '[').unwrap_or_else(|| only.as_str().into())
             }
             [only] => parse_json(only, '[').unwrap_or_else(|| split_at_commas(property, &texts)),
@@ -384,7 +386,7 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
             Ok(texts[0].parse::<i64>().map_or_else(|_| texts[0].clone().into(), Value::from))
         }
         PropertyType::Object => parse_object(property, &texts[0]),
-        PropertyType::Text if property.is_follower => {
+        PropertyType::Text if property.has(&Marker::Follower) => {
             Ok(parse_json(&texts[0], '{').unwrap_or_else(|| texts[0].as_str().into()))
         }
         PropertyType::Text => Ok(texts[0].clone().into()),
@@ -393,7 +395,7 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
 
 /// The values of a list. An empty one stays: the validator refuses it.
 fn split_at_commas(property: &Property, texts: &[String]) -> Value {
-    let separator = |letter: char| property.is_comma_separated && letter == ',';
+    let separator = |letter: char| property.has(&Marker::CommaSeparated) && letter == ',';
     texts.iter().flat_map(|text| text.split(separator)).collect()
 }
 
@@ -404,7 +406,7 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
         return Ok(object);
     }
     let mut object = Map::new();
-    let separator = |letter: char| property.is_comma_separated && letter == ',';
+    let separator = |letter: char| property.has(&Marker::CommaSeparated) && letter == ',';
     for text in texts.iter().flat_map(|text| text.split(separator)) {
         let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             return Err(Problem::new(

@@ -65,9 +65,10 @@ fn wrap_usage(usage: &str, columns: usize) -> String {
     let width = columns.saturating_sub(USAGE.len());
     let mut words: Vec<Word<'_>> = Vec::new();
     for argument in split_after(usage, ' ', 0) {
-        match argument.len() > width {
-            true => words.extend(split_after(argument, '|', 1).into_iter().map(Word::from)),
-            false => words.push(Word::from(argument)),
+        if argument.len() > width {
+            words.extend(split_after(argument, '|', 1).into_iter().map(Word::from))
+        } else {
+            words.push(Word::from(argument))
         }
     }
     let indent = format!("\n{}", " ".repeat(USAGE.len()));
@@ -94,13 +95,12 @@ fn wrap_examples(examples: &str, columns: usize) -> String {
     let wrap = |line: &str| {
         let text = line.trim_start();
         let indent = &line[..line.len() - text.len()];
-        match display_width(line) > columns && indent == EXAMPLE_INDENT {
-            true => {
-                let words: Vec<Word<'_>> = split_words(text).into_iter().map(Word::from).collect();
-                let longest_line = columns.saturating_sub(CONTINUATION.len());
-                format!("{indent}{}", fill(&words, longest_line).join(CONTINUATION))
-            }
-            false => line.to_owned(),
+        if display_width(line) > columns && indent == EXAMPLE_INDENT {
+            let words: Vec<Word<'_>> = split_words(text).into_iter().map(Word::from).collect();
+            let longest_line = columns.saturating_sub(CONTINUATION.len());
+            format!("{indent}{}", fill(&words, longest_line).join(CONTINUATION))
+        } else {
+            line.to_owned()
         }
     };
     examples.lines().map(wrap).collect::<Vec<_>>().join("\n")

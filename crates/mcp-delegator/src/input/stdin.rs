@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::validation::{FORMAT, OPTIONS, duplicate_input, snake_case};
-use crate::spec::CommandSpec;
 use crate::spec::formats::Format;
+use crate::spec::{CommandSpec, Marker};
 
 /// Upper limit of one input: far more than any valid call needs, far less than would exhaust memory.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -156,7 +156,7 @@ pub fn fill_from_stdin(
     args: &mut Map<String, Value>,
     input_json: Option<&str>,
 ) -> Result<Option<Problem>, AppError> {
-    for property in spec.inputs().properties.into_iter().filter(|property| property.stdin) {
+    for property in spec.inputs().properties.into_iter().filter(|property| property.has(&Marker::Stdin)) {
         if args.get(&property.name).and_then(Value::as_str) != Some("-") {
             continue;
         }

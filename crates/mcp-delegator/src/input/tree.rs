@@ -14,7 +14,7 @@ use crate::spec::catalog::{Catalog, group_about};
 use crate::spec::input_schema::LAST_HELP;
 use crate::spec::tool_schema::description_with_bounds;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Property, PropertyType};
+use crate::spec::{CommandSpec, Marker, Property, PropertyType};
 
 /// clap id of the positional argument of a property; the flag has the property's name.
 pub fn positional_id(name: &str) -> String {
@@ -127,16 +127,16 @@ fn completable_arg(arg: &Arg, completers: &Completers, hide_flags: bool) -> Arg 
         "agent" => Some(&completers.agents),
         _ => None,
     };
-    let mut arg = match arg.is_require_equals_set() {
+    let mut arg = if arg.is_require_equals_set() {
         // The value of a boolean flag is rarely written.
-        true => {
-            let help = arg.get_help().cloned().unwrap_or_default();
-            Arg::new(id.to_owned())
-                .long(arg.get_long().unwrap_or_default().to_owned())
-                .help(help)
-                .action(ArgAction::SetTrue)
-        }
-        false => arg.clone(),
+
+        let help = arg.get_help().cloned().unwrap_or_default();
+        Arg::new(id.to_owned())
+            .long(arg.get_long().unwrap_or_default().to_owned())
+            .help(help)
+            .action(ArgAction::SetTrue)
+    } else {
+        arg.clone()
     };
     if let Some(completer) = completer {
         arg = arg.add(completer.clone());
@@ -185,14 +185,14 @@ fn command_for(spec: &'static CommandSpec) -> Command {
 fn command_with_inputs(spec: &'static CommandSpec) -> Command {
     let mut command = command_for(spec);
     for property in spec.inputs().properties {
-        if property.positional {
+        if property.has(&Marker::Positional) {
             command = command.arg(positional_arg(&property));
         }
         command = command.arg(flag_arg(&property));
-        if property.stdin {
+        if property.has(&Marker::Stdin) {
             command = command.arg(file_arg(&property));
         }
-        if property.has_stdin_flag {
+        if property.has(&Marker::StdinFlag) {
             command = command.arg(stdin_arg(&property));
         }
     }
@@ -239,19 +239,18 @@ fn last_arg() -> Arg {
 /// Marks the inputs that a call must have, so that the usage line shows them.
 fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
     let inputs = spec.inputs();
-    let id_of = |property: &Property| match property.positional {
-        true => positional_id(&property.name),
-        false => property.name.clone(),
+    let id_of = |property: &Property| {
+        if property.has(&Marker::Positional) { positional_id(&property.name) } else { property.name.clone() }
     };
     let task_input = inputs.task_input().filter(|input| !inputs.is_first_of_several(input));
     let task_input = task_input.map(|property| property.name.as_str());
     let mut alternatives: Vec<&str> = spec.exactly_one_of.to_vec();
     // clap refuses an optional positional argument before a required one, and one in a group counts as optional.
-    let is_alone = inputs.properties.iter().filter(|property| property.positional).count() == 1;
+    let is_alone = inputs.properties.iter().filter(|property| property.has(&Marker::Positional)).count() == 1;
     for property in inputs.properties.iter().filter(|property| property.required) {
         if task_input == Some(property.name.as_str()) {
             alternatives.push(&property.name);
-        } else if property.stdin && is_alone {
+        } else if property.has(&Marker::Stdin) && is_alone {
             let ways = [id_of(property), file_id(&property.name)];
             let group = ArgGroup::new(format!("{}@text", property.name)).args(ways).required(true);
             command = command.group(group);
@@ -275,7 +274,7 @@ fn flag_arg(property: &Property) -> Arg {
         .action(ArgAction::Append)
         .value_parser(value_parser(property))
         .value_hint(value_hint(property));
-    let arg = property.former_name.iter().fold(arg, |arg, name| arg.alias(name.replace('_', "-")));
+    let arg = property.former_name().into_iter().fold(arg, |arg, name| arg.alias(name.replace('_', "-")));
     match property.kind {
         PropertyType::Flag => arg
             .num_args(0..=1)
@@ -287,7 +286,9 @@ fn flag_arg(property: &Property) -> Arg {
         PropertyType::Pairs => arg.value_name("KEY=VALUE"),
         PropertyType::Object => arg.value_name("FILE|JSON"),
         // A task text may be a list of bullet points that begins with a hyphen.
-        PropertyType::Text if property.stdin => arg.value_name("TEXT").allow_hyphen_values(true),
+        PropertyType::Text if property.has(&Marker::Stdin) => {
+            arg.value_name("TEXT").allow_hyphen_values(true)
+        }
         PropertyType::Text | PropertyType::List => arg.value_name(value_name(property)),
     }
 }
@@ -296,8 +297,8 @@ fn value_name(property: &Property) -> &'static str {
     match property.name.as_str() {
         name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
         name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
-        _ if property.is_command => "COMMAND",
-        _ if property.is_follower => "TEXT|JSON",
+        _ if property.has(&Marker::Command) => "COMMAND",
+        _ if property.has(&Marker::Follower) => "TEXT|JSON",
         _ => "VALUE",
     }
 }
@@ -309,7 +310,7 @@ fn value_hint(property: &Property) -> ValueHint {
         name if name.ends_with("_file") || ["images", "rollout", "bundle"].contains(&name) => {
             ValueHint::FilePath
         }
-        _ if property.is_source || property.kind == PropertyType::Object => ValueHint::FilePath,
+        _ if property.has(&Marker::Source) || property.kind == PropertyType::Object => ValueHint::FilePath,
         _ => ValueHint::Unknown,
     }
 }
@@ -322,7 +323,7 @@ fn value_parser(property: &Property) -> LenientParser {
 }
 
 fn positional_arg(property: &Property) -> Arg {
-    let note = match (property.stdin, property.is_source) {
+    let note = match (property.has(&Marker::Stdin), property.has(&Marker::Source)) {
         (true, _) => "; - reads standard input (one argument is limited to 128 KiB)",
         (_, true) => "; - or no value reads standard input",
         _ => "",
@@ -333,21 +334,21 @@ fn positional_arg(property: &Property) -> Arg {
         .value_hint(value_hint(property))
         .value_parser(value_parser(property));
     match property.kind {
-        _ if property.several.is_some() => arg.num_args(1..).action(ArgAction::Append),
+        _ if property.several().is_some() => arg.num_args(1..).action(ArgAction::Append),
         PropertyType::List => arg.num_args(1..).action(ArgAction::Append),
         _ => arg,
     }
 }
 
 fn help_text(property: &Property) -> String {
-    if property.positional {
+    if property.has(&Marker::Positional) {
         let name = property.name.to_uppercase();
         return if property.required { format!("Same as <{name}>") } else { format!("Same as [{name}]") };
     }
     let text = description_with_bounds(property);
     match property.kind {
         _ if property.required => format!("{text} [required]"),
-        _ if property.is_command => format!("{text} [a list: repeat it for each word]"),
+        _ if property.has(&Marker::Command) => format!("{text} [a list: repeat it for each word]"),
         PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
         _ => text,
     }

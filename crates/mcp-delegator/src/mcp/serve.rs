@@ -30,7 +30,7 @@ use crate::mcp::transport::{http, stdio};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, NoInputs, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, InputRules, InputType, NoInputs, RawOutput, Toolset, example};
 
 fn tool_formats(_: &mut SchemaGenerator) -> Schema {
     choices(["markdown", "json"])
@@ -87,11 +87,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
     input: InputType::with_rules::<Serve>(),
     examples: &[
-        Example { command: "mcp-delegator serve", shows: "the command that an MCP client runs" },
-        Example {
-            command: "mcp-delegator serve --http 127.0.0.1:7777",
-            shows: "the address and the token file, on stderr",
-        },
+        example("mcp-delegator serve", "the command that an MCP client runs"),
+        example("mcp-delegator serve --http 127.0.0.1:7777", "the address and the token file, on stderr"),
     ],
     ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };

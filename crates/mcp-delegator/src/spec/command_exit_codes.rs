@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::error_code::ErrorKind;
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
-use crate::spec::{Category, CommandSpec, Property};
+use crate::spec::{Category, CommandSpec, Marker, Property};
 
 /// Failures that any command can have.
 const COMMON_FAILURES: &[ErrorCode] = &[
@@ -93,7 +93,7 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
         codes.push(ErrorCode::InvalidId);
     }
     // Tool calls may not give these.
-    if inputs.properties.iter().any(|property| property.command_line_only) {
+    if inputs.properties.iter().any(|property| property.has(&Marker::CommandLineOnly)) {
         codes.push(ErrorCode::PolicyBlocked);
     }
     codes.extend(spec.failures);

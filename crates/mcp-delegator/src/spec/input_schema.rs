@@ -1,32 +1,16 @@
 //! Converts an input type into the flat JSON Schema used by the command line, MCP and the validator.
 //!
 //! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no `$ref`, no
-//! unknown keys. Properties may carry markers (`x-…`) that control how the command line and the MCP tool offer them;
-//! markers never appear in a published schema. A `default` is the built-in one, also where the configuration can set
-//! another. Validation never fills it in.
-//!
-//! | marker | meaning |
-//! |---|---|
-//! | `x-positional` | may also be given by position on the command line |
-//! | `x-stdin` | a text: on the command line the value `-` means standard input, and `--NAME-file` names a file |
-//! | `x-stdin-flag` | besides, `--stdin` means standard input |
-//! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
-//! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
-//! | `x-length` | the description states the allowed length |
-//! | `x-self-explanatory` | the name explains the rest: the MCP tool states only range and default, if there are any |
-//! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
-//! | `x-former-name` | a name of earlier versions, which is still accepted |
-//! | `x-several` | the list input that takes the values if several are given by position |
-//! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
-//! | `x-names` | one name, or a list of names in order of preference |
-//! | `x-follower` | a task text, or an object that describes a task |
-//! | `x-comma-separated` | several pairs or list entries may be given in one flag, separated by commas; no value contains one |
-//! | `x-consent` | the user's consent on the command line; a tool call has no such input |
-//! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
+//! unknown keys. The field of an input may have [`Marker`]s (`x-markers`) that control how the command line and the MCP
+//! tool offer it; they never appear in a published schema. A `default` is the built-in one, also where the configuration
+//! can set another. Validation never fills it in.
+
+use std::borrow::Cow;
 
 use delegator_domain::task::Mode;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::spec::{Category, CommandSpec, Surface, Toolset};
@@ -58,45 +42,75 @@ pub enum PropertyType {
     Object,
 }
 
+/// How the command line and the MCP tool offer an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Marker {
+    /// It may also be given by position on the command line.
+    Positional,
+    /// A text: on the command line the value `-` means standard input, and `--NAME-file` names a file.
+    Stdin,
+    /// Besides, `--stdin` means standard input.
+    StdinFlag,
+    /// A file to read. The command line reads standard input for `-` or no value; a tool call requires a value.
+    Source,
+    /// Rarely needed: the MCP tool takes it in the `options` object.
+    Advanced,
+    /// The description states the allowed length.
+    ShowsLength,
+    /// The name explains the rest: the MCP tool states only range and default, if there are any.
+    SelfExplanatory,
+    /// A path, or a list of paths: absolute in a tool call; the command line resolves relative ones.
+    Path,
+    /// A name of earlier versions, which is still accepted.
+    FormerName(Cow<'static, str>),
+    /// The list input that takes the values if several are given by position.
+    Several(Cow<'static, str>),
+    /// A command: one string for a shell, or a list of a program and its arguments.
+    Command,
+    /// One name, or a list of names in order of preference.
+    Names,
+    /// A task text, or an object that describes a task.
+    Follower,
+    /// Several pairs or list entries may be given in one flag, separated by commas; no value contains one.
+    CommaSeparated,
+    /// The user's consent on the command line; a tool call has no such input.
+    Consent,
+    /// Only for the user on the command line: refused over MCP and absent from the tool's schema.
+    CommandLineOnly,
+}
+
 #[derive(Debug, Clone)]
 pub struct Property {
     pub name: String,
     pub description: String,
     pub kind: PropertyType,
     pub required: bool,
-    pub positional: bool,
-    pub stdin: bool,
-    /// `--stdin` reads it from standard input.
-    pub has_stdin_flag: bool,
-    /// A file to read: standard input if it is absent on the command line, required in a tool call.
-    pub is_source: bool,
-    /// A path or a list of paths: the command line accepts relative ones.
-    pub is_path: bool,
-    /// The list input that takes the values if several are given by position.
-    pub several: Option<String>,
-    /// A name of earlier versions, which is still accepted.
-    pub former_name: Option<String>,
-    pub advanced: bool,
-    pub command_line_only: bool,
-    /// The user's consent on the command line; a tool call has no such input.
-    pub is_consent: bool,
-    /// A command: one string for a shell, or a list of a program and its arguments.
-    pub is_command: bool,
-    /// One name, or a list of names.
-    pub is_names: bool,
-    /// A task text, or an object that describes a task.
-    pub is_follower: bool,
-    /// Pairs or list entries that may be given in one flag, separated by commas.
-    pub is_comma_separated: bool,
-    /// The description states the allowed length.
-    pub shows_length: bool,
-    /// The name explains the rest: the tool list states only range and default, if there are any.
-    pub is_self_explanatory: bool,
-    /// The schema of the value, without our markers.
+    pub markers: Vec<Marker>,
+    /// The schema of the value, without description and markers.
     pub schema: Value,
 }
 
 impl Property {
+    pub fn has(&self, marker: &Marker) -> bool {
+        self.markers.contains(marker)
+    }
+
+    /// The list input that takes the values if several are given by position.
+    pub fn several(&self) -> Option<&str> {
+        self.markers.iter().find_map(|marker| match marker {
+            Marker::Several(list) => Some(list.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// A name of earlier versions, which is still accepted.
+    pub fn former_name(&self) -> Option<&str> {
+        self.markers.iter().find_map(|marker| match marker {
+            Marker::FormerName(name) => Some(name.as_ref()),
+            _ => None,
+        })
+    }
+
     /// Whether it names an object by its id: a malformed one is `INVALID_ID`.
     pub fn is_id(&self) -> bool {
         self.name.ends_with("_id") || self.name == "task_ids"
@@ -143,11 +157,11 @@ impl Property {
     }
 
     pub fn is_accepted_on(&self, surface: Surface) -> bool {
-        surface == Surface::CommandLine || !(self.command_line_only || self.is_consent)
+        surface == Surface::CommandLine || !(self.has(&Marker::CommandLineOnly) || self.has(&Marker::Consent))
     }
 
     pub fn is_required_on(&self, surface: Surface) -> bool {
-        self.required || (surface == Surface::Server && self.is_source)
+        self.required || (surface == Surface::Server && self.has(&Marker::Source))
     }
 
     /// The long name of the flag that names a file with the value: `--task-file`.
@@ -183,12 +197,15 @@ impl InputSchema {
             .unwrap_or_default();
         let properties = root.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let parse = |(name, schema): (String, Value)| {
-            let mut property = parse_property(&name, schema, required.contains(&name));
-            // Of a cloud tool for tasks, only the inputs that a call needs take up space in the tool list: the others are those
-            // of the local tool.
-            let is_needed = property.required || spec.exactly_one_of.first() == Some(&name.as_str());
+            let is_required = required.contains(&name);
+            let mut property = parse_property(name, schema, is_required);
+            // In the tool list, only the inputs that a call needs take up space in a cloud tool for tasks: the others are
+            // those of the local tool.
+            let is_needed = property.required || spec.exactly_one_of.first() == Some(&property.name.as_str());
             let is_like_local = spec.toolset == Toolset::Cloud && spec.category != Category::RegistryInfo;
-            property.advanced |= is_like_local && !is_needed;
+            if is_like_local && !is_needed {
+                property.markers.push(Marker::Advanced);
+            }
             property
         };
         let properties = properties.into_iter().map(parse).collect();
@@ -201,7 +218,7 @@ impl InputSchema {
 
     /// The name of the input that has this name or had it in earlier versions.
     pub fn present_name(&self, name: String) -> String {
-        let renamed = self.properties.iter().find(|input| input.former_name.as_ref() == Some(&name));
+        let renamed = self.properties.iter().find(|input| input.former_name() == Some(&name));
         renamed.map_or(name, |input| input.name.clone())
     }
 
@@ -212,8 +229,9 @@ impl InputSchema {
 
     /// Whether a required argument comes after this one by position.
     pub fn is_first_of_several(&self, input: &Property) -> bool {
-        let is_other = |other: &Property| other.positional && other.required && other.name != input.name;
-        input.positional && self.properties.iter().any(is_other)
+        let is_other =
+            |other: &Property| other.has(&Marker::Positional) && other.required && other.name != input.name;
+        input.has(&Marker::Positional) && self.properties.iter().any(is_other)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -236,7 +254,7 @@ impl InputSchema {
                     *schema = with_description(&input.published_schema(max_mode), &input.description);
                 }
             }
-            if self.properties.iter().any(|property| property.advanced) {
+            if self.properties.iter().any(|property| property.has(&Marker::Advanced)) {
                 let description = "Rarely needed inputs may also be given in this object.";
                 properties.insert("options".into(), json!({"type": "object", "description": description}));
             }
@@ -283,49 +301,16 @@ fn with_description(schema: &Value, description: &str) -> Value {
     schema
 }
 
-fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
-    let mut marker = |key: &str| {
-        schema
-            .as_object_mut()
-            .and_then(|object| object.shift_remove(key))
-            .is_some_and(|v| v == Value::Bool(true))
-    };
-    let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
-    let (advanced, is_command) = (marker("x-advanced"), marker("x-command"));
-    let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
-    let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
-    let (is_comma_separated, is_names) = (marker("x-comma-separated"), marker("x-names"));
-    let (has_stdin_flag, is_follower) = (marker("x-stdin-flag"), marker("x-follower"));
-    let is_self_explanatory = marker("x-self-explanatory");
-    let mut text = |key: &str| {
-        let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
-        value.and_then(|text| text.as_str().map(one_line))
-    };
-    let (several, former_name) = (text("x-several"), text("x-former-name"));
-    let description = text("description").unwrap_or_default();
-    let kind = property_type(&schema);
-    let name = name.to_owned();
+fn parse_property(name: String, mut schema: Value, required: bool) -> Property {
+    let mut take = |key: &str| schema.as_object_mut().and_then(|object| object.shift_remove(key));
+    let markers = take("x-markers").and_then(|markers| serde_json::from_value(markers).ok());
+    let description = take("description").and_then(|text| text.as_str().map(one_line));
     Property {
         name,
-        description,
-        kind,
+        description: description.unwrap_or_default(),
+        kind: property_type(&schema),
         required,
-        positional,
-        stdin,
-        has_stdin_flag,
-        is_source,
-        is_path,
-        several,
-        former_name,
-        advanced,
-        command_line_only,
-        is_consent,
-        is_command,
-        is_comma_separated,
-        is_names,
-        is_follower,
-        shows_length,
-        is_self_explanatory,
+        markers: markers.unwrap_or_default(),
         schema,
     }
 }

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode};
 use formats::Format;
-pub use input_schema::{InputSchema, Property, PropertyType};
+pub use input_schema::{InputSchema, Marker, Property, PropertyType};
 pub use input_type::{Input, InputRules, InputType};
 pub use output_schema::output_schema;
 use process::Process;
@@ -158,10 +158,15 @@ pub struct FormerName {
     pub path: &'static [&'static str],
 }
 
+/// A command line, and what it shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
     pub command: &'static str,
     pub shows: &'static str,
+}
+
+pub const fn example(command: &'static str, shows: &'static str) -> Example {
+    Example { command, shows }
 }
 
 /// Where a call comes from, and the directory that its relative paths start in.
@@ -276,6 +281,14 @@ impl CommandSpec {
             precondition: |_| Ok(()),
             output: output_schema::<O>,
         }
+    }
+
+    /// The spec of a command that changes nothing.
+    pub const fn read_only<I: Input, O: JsonSchema>(
+        path: &'static [&'static str],
+        about: &'static str,
+    ) -> CommandSpec {
+        CommandSpec { danger: Danger::Safe, idempotent: true, ..CommandSpec::new::<I, O>(path, about) }
     }
 
     pub fn is_safe(&self) -> bool {

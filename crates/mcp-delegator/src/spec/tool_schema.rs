@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use delegator_domain::task::Mode;
 
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surface};
+use crate::spec::{CommandSpec, Danger, InputSchema, Marker, Property, PropertyType, Surface};
 
 /// What a server's configuration changes in its tool list.
 #[derive(Debug, Clone)]
@@ -56,10 +56,10 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
     let is_offered = |property: &&Property| property.is_accepted_on(Surface::Server);
     let offered = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = offered()
-        .filter(|property| !property.advanced)
+        .filter(|property| !property.has(&Marker::Advanced))
         .map(|property| (property.name.clone(), property_schema(property, settings.max_mode)))
         .collect();
-    let advanced: Vec<&Property> = offered().filter(|property| property.advanced).collect();
+    let advanced: Vec<&Property> = offered().filter(|property| property.has(&Marker::Advanced)).collect();
     if !advanced.is_empty() {
         properties.insert(
             "options".into(),
@@ -77,10 +77,11 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
 
 /// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
 fn property_schema(property: &Property, max_mode: Mode) -> Value {
-    let mut schema = match property.is_command {
+    let mut schema = if property.has(&Marker::Command) {
         // Gemini refuses an input without a type, and clients refuse a list of types. All accept alternatives of an input.
-        true => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-        false => type_keys_only(&property.published_schema(max_mode)),
+        json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    } else {
+        type_keys_only(&property.published_schema(max_mode))
     };
     if let Some(object) = schema.as_object_mut() {
         object.insert("description".into(), tool_description(property).into());
@@ -93,14 +94,15 @@ fn property_schema(property: &Property, max_mode: Mode) -> Value {
 fn tool_description(property: &Property) -> String {
     let text = property.description.split(COMMAND_LINE_CLAUSE).next().unwrap_or_default();
     let is_off = property.schema.get("default") == Some(&Value::Bool(false));
-    let extra = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];
+    let extra = [(is_off, DEFAULT_FALSE), (property.has(&Marker::Path), "absolute")];
     let extra = extra.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned());
     let notes = [notes(property), extra.collect()].concat();
     let stated = text.split_once(" (").map(|(_, stated)| stated.trim_end_matches(')').to_owned());
     let all_notes: Vec<String> = stated.into_iter().chain(notes.iter().cloned()).collect();
-    match property.is_self_explanatory && !all_notes.is_empty() {
-        true => all_notes.join(", "),
-        false => append_notes(text, &notes),
+    if property.has(&Marker::SelfExplanatory) && !all_notes.is_empty() {
+        all_notes.join(", ")
+    } else {
+        append_notes(text, &notes)
     }
 }
 
@@ -142,7 +144,9 @@ fn notes(property: &Property) -> Vec<String> {
     if let (Some(low), Some(high)) = (bound("minimum"), bound("maximum")) {
         notes.push(format!("{low}..{high}"));
     }
-    if let (Some(low), Some(high), true) = (bound("minLength"), bound("maxLength"), property.shows_length) {
+    if let (Some(low), Some(high), true) =
+        (bound("minLength"), bound("maxLength"), property.has(&Marker::ShowsLength))
+    {
         notes.push(format!("{low}..{high} chars"));
     }
     match property.default() {
@@ -182,7 +186,7 @@ fn option_entry(property: &Property) -> String {
     let choices: Vec<(&str, bool)> =
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
     match choices.as_slice() {
-        [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
+        [] if property.has(&Marker::Command) => append_notes(&property.name, &["a command".to_owned()]),
         [] => append_notes(&property.name, &notes(property)),
         choices => format!("{}={}", property.name, choices_text(choices)),
     }
@@ -190,9 +194,8 @@ fn option_entry(property: &Property) -> String {
 
 /// The choices separated by `|`, the default marked.
 fn choices_text(choices: &[(&str, bool)]) -> String {
-    let names = choices.iter().map(|(name, is_default)| match is_default {
-        true => format!("{name} (default)"),
-        false => (*name).to_owned(),
-    });
+    let names = choices
+        .iter()
+        .map(|(name, is_default)| if *is_default { format!("{name} (default)") } else { (*name).to_owned() });
     names.collect::<Vec<_>>().join("|")
 }

@@ -14,7 +14,7 @@ use mcp_delegator::input::{argv, tree, validation};
 use mcp_delegator::spec::formats::Format;
 use mcp_delegator::spec::version::PROGRAM;
 use mcp_delegator::spec::{
-    self, CallOrigin, CommandSpec, Property, PropertyType, Surface, Toolset, tool_schema,
+    self, CallOrigin, CommandSpec, Marker, Property, PropertyType, Surface, Toolset, tool_schema,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -116,7 +116,7 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
             }
             let by_position =
                 command.get_positionals().any(|arg| arg.get_id() == &tree::positional_id(&property.name));
-            assert_eq!(by_position, property.positional, "{} {}", spec.name(), property.name);
+            assert_eq!(by_position, property.has(&Marker::Positional), "{} {}", spec.name(), property.name);
         }
     }
 }
@@ -135,7 +135,7 @@ fn tool_properties_are_the_flags_of_the_command() {
             let listed = schema["properties"]["options"]["description"].as_str().unwrap();
             let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             let tokens: BTreeSet<&str> = listed.split(|letter| !is_part(letter)).collect();
-            let rare = inputs.properties.iter().filter(|property| property.advanced);
+            let rare = inputs.properties.iter().filter(|property| property.has(&Marker::Advanced));
             offered.extend(rare.map(|p| p.name.clone()).filter(|name| tokens.contains(name.as_str())));
         }
         let served: BTreeSet<String> = served.map(|property| property.name.clone()).collect();

@@ -2,7 +2,7 @@
 
 use delegator_testkit::stage::Stage;
 use mcp_delegator::app::command_list::catalog;
-use mcp_delegator::spec::Surface;
+use mcp_delegator::spec::{Marker, Surface};
 use serde_json::{Value, json};
 
 use crate::client::{
@@ -133,7 +133,7 @@ fn defaults_and_ranges_are_in_the_descriptions() {
         let inputs = spec.inputs();
         let offered = inputs.properties.iter().filter(|input| input.is_accepted_on(Surface::Server));
         for input in offered {
-            let description = text(&name, if input.advanced { "options" } else { &input.name });
+            let description = text(&name, if input.has(&Marker::Advanced) { "options" } else { &input.name });
             // Among the options, only the text after the key describes it.
             let description = description
                 .split_once(&input.name)
@@ -146,13 +146,15 @@ fn defaults_and_ranges_are_in_the_descriptions() {
                 assert_contains(&format!("{low}..{high}"));
             }
             match input.default() {
-                Some(Value::Bool(value)) if !input.advanced => assert_contains(&format!("default {value}")),
+                Some(Value::Bool(value)) if !input.has(&Marker::Advanced) => {
+                    assert_contains(&format!("default {value}"))
+                }
                 Some(Value::Bool(_)) => {
                     let listed = text(&name, "options");
                     let bools = listed.split("; ").find(|part| part.starts_with("false: "));
                     assert!(bools.is_some_and(|bools| bools.contains(&input.name)), "{name}: {listed}");
                 }
-                Some(Value::String(choice)) if input.advanced => {
+                Some(Value::String(choice)) if input.has(&Marker::Advanced) => {
                     assert_contains(&format!("{choice} (default)"))
                 }
                 Some(Value::String(choice)) => assert_contains(&format!("default {choice}")),

@@ -23,14 +23,14 @@ use crate::output::command_data::CommandData;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
 use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Directory in the work tree (default: the current directory)
-    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::Path]))]
     pub working_dir: Option<PathBuf>,
     #[serde(flatten)]
     pub attempt: AttemptInput,
@@ -128,10 +128,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     failures: APPLY_FAILURES,
     examples: &[
-        Example {
-            command: "mcp-delegator cloud apply T-cloud-… --dry-run", shows: "what would change here"
-        },
-        Example { command: "mcp-delegator cloud apply T-cloud-…", shows: "the changes, in this work tree" },
+        example("mcp-delegator cloud apply T-cloud-… --dry-run", "what would change here"),
+        example("mcp-delegator cloud apply T-cloud-…", "the changes, in this work tree"),
     ],
     ..CommandSpec::new::<Apply, AppliedDiff>(
         &["cloud", "apply"],

@@ -95,9 +95,10 @@ impl Template {
     pub fn setup_script(&self, user_name: &str, user_email: &str) -> String {
         let identity =
             format!("GIT_USER_NAME={}\nGIT_USER_EMAIL={}\n", shell_word(user_name), shell_word(user_email));
-        match self.github {
-            true => format!("{HEAD}{identity}{GITHUB}{}", self.setup),
-            false => format!("{HEAD}{}", self.setup),
+        if self.github {
+            format!("{HEAD}{identity}{GITHUB}{}", self.setup)
+        } else {
+            format!("{HEAD}{}", self.setup)
         }
     }
 

@@ -19,7 +19,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, Marker, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
@@ -27,28 +27,26 @@ const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.
 #[allow(rustdoc::bare_urls, reason = "the doc comment is also the help text, which has no Markdown links")]
 pub struct GithubSetup {
     /// https://github.com/owner/name
-    #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true, "x-former-name" = "repo_url"))]
+    #[schemars(regex(pattern = REPOSITORY_URL), extend("x-markers" = [Marker::Positional, Marker::FormerName("repo_url".into())]))]
     pub repository: String,
     /// Technology stack
-    #[schemars(extend("x-self-explanatory" = true, "x-former-name" = "stack"))]
+    #[schemars(extend("x-markers" = [Marker::SelfExplanatory, Marker::FormerName("stack".into())]))]
     pub tech_stack: Stack,
     /// Name for commits
-    #[schemars(length(min = 1, max = 128), extend("x-self-explanatory" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::SelfExplanatory]))]
     pub git_user_name: Option<String>,
     /// Email for commits
-    #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"), extend("x-self-explanatory" = true))]
+    #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"), extend("x-markers" = [Marker::SelfExplanatory]))]
     pub git_user_email: Option<String>,
     /// Environment id
-    #[schemars(length(min = 1, max = 128), extend("x-self-explanatory" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::SelfExplanatory]))]
     pub env_id: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("guide"),
-    danger: Danger::Safe,
-    idempotent: true,
     toolset: Toolset::Cloud,
-    ..CommandSpec::new::<GithubSetup, GithubGuide>(
+    ..CommandSpec::read_only::<GithubSetup, GithubGuide>(
         &["cloud", "github-setup"],
         "Guide: give an environment access to a repository",
     )

@@ -96,9 +96,10 @@ fn unwritable(name: &str, path: &Path, existing: &Path, error: &io::Error) -> Ch
     // The error contains the random name of the entry.
     let cause =
         error.get_ref().and_then(std::error::Error::source).map_or(error.to_string(), ToString::to_string);
-    let message = match path == existing {
-        true => format!("{} cannot be written: {cause}", path.display()),
-        false => format!("{} cannot be created in {}: {cause}", path.display(), existing.display()),
+    let message = if path == existing {
+        format!("{} cannot be written: {cause}", path.display())
+    } else {
+        format!("{} cannot be created in {}: {cause}", path.display(), existing.display())
     };
     let (code, suggestion) = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -116,9 +117,10 @@ fn unwritable(name: &str, path: &Path, existing: &Path, error: &io::Error) -> Ch
 /// How to get a state directory that can be written. The permissions of another user's directory, or of one that stops
 /// even the superuser, cannot be changed.
 fn write_advice(directory: &Path, owner: Option<u32>, user: u32) -> String {
-    match owner == Some(user) && user != 0 {
-        true => format!("Run: chmod u+rwx {}", shell_word(&directory.display().to_string())),
-        false => "Set MCP_DELEGATOR_HOME to a directory that you can write.".to_owned(),
+    if owner == Some(user) && user != 0 {
+        format!("Run: chmod u+rwx {}", shell_word(&directory.display().to_string()))
+    } else {
+        "Set MCP_DELEGATOR_HOME to a directory that you can write.".to_owned()
     }
 }
 
@@ -138,10 +140,7 @@ fn size_text(directory: &Path) -> String {
             if entries >= MAX_ENTRIES {
                 return format!("more than {}", mebibytes(bytes));
             }
-            match metadata.is_dir() {
-                true => folders.push(entry.path()),
-                false => bytes += metadata.len(),
-            }
+            if metadata.is_dir() { folders.push(entry.path()) } else { bytes += metadata.len() }
         }
     }
     mebibytes(bytes)

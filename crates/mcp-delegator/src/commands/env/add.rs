@@ -18,12 +18,12 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
-use crate::spec::{CommandSpec, Example, InputRules, InputType, Shape};
+use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvAdd {
     /// Environment id: letters, digits, dots, underscores and hyphens
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub env_id: String,
     /// Display name
     #[schemars(length(min = 1, max = 128))]
@@ -82,10 +82,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Writes environments.json in the configuration directory; creates the file if it does not exist.",
     shape: Shape::Action("environment_added"),
     failures: &[ErrorCode::AlreadyExists],
-    examples: &[Example {
-        command: "mcp-delegator env add env_site --name Site --repo-url https://github.com/me/site --stack node",
-        shows: "the new environment",
-    }],
+    examples: &[example(
+        "mcp-delegator env add env_site --name Site --repo-url https://github.com/me/site --stack node",
+        "the new environment",
+    )],
     input: InputType::with_rules::<EnvAdd>(),
     ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };

@@ -8,15 +8,13 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape};
+use crate::spec::{CommandSpec, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",
-    danger: Danger::Safe,
-    idempotent: true,
     shape: Shape::List("environments"),
     failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
-    ..CommandSpec::new::<ListInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
+    ..CommandSpec::read_only::<ListInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

@@ -10,12 +10,12 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, InputRules, InputType, Shape};
+use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvRemove {
     /// Environment id
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub env_id: String,
     /// Confirm the removal
     #[serde(default)]

@@ -28,7 +28,7 @@ use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::text::TextStyle;
 use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Shape, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {
@@ -45,8 +45,6 @@ pub struct Follow {
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Prints existing and new events until the agent's turn ends. In a pipe: one event per line, then a last line with the summary.",
     shape: Shape::Show("transcript"),
-    danger: Danger::Safe,
-    idempotent: true,
     open_ended: true,
     streams: true,
     toolset: Toolset::Hidden,
@@ -59,10 +57,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unsupported,
     ],
     examples: &[
-        Example { command: "mcp-delegator events follow events.jsonl", shows: "one line of text per event" },
-        Example { command: "codex exec --json … | mcp-delegator events follow", shows: "the same, live" },
+        example("mcp-delegator events follow events.jsonl", "one line of text per event"),
+        example("codex exec --json … | mcp-delegator events follow", "the same, live"),
     ],
-    ..CommandSpec::new::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
+    ..CommandSpec::read_only::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
@@ -113,9 +111,10 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
     }
     let report = state.summarizer.report();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
-    let mut output = match expired {
-        true => CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None)),
-        false => CommandOutput::done(summary),
+    let mut output = if expired {
+        CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None))
+    } else {
+        CommandOutput::done(summary)
     };
     output.warnings = warnings;
     output.warnings.extend(summary::warnings(&report));

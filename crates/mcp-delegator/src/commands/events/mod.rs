@@ -11,12 +11,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::ErrorCode;
+use crate::spec::Marker;
 
 /// The transcript to read.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct TranscriptInput {
     /// Task id, or path of a transcript file (absolute in a tool call)
-    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true, "x-source" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::Positional, Marker::Source]))]
     pub source: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::error::AppError;
 use crate::output::command_data::CommandData;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, RawOutput, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {
@@ -53,23 +53,17 @@ const MAX_COLLECTED_BYTES: usize = 4 * 1024 * 1024;
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reads Codex exec events of any version, session files and the idle dialect, and writes one event per line. Lines that cannot be converted are counted on stderr.",
     shape: Shape::Show("transcript"),
-    danger: Danger::Safe,
-    idempotent: true,
     open_ended: true,
     raw: RawOutput::Always,
-    toolset: Toolset::Extra,
     failures: SOURCE_FAILURES,
     examples: &[
-        Example {
-            command: "mcp-delegator events normalize session.jsonl > events.jsonl",
-            shows: "the events of a session",
-        },
-        Example {
-            command: "codex exec --json … | mcp-delegator events normalize --strict",
-            shows: "only what the schema defines",
-        },
+        example("mcp-delegator events normalize session.jsonl > events.jsonl", "the events of a session"),
+        example(
+            "codex exec --json … | mcp-delegator events normalize --strict",
+            "only what the schema defines",
+        ),
     ],
-    ..CommandSpec::new::<Normalize, Normalized>(
+    ..CommandSpec::read_only::<Normalize, Normalized>(
         &["events", "normalize"],
         "Convert a transcript to Codex's JSONL events",
     )

@@ -12,7 +12,7 @@ use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, InputRules, InputType, Shape, Toolset};
+use crate::spec::{CommandSpec, InputRules, InputType, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Summarize {
@@ -28,20 +28,17 @@ pub struct Summarize {
 pub const SPEC: CommandSpec = CommandSpec {
     details: "State, final message, files, commands, plan and tokens, from any dialect.",
     shape: Shape::Show("transcript"),
-    danger: Danger::Safe,
-    idempotent: true,
     open_ended: true,
-    toolset: Toolset::Extra,
     failures: SOURCE_FAILURES,
     examples: &[
-        Example { command: "mcp-delegator events summarize events.jsonl", shows: "what the agent did" },
-        Example {
-            command: "mcp-delegator events summarize - --format markdown < session.jsonl",
-            shows: "the same, for a model to read",
-        },
+        example("mcp-delegator events summarize events.jsonl", "what the agent did"),
+        example(
+            "mcp-delegator events summarize - --format markdown < session.jsonl",
+            "the same, for a model to read",
+        ),
     ],
     input: InputType::with_rules::<Summarize>(),
-    ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
+    ..CommandSpec::read_only::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

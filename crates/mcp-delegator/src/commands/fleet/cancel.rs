@@ -13,12 +13,12 @@ use crate::error::suggestion::NextCall;
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document, cell};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Marker, Shape, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetCancel {
     /// Id of the task: the fleet's, or the one on the machine that submitted it
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub id: String,
     /// Reason, stored with the task
     #[schemars(length(min = 1, max = 1000))]
@@ -49,10 +49,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     toolset: Toolset::Hidden,
     failures: DATABASE_FAILURES,
-    examples: &[Example {
-        command: "mcp-delegator fleet cancel T-cloud-7q3k9x2m4p --reason 'it ran before the restore'",
-        shows: "the state of the task now",
-    }],
+    examples: &[example(
+        "mcp-delegator fleet cancel T-cloud-7q3k9x2m4p --reason 'it ran before the restore'",
+        "the state of the task now",
+    )],
     ..CommandSpec::new::<FleetCancel, CancelledFleetTask>(
         &["fleet", "cancel"],
         "Cancel a task of the fleet, from any machine",
@@ -85,9 +85,10 @@ impl CommandData for CancelledFleetTask {
                 .block(Block::Text(format!("Its worker {} stops it.", cell(self.worker.as_ref()))))
                 .block(Block::Next(NextCall::new(&["fleet", "tasks"])));
         }
-        match self.is_changed {
-            true => Document::titled(format!("{id} is cancelled")),
-            false => Document::titled(format!("{id} had ended already: {state}")),
+        if self.is_changed {
+            Document::titled(format!("{id} is cancelled"))
+        } else {
+            Document::titled(format!("{id} had ended already: {state}"))
         }
     }
 }

@@ -11,12 +11,12 @@ use crate::error::AppError;
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, Marker, Shape, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetOrWorker {
     /// Only this worker
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub worker: Option<String>,
     #[serde(flatten)]
     pub database: DatabaseInput,
@@ -40,8 +40,8 @@ pub const PAUSE: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     failures: DATABASE_FAILURES,
     examples: &[
-        Example { command: "mcp-delegator fleet pause", shows: "no worker claims a task" },
-        Example { command: "mcp-delegator fleet pause build-3", shows: "one worker claims no task" },
+        example("mcp-delegator fleet pause", "no worker claims a task"),
+        example("mcp-delegator fleet pause build-3", "one worker claims no task"),
     ],
     ..CommandSpec::new::<FleetOrWorker, ClaimingChange>(
         &["fleet", "pause"],

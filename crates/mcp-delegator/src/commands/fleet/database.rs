@@ -9,15 +9,16 @@ use serde::Deserialize;
 use crate::commands::context::Context;
 use crate::error::fleet::SET_DATABASE;
 use crate::error::{AppError, ErrorCode};
+use crate::spec::Marker;
 
 /// Inputs that name another database than the configuration. A model cannot choose one.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct DatabaseInput {
     /// Database URL, without a password
-    #[schemars(length(min = 1, max = 4096), extend("x-command-line" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::CommandLineOnly]))]
     pub database_url: Option<String>,
     /// File whose first line is the database URL
-    #[schemars(length(min = 1, max = 4096), extend("x-command-line" = true))]
+    #[schemars(length(min = 1, max = 4096), extend("x-markers" = [Marker::CommandLineOnly]))]
     pub database_url_file: Option<PathBuf>,
 }
 

@@ -11,12 +11,12 @@ use crate::error::AppError;
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, Toolset};
+use crate::spec::{CommandSpec, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Drain {
     /// Name of the worker
-    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    #[schemars(length(min = 1, max = 128), extend("x-markers" = [Marker::Positional]))]
     pub worker: String,
     #[serde(flatten)]
     pub database: DatabaseInput,

@@ -11,7 +11,7 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Example, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, RawOutput, Shape, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Grant {
@@ -37,16 +37,17 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Executes nothing. Run the SQL as the owner of the tables, after fleet migrate. A submitter can submit, read and \
               cancel tasks; a worker can run them and delete old ones; neither can change tables.",
     shape: Shape::Show("script"),
-    danger: Danger::Safe,
-    idempotent: true,
     raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     config: ConfigUse::Unused,
-    examples: &[Example {
-        command: "mcp-delegator fleet grant --submitter laptops --worker builders > roles.sql",
-        shows: "SQL for two roles; run it with psql, then set their passwords there with \\password",
-    }],
-    ..CommandSpec::new::<Grant, RawText>(&["fleet", "grant"], "Print SQL for roles with the least rights")
+    examples: &[example(
+        "mcp-delegator fleet grant --submitter laptops --worker builders > roles.sql",
+        "SQL for two roles; run it with psql, then set their passwords there with \\password",
+    )],
+    ..CommandSpec::read_only::<Grant, RawText>(
+        &["fleet", "grant"],
+        "Print SQL for roles with the least rights",
+    )
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

@@ -17,7 +17,7 @@ use crate::error::AppError;
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document, plural};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, Shape};
+use crate::spec::{CommandSpec, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetStatusInput {
@@ -71,18 +71,16 @@ pub struct FleetWorker {
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("fleet"),
-    danger: Danger::Safe,
-    idempotent: true,
     network: true,
     failures: DATABASE_FAILURES,
     examples: &[
-        Example { command: "mcp-delegator fleet status", shows: "workers, slots and queue" },
-        Example {
-            command: "mcp-delegator fleet status --worker build-3 --quiet",
-            shows: "fails unless this worker has a lease",
-        },
+        example("mcp-delegator fleet status", "workers, slots and queue"),
+        example(
+            "mcp-delegator fleet status --worker build-3 --quiet",
+            "fails unless this worker has a lease",
+        ),
     ],
-    ..CommandSpec::new::<FleetStatusInput, FleetOverview>(
+    ..CommandSpec::read_only::<FleetStatusInput, FleetOverview>(
         &["fleet", "status"],
         "Show workers, slots and queue of the fleet",
     )
@@ -163,12 +161,13 @@ impl CommandData for FleetOverview {
             ("ended in the last day", Some(self.ended_last_day_count.to_string())),
             ("stored", Some(format_size(self.stored_bytes))),
         ]));
-        match self.workers.is_empty() {
-            true => document.block(Block::Text("No worker is running.".to_owned())),
-            false => document.block(Block::Table {
+        if self.workers.is_empty() {
+            document.block(Block::Text("No worker is running.".to_owned()))
+        } else {
+            document.block(Block::Table {
                 columns: vec!["worker", "state", "busy", "heartbeat", "labels", "runs for", "version"],
                 rows: self.workers.iter().map(FleetWorker::row).collect(),
-            }),
+            })
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::error::AppError;
 use crate::output::command_data::CommandData;
 use crate::output::documents::document::{Block, Document, cell, plural, truncate_cell};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, Shape};
+use crate::spec::{CommandSpec, Shape, example};
 
 const DEFAULT_LIMIT: u32 = 50;
 /// Maximum bytes of the first line of a task in a table.
@@ -92,18 +92,13 @@ impl From<ListedTask> for FleetTaskEntry {
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Running tasks come first, then queued ones in the order of their claims, then ended ones, the last first.",
     shape: Shape::List("tasks"),
-    danger: Danger::Safe,
-    idempotent: true,
     network: true,
     failures: DATABASE_FAILURES,
     examples: &[
-        Example { command: "mcp-delegator fleet tasks --state queued", shows: "the queue" },
-        Example {
-            command: "mcp-delegator fleet tasks --state running --worker build-3",
-            shows: "what this worker runs",
-        },
+        example("mcp-delegator fleet tasks --state queued", "the queue"),
+        example("mcp-delegator fleet tasks --state running --worker build-3", "what this worker runs"),
     ],
-    ..CommandSpec::new::<FleetTasksInput, FleetTasks>(
+    ..CommandSpec::read_only::<FleetTasksInput, FleetTasks>(
         &["fleet", "tasks"],
         "List the tasks of the fleet, from all machines",
     )

@@ -113,10 +113,7 @@ pub fn max_cancel_time(context: &Context<'_>) -> Duration {
 }
 
 fn progress_bar(context: &Context<'_>) -> ProgressBar {
-    match context.screen.presentation.shows_progress() {
-        true => ProgressBar::new(100),
-        false => ProgressBar::hidden(),
-    }
+    if context.screen.presentation.shows_progress() { ProgressBar::new(100) } else { ProgressBar::hidden() }
 }
 
 /// A bar while the percentage is known, else a spinner; then elapsed time, activity and counts.

@@ -12,6 +12,7 @@ use crate::commands::inputs::{self, AgentInputs, AgentNames, Isolation, TaskRef}
 use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, build_submission, ended, variables};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::spec::Marker;
 use crate::spec::paging::fingerprint;
 
 /// Inputs of run and exec.
@@ -19,14 +20,14 @@ use crate::spec::paging::fingerprint;
 pub struct AttemptsInputs {
     /// Number of attempts at the task, each in a worktree of its own; results compares them, apply takes one
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 4), extend("x-advanced" = true, "default" = 1))]
+    #[schemars(range(min = 1, max = 4), extend("x-markers" = [Marker::Advanced], "default" = 1))]
     pub attempts: Option<u8>,
     /// Agents of the attempts; a shorter list is used in turn
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         inner(length(min = 1, max = 64)),
         length(max = 4),
-        extend("x-comma-separated" = true, "x-advanced" = true, "default" = null)
+        extend("x-markers" = [Marker::CommaSeparated, Marker::Advanced], "default" = null)
     )]
     pub agents: Vec<String>,
     /// Models of the attempts; a shorter list is used in turn
@@ -34,7 +35,7 @@ pub struct AttemptsInputs {
     #[schemars(
         inner(regex(pattern = inputs::MODEL)),
         length(max = 4),
-        extend("x-comma-separated" = true, "x-advanced" = true, "default" = null)
+        extend("x-markers" = [Marker::CommaSeparated, Marker::Advanced], "default" = null)
     )]
     pub models: Vec<String>,
 }

@@ -26,14 +26,14 @@ use crate::output::data::registry::{CancelledTask, Swept};
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Reason
-    #[schemars(length(min = 1, max = 1000), extend("x-length" = true, "x-self-explanatory" = true))]
+    #[schemars(length(min = 1, max = 1000), extend("x-markers" = [Marker::ShowsLength, Marker::SelfExplanatory]))]
     pub reason: Option<String>,
 }
 
@@ -95,9 +95,10 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         swept: swept
             .map(|swept| Swept { process_count: swept.processes, has_killed_processes: swept.killed }),
     };
-    let mut output = match cancelled.still_ending {
-        true => CommandOutput::failed(still_ending(&cancelled.task, timeout), data),
-        false => CommandOutput::done(data),
+    let mut output = if cancelled.still_ending {
+        CommandOutput::failed(still_ending(&cancelled.task, timeout), data)
+    } else {
+        CommandOutput::done(data)
     };
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);

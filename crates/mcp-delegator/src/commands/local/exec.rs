@@ -24,7 +24,7 @@ use crate::output::data::group::GroupData;
 use crate::output::data::{chain, estimate, task as task_data, warnings};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{
-    Category, CommandSpec, Example, InputRules, InputType, PreflightContext, Shape, Surface, Toolset,
+    Category, CommandSpec, InputRules, InputType, Marker, PreflightContext, Shape, Surface, Toolset, example,
 };
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -33,11 +33,11 @@ pub struct Exec {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes", extend("x-self-explanatory" = true))]
+    #[schemars(schema_with = "inputs::modes", extend("x-markers" = [Marker::SelfExplanatory]))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]
-    #[schemars(extend("x-consent" = true, "default" = false))]
+    #[schemars(extend("x-markers" = [Marker::Consent], "default" = false))]
     pub confirm: Option<bool>,
     #[serde(flatten)]
     pub agent: AgentInputs,
@@ -79,14 +79,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::ConfirmationRequired],
     input: InputType::with_rules::<Exec>(),
     examples: &[
-        Example {
-            command: "mcp-delegator exec 'fix the failing test' --mode workspace-write",
-            shows: "the task id; the task runs in the background",
-        },
-        Example {
-            command: "mcp-delegator exec 'fix the failing test' --mode workspace-write --attempts 3 --verify 'make test'",
-            shows: "the id of a group of three attempts; results compares them",
-        },
+        example(
+            "mcp-delegator exec 'fix the failing test' --mode workspace-write",
+            "the task id; the task runs in the background",
+        ),
+        example(
+            "mcp-delegator exec 'fix the failing test' --mode workspace-write --attempts 3 --verify 'make test'",
+            "the id of a group of three attempts; results compares them",
+        ),
     ],
     ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };

@@ -24,7 +24,7 @@ use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::output::values::UtcTime;
 use crate::spec::paging::{cursor_positions, position_cursor};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Results {
@@ -32,14 +32,14 @@ pub struct Results {
     pub task: TaskIdInput,
     /// Include output (always if failed)
     #[serde(default)]
-    #[schemars(extend("x-self-explanatory" = true))]
+    #[schemars(extend("x-markers" = [Marker::SelfExplanatory]))]
     pub include_output: bool,
     /// Last 50 events
     #[serde(default)]
     pub include_events: bool,
     /// Output limit
     #[serde(default = "super::output_budget")]
-    #[schemars(range(min = 1024, max = 1_048_576), extend("x-self-explanatory" = true))]
+    #[schemars(range(min = 1024, max = 1_048_576), extend("x-markers" = [Marker::SelfExplanatory]))]
     pub max_output_bytes: u32,
     /// Older events: events.next_cursor
     #[schemars(length(min = 1, max = 512))]
@@ -51,11 +51,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::Show("group")),
-    danger: Danger::Safe,
-    idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor, ErrorCode::NotReady],
-    ..CommandSpec::new::<Results, ResultsData>(&["local", "results"], "Show the result of a finished task")
+    ..CommandSpec::read_only::<Results, ResultsData>(
+        &["local", "results"],
+        "Show the result of a finished task",
+    )
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

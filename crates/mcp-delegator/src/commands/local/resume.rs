@@ -21,24 +21,26 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, InputRules, InputType, PreflightContext, Shape, Surface, Toolset};
+use crate::spec::{
+    Category, CommandSpec, InputRules, InputType, Marker, PreflightContext, Shape, Surface, Toolset,
+};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Resume {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
     /// Thread id
-    #[schemars(regex(pattern = THREAD_ID), extend("x-self-explanatory" = true))]
+    #[schemars(regex(pattern = THREAD_ID), extend("x-markers" = [Marker::SelfExplanatory]))]
     pub thread_id: Option<String>,
     /// Any task of the thread
     pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes", extend("x-self-explanatory" = true))]
+    #[schemars(schema_with = "inputs::modes", extend("x-markers" = [Marker::SelfExplanatory]))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]
-    #[schemars(extend("x-consent" = true, "default" = false))]
+    #[schemars(extend("x-markers" = [Marker::Consent], "default" = false))]
     pub confirm: Option<bool>,
     #[serde(flatten)]
     pub agent: AgentInputs,

@@ -36,7 +36,7 @@ use crate::output::data::{chain, error_context, task as task_data, verification,
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
 use crate::spec::{
-    Category, CommandSpec, Example, InputRules, InputType, PreflightContext, Shape, Surface, Toolset,
+    Category, CommandSpec, InputRules, InputType, Marker, PreflightContext, Shape, Surface, Toolset, example,
 };
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub struct Run {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::run_modes", extend("x-self-explanatory" = true))]
+    #[schemars(schema_with = "inputs::run_modes", extend("x-markers" = [Marker::SelfExplanatory]))]
     pub mode: RunMode,
     /// The user agreed to writing; CLI: to danger-full-access
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct Run {
     #[serde(flatten)]
     pub attempts: AttemptsInputs,
     /// Return after this many seconds, even if the task is still running; CLI: no limit
-    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "default" = built_in_default("call_budget_sec")))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-markers" = [Marker::Advanced], "default" = built_in_default("call_budget_sec")))]
     pub call_budget_sec: Option<u32>,
 }
 
@@ -120,10 +120,10 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AgentProtocolError,
     ],
     input: InputType::with_rules::<Run>(),
-    examples: &[Example {
-        command: "mcp-delegator run 'explain the build'",
-        shows: "the agent's final message, with progress while it runs",
-    }],
+    examples: &[example(
+        "mcp-delegator run 'explain the build'",
+        "the agent's final message, with progress while it runs",
+    )],
     ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
 };
 
@@ -181,10 +181,8 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
     let mut warnings = Vec::new();
     let mut chosen = first;
     for attempt in attempts {
-        let (taken, other) = match Some(attempt.number) == number {
-            true => (attempt, chosen),
-            false => (chosen, attempt),
-        };
+        let (taken, other) =
+            if Some(attempt.number) == number { (attempt, chosen) } else { (chosen, attempt) };
         warnings.extend(mark_read(engine, &other.task.id));
         chosen = taken;
     }

@@ -34,24 +34,24 @@ use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::paging::cursor_positions;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Surface, Toolset};
+use crate::spec::{Category, CommandSpec, Marker, Shape, Surface, Toolset};
 
 /// Filters shared by the local and the cloud command.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct StatusInputs {
     /// Only this task
-    #[schemars(extend("x-positional" = true, "x-self-explanatory" = true))]
+    #[schemars(extend("x-markers" = [Marker::Positional, Marker::SelfExplanatory]))]
     pub task_id: Option<TaskRef>,
     /// In or below this directory
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
     /// Only with these labels
     #[serde(default)]
-    #[schemars(extend("default" = null, "x-self-explanatory" = true))]
+    #[schemars(extend("default" = null, "x-markers" = [Marker::SelfExplanatory]))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
     #[serde(default)]
-    #[schemars(schema_with = "inputs::states", extend("x-self-explanatory" = true))]
+    #[schemars(schema_with = "inputs::states", extend("x-markers" = [Marker::SelfExplanatory]))]
     pub state: Option<State>,
     /// Finished tasks
     #[serde(default = "five")]
@@ -81,11 +81,9 @@ fn five() -> u32 {
 pub const SPEC: CommandSpec = CommandSpec {
     category: Category::StatusSnapshot,
     shape: Shape::Show("snapshot"),
-    danger: Danger::Safe,
-    idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor],
-    ..CommandSpec::new::<Status, StatusSnapshot>(
+    ..CommandSpec::read_only::<Status, StatusSnapshot>(
         &["local", "status"],
         "Show running, queued and recent tasks",
     )

@@ -552,9 +552,10 @@ pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
 
 /// The task if it has ended; otherwise the error that suggests to wait for it.
 pub fn ended(task: Task) -> Result<Task, AppError> {
-    match task.state.is_terminal() {
-        true => Ok(task),
-        false => Err(EngineError::NotEnded { task: task.id, state: task.state }.into()),
+    if task.state.is_terminal() {
+        Ok(task)
+    } else {
+        Err(EngineError::NotEnded { task: task.id, state: task.state }.into())
     }
 }
 

@@ -37,47 +37,47 @@ use crate::output::data::task::{
 };
 use crate::output::data::{chain, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint, Warning};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id
-    #[schemars(extend("x-positional" = true, "x-several" = "task_ids", "x-self-explanatory" = true))]
+    #[schemars(extend("x-markers" = [Marker::Positional, Marker::Several("task_ids".into()), Marker::SelfExplanatory]))]
     pub task_id: Option<TaskRef>,
     /// Several tasks
     #[serde(default)]
-    #[schemars(extend("default" = null, "x-self-explanatory" = true))]
+    #[schemars(extend("default" = null, "x-markers" = [Marker::SelfExplanatory]))]
     pub task_ids: Vec<TaskRef>,
     /// All tasks with these labels that have not ended, or ended within 24 hours
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "default" = null))]
+    #[schemars(extend("x-markers" = [Marker::Advanced], "default" = null))]
     pub labels: BTreeMap<String, String>,
     /// All or any of them
     #[serde(default)]
-    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all", "x-self-explanatory" = true))]
+    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all", "x-markers" = [Marker::SelfExplanatory]))]
     pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
-    #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec"), "x-self-explanatory" = true))]
+    #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub timeout_sec: Option<u32>,
     /// Include output
     #[serde(default)]
-    #[schemars(extend("x-self-explanatory" = true))]
+    #[schemars(extend("x-markers" = [Marker::SelfExplanatory]))]
     pub include_output: bool,
     /// Output limit
     #[serde(default)]
     #[schemars(
         with = "u32",
         range(min = 1024, max = 1_048_576),
-        extend("default" = super::output_budget(), "x-self-explanatory" = true)
+        extend("default" = super::output_budget(), "x-markers" = [Marker::SelfExplanatory])
     )]
     pub max_output_bytes: Option<u32>,
     /// Also wait for the tasks that follow in a chain
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub chain: bool,
     /// Return an error if the task did not complete (exit 80, 10 or 130)
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
+    #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub exit_status: bool,
 }
 
@@ -86,8 +86,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),
-    danger: Danger::Safe,
-    idempotent: true,
     open_ended: true,
     toolset: Toolset::Local,
     failures: &[
@@ -101,7 +99,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     exactly_one_of: &["task_id", "task_ids", "labels"],
-    ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
+    ..CommandSpec::read_only::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
@@ -320,11 +318,10 @@ fn all_output(
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: result };
-    let output = match pending.is_empty() {
-        true => batch.into_output(data),
-        false => {
-            CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
-        }
+    let output = if pending.is_empty() {
+        batch.into_output(data)
+    } else {
+        CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
     };
     Ok(CommandOutput { warnings, ..output })
 }

@@ -76,20 +76,19 @@ pub(super) fn print(
         Ok(())
     };
     // The state is read before the last output, so that everything written before the end is printed.
-    let printed = match follow {
-        true => {
-            let _copy = engine.follow_events(&engine.recorded_task(id)?)?;
-            engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
-                engine.fetch_events(&task)?;
-                print_new(true)?;
-                Ok(task)
-            })
-        }
-        false => engine.task(id).map_err(PrintEnd::from).and_then(|task| {
+    let printed = if follow {
+        let _copy = engine.follow_events(&engine.recorded_task(id)?)?;
+        engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
+            engine.fetch_events(&task)?;
+            print_new(true)?;
+            Ok(task)
+        })
+    } else {
+        engine.task(id).map_err(PrintEnd::from).and_then(|task| {
             engine.fetch_events(&task)?;
             print_new(task.state.is_terminal())?;
             Ok(task)
-        }),
+        })
     };
     match printed {
         Ok(task) => {

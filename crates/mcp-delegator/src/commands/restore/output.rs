@@ -380,10 +380,8 @@ fn possible_edits_warning(restored: &RestoredTree, changer: &str) -> Option<Warn
 
 impl CommandData for RestoreOutput {
     fn document(&self) -> Document {
-        let dropped = match self.dry_run {
-            true => "Restore points that would be deleted",
-            false => "Restore points deleted",
-        };
+        let dropped =
+            if self.dry_run { "Restore points that would be deleted" } else { "Restore points deleted" };
         for (points, title) in [(&self.dropped, dropped), (&self.restore_points, "Restore points")] {
             if let Some(points) = points {
                 let none = || Block::Text("This repository has no restore points.".to_owned());

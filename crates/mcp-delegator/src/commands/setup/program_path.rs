@@ -53,9 +53,10 @@ pub fn path_entries(process: &Process, name: &str) -> impl Iterator<Item = PathB
 
 /// The file that a client starts for a command: a bare name is found on PATH.
 pub fn started_file(process: &Process, command: &str) -> Option<PathBuf> {
-    match command.contains('/') {
-        true => Some(process.current_dir.join(command)).filter(|path| path.exists()),
-        false => path_entries(process, command).next(),
+    if command.contains('/') {
+        Some(process.current_dir.join(command)).filter(|path| path.exists())
+    } else {
+        path_entries(process, command).next()
     }
 }
 

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::error::{ErrorCode, Problem};
-use crate::spec::InputSchema;
+use crate::spec::{InputSchema, Marker};
 
 const MAX_AGENTS: usize = 4;
 
 pub(super) fn name_problems(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
-    let names = inputs.properties.iter().filter(|property| property.is_names);
+    let names = inputs.properties.iter().filter(|property| property.has(&Marker::Names));
     let problem =
         |name: &String| Some(Problem::new(ErrorCode::InvalidValue, name, names_problem(input.get(name)?)?));
     names.filter_map(|property| problem(&property.name)).collect()

@@ -6,14 +6,14 @@
 use serde_json::Value;
 
 use crate::error::{ErrorCode, Problem};
-use crate::spec::{InputSchema, Property};
+use crate::spec::{InputSchema, Marker, Property};
 
 pub(super) const COMMAND_FORMS: &str =
     "Give one string, a command line for sh, or a list of strings, a program and its arguments.";
 
 /// The problems of all commands in the input.
 pub(super) fn command_problems(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
-    let commands = inputs.properties.iter().filter(|property| property.is_command);
+    let commands = inputs.properties.iter().filter(|property| property.has(&Marker::Command));
     let given = commands.filter_map(|property| Some((property, input.get(&property.name)?)));
     let problem = |(property, value): (&Property, &Value)| {
         let problem = Problem::new(ErrorCode::InvalidValue, &property.name, command_problem(value)?);

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use crate::error::suggestion::input_marker;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::spec::input_type::ParsedInput;
-use crate::spec::{CallOrigin, CommandSpec, Input, InputSchema, PreflightContext, Property, Surface};
+use crate::spec::{CallOrigin, CommandSpec, Input, InputSchema, Marker, PreflightContext, Property, Surface};
 pub use spelling::{duplicate_input, snake_case};
 
 /// Object for rarely needed inputs in a tool call; its keys are ordinary inputs.
@@ -74,7 +74,7 @@ impl InputValidator {
         let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
         let create = || {
             let mut inputs = spec.inputs();
-            inputs.properties.retain(|input| surface == Surface::CommandLine || !input.is_consent);
+            inputs.properties.retain(|input| surface == Surface::CommandLine || !input.has(&Marker::Consent));
             Arc::new(InputValidator { inputs, validator: OnceLock::new() })
         };
         Arc::clone(validators.entry((spec.path, surface)).or_insert_with(create))
@@ -193,7 +193,7 @@ pub fn refuse_command_line_only_inputs(
     let input_validator = InputValidator::of(spec, Surface::Server);
     let is_given = |property: &&Property| {
         let value = input.get(&property.name).filter(|value| !value.is_null());
-        property.command_line_only && value.is_some() && value != property.default()
+        property.has(&Marker::CommandLineOnly) && value.is_some() && value != property.default()
     };
     let problems = input_validator.inputs.properties.iter().filter(is_given).map(|property| {
         let flag = property.name.replace('_', "-");

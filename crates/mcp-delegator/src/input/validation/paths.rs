@@ -7,11 +7,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::spec::{InputSchema, Property};
+use crate::spec::{InputSchema, Marker, Property};
 
 /// Makes the paths in the input absolute. An empty path stays as it is: the schema refuses it.
 pub(super) fn resolve(inputs: &InputSchema, input: &mut Value, current_dir: &Path) {
-    for Property { name, .. } in inputs.properties.iter().filter(|property| property.is_path) {
+    for Property { name, .. } in inputs.properties.iter().filter(|property| property.has(&Marker::Path)) {
         match input.get_mut(name) {
             Some(Value::Array(items)) => items.iter_mut().for_each(|item| resolve_one(item, current_dir)),
             Some(value) => resolve_one(value, current_dir),

@@ -6,7 +6,7 @@
 use delegator_domain::similar_names;
 
 use crate::input::validation::{FORMAT, OPTIONS};
-use crate::spec::InputSchema;
+use crate::spec::{InputSchema, Marker};
 
 /// Inputs (most likely first) and their names in other tools.
 const SYNONYMS: [(&[&str], &[&str]); 13] = [
@@ -45,8 +45,10 @@ pub fn intended_input<'a>(name: &str, inputs: &'a InputSchema) -> Option<&'a str
 /// The frequently used inputs, for a message about an unknown name.
 pub fn common_inputs(inputs: &InputSchema) -> String {
     let properties = &inputs.properties;
-    let common =
-        properties.iter().filter(|property| !property.advanced).map(|property| property.name.as_str());
-    let options = properties.iter().any(|property| property.advanced).then_some(OPTIONS);
+    let common = properties
+        .iter()
+        .filter(|property| !property.has(&Marker::Advanced))
+        .map(|property| property.name.as_str());
+    let options = properties.iter().any(|property| property.has(&Marker::Advanced)).then_some(OPTIONS);
     common.chain(options).chain([FORMAT]).collect::<Vec<_>>().join(", ")
 }

@@ -117,10 +117,7 @@ fn permitted(property: Option<&Property>, kind: &ValidationErrorKind) -> Option<
 
 /// Error code for a string that does not match its pattern: ids have their own.
 pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
-    match property.is_some_and(Property::is_id) {
-        true => ErrorCode::InvalidId,
-        false => ErrorCode::InvalidValue,
-    }
+    if property.is_some_and(Property::is_id) { ErrorCode::InvalidId } else { ErrorCode::InvalidValue }
 }
 
 fn explain(property: Option<&Property>, kind: &ValidationErrorKind, value: &Value, fallback: &str) -> String {

@@ -7,7 +7,7 @@ use delegator_domain::warning_code::WarningCode;
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::catalog::Catalog;
 use crate::spec::input_schema::LAST_HELP;
-use crate::spec::{self, CommandSpec, ConfigUse, Property};
+use crate::spec::{self, CommandSpec, ConfigUse, Marker, Property};
 
 /// `docs/errors.md`.
 pub fn errors() -> String {
@@ -111,8 +111,11 @@ fn section(spec: &CommandSpec) -> String {
 }
 
 fn input_row(property: &Property) -> String {
-    let position =
-        if property.positional { format!(" or `{}`", property.name.to_uppercase()) } else { String::new() };
+    let position = if property.has(&Marker::Positional) {
+        format!(" or `{}`", property.name.to_uppercase())
+    } else {
+        String::new()
+    };
     let choices = match property.choices().as_slice() {
         [] => String::new(),
         choices => format!(": {}", choices.join(", ")),
