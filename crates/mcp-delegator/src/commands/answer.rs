@@ -1,24 +1,17 @@
 //! `answer`: answer a question of a running agent, or show it.
 //!
-//! The first answer wins; later ones fail with the one that won. The agent of a task cannot answer its own questions.
+//! The first answer wins; later ones fail with the one that won. The agent of a task cannot answer its own
+//! questions.
 
 use delegator_domain::question::{Answer as QuestionAnswer, Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use delegator_registry::StoredQuestion;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::CommandData;
+use crate::commands::prelude::*;
 use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Answer {
@@ -93,7 +86,8 @@ fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> 
     Ok(CommandOutput { message: Some(message), ..output(&id, &answered) })
 }
 
-/// The answer in the input; `None` if there is none. An unspecific answer is an option if one has this id or label.
+/// The answer in the input; `None` if there is none. An unspecific answer is an option if one has this id or
+/// label.
 fn requested_answer(question: &Question, input: &Answer) -> Option<QuestionAnswer> {
     if input.option.is_some() || input.text.is_some() {
         return Some(QuestionAnswer { option: input.option.clone(), text: input.text.clone() });

@@ -8,24 +8,22 @@ use delegator_engine::{
     ApplyOptions, ComparedGroup, DiffApplication, Engine, Target, WorktreeBranch, WorktreeChanges,
 };
 use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
     APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote,
     given_directory, recovery_warning,
 };
-use crate::commands::context::Context;
+use crate::commands::context::variables;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
-use crate::commands::local::tasks::{ended, engine, variables};
-use crate::commands::{Command, prepare, question};
+use crate::commands::local::tasks::{ended, engine};
+use crate::commands::prelude::*;
+use crate::commands::question;
 use crate::error::apply::conflict_error;
-use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
-use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, Surface, example};
+use crate::output::outcome::Warning;
+use crate::spec::Surface;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -185,8 +183,8 @@ fn apply_attempt(
     Ok(AppliedDiff { group: Some(applied), ..data }.into_output(warnings))
 }
 
-/// Asks before changes are applied that did not pass their check, or that are not the recommended ones. Where no person can
-/// answer, `force` must be given.
+/// Asks before changes are applied that did not pass their check, or that are not the recommended ones. Where
+/// no person can answer, `force` must be given.
 fn confirm_choice(
     context: &Context<'_>,
     engine: &Engine,
@@ -277,7 +275,8 @@ fn commit_message(task: &Task) -> String {
     format!("{}\n\n{summary}\n\nTask: {}\n", task.title, task.id)
 }
 
-/// What is not applied, or was applied although it is not the agent's, and a worktree that was kept because of it.
+/// What is not applied, or was applied although it is not the agent's, and a worktree that was kept because
+/// of it.
 fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec<Warning> {
     let mut warnings = omission_warnings(&changes.omissions());
     warnings.extend(setup_edits_warning(&changes.with_setup_edits));

@@ -1,7 +1,8 @@
 //! Commands that wait for tasks.
 //!
-//! Such a command starts something and returns which tasks to wait for and how to continue afterwards. The caller does the
-//! waiting in between: the command line in the calling thread, a server for all calls in one thread.
+//! Such a command starts something and returns which tasks to wait for and how to continue afterwards. The
+//! caller does the waiting in between: the command line in the calling thread, a server for all calls in one
+//! thread.
 
 use std::time::Duration;
 

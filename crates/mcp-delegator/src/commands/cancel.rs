@@ -1,7 +1,7 @@
 //! `cancel`: cancel several tasks, by id or by filter.
 //!
-//! All tasks are signalled before the command waits for the first, so the total time is that of the slowest. An input
-//! without ids, `all` or a filter is refused: an empty call must never cancel everything.
+//! All tasks are signalled before the command waits for the first, so the total time is that of the slowest.
+//! An input without ids, `all` or a filter is refused: an empty call must never cancel everything.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,23 +10,17 @@ use std::time::Duration;
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::{CancelReport, Engine, EngineError};
 use delegator_registry::{Filter, Task};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::attempts::ended_attempts;
+use crate::commands::local::attempts::{Targets, ended_attempts, resolve_targets};
 use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
-use crate::commands::local::tasks::{Targets, engine, mark_read, resolve_targets};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::CommandData;
+use crate::commands::local::tasks::{engine, mark_read};
+use crate::commands::prelude::*;
 use crate::output::data::batch::{Batch, BatchResult};
-use crate::output::documents::document::{Block, Document, cell};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Danger, InputRules, InputType, Marker, Shape, example};
+use crate::output::documents::document::cell;
+use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
@@ -175,8 +169,8 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
     }
 }
 
-/// The tasks to cancel, and what follows them in a chain. Of a group, and of an ended task that others follow, only what
-/// has not ended.
+/// The tasks to cancel, and what follows them in a chain. A group, and an ended task that others follow, count only with
+/// what has not ended.
 fn cancel_targets(engine: &Engine, given: &[TaskRef]) -> Result<Targets, AppError> {
     let ended: Vec<TaskId> = given.iter().flat_map(|given| ended_attempts(engine, given)).collect();
     let mut targets = Targets::new();

@@ -1,8 +1,8 @@
 //! `cleanup-registry`: end stuck tasks, delete old ones.
 //!
-//! The engine decides what is stuck or old. Restore points that contain the only copy of some content are never deleted
-//! without `include_restore_points`, and nothing is deleted after a clock jump without `trust_clock`; both can be set only
-//! on the command line.
+//! The engine decides what is stuck or old. Restore points that contain the only copy of some content are
+//! never deleted without `include_restore_points`, and nothing is deleted after a clock jump without
+//! `trust_clock`; both can be set only on the command line.
 
 use delegator_domain::task::TaskId;
 use delegator_domain::warning_code::WarningCode;
@@ -10,23 +10,17 @@ use delegator_engine::{
     CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, MAX_LISTED_POINTS,
     RetainedRestorePoint, RetentionReason,
 };
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 
-use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
+use crate::commands::prelude::*;
 use crate::output::data::batch::{Batch, BatchResult};
 use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };
-use crate::output::documents::document::{Block, Document, cell};
-use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::documents::document::cell;
+use crate::output::outcome::Warning;
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Danger, FormerName, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -65,7 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Registry,
     failures: &[ErrorCode::WrongState, ErrorCode::PartialFailure, ErrorCode::AllItemsFailed],
-    former_names: &[FormerName { path: &["cleanup"] }],
+    former_names: &["cleanup"],
     ..CommandSpec::new::<CleanupRegistry, Cleanup>(
         &["cleanup-registry"],
         "End stuck tasks and delete old finished ones",

@@ -1,18 +1,14 @@
 //! `completions`: print a shell completion script.
 //!
-//! The script only calls this program for each completion (`app::completion`), so it stays correct after an upgrade.
+//! The script only calls this program for each completion (`app::completion`), so it stays correct after an
+//! upgrade.
 
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, io_error};
-use crate::output::command_data::CommandData;
-use crate::output::outcome::CommandOutput;
+use crate::commands::prelude::*;
+use crate::error::io_error;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, ConfigUse, FormerName, Marker, RawOutput, Toolset, example};
+use crate::spec::{ConfigUse, RawOutput};
 
 /// The variable with which the script calls this program; its value is the shell.
 pub const VARIABLE: &str = "_MCP_DELEGATOR_COMPLETE";
@@ -85,7 +81,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             "completions for bash, active in new shells",
         ),
     ],
-    former_names: &[FormerName { path: &["completion"] }],
+    former_names: &["completion"],
     config: ConfigUse::Unused,
     ..CommandSpec::read_only::<Completions, RawText>(
         &["completions"],

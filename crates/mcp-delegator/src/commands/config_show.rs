@@ -1,22 +1,18 @@
 //! `config show`: every effective setting and its source.
 //!
-//! Values are those for a task in the current directory. Secret settings are replaced by a marker and never printed.
-//! If the configuration is invalid, the command fails with its problems and still shows the values that apply.
+//! Values are those for a task in the current directory. Secret settings are replaced by a marker and never
+//! printed. If the configuration is invalid, the command fails with its problems and still shows the values
+//! that apply.
 
 use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::documents::document::scalar;
+use crate::output::outcome::Warning;
+use crate::spec::ConfigUse;
 use crate::spec::paging::{Paging, paginate};
-use crate::spec::{CommandSpec, ConfigUse, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ConfigShow {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_config::{Config, ConfigError, Sources};
-use delegator_engine::{ConnectionPool, processors};
+use delegator_engine::{ConnectionPool, Variables, processors};
 use delegator_fleet::DatabasePool;
 
 use crate::commands::CommandList;
@@ -24,8 +24,8 @@ pub struct Context<'a> {
     pub process: &'a Process,
     pub screen: Screen<'a>,
     pub surface: Surface,
-    /// Default time limit of a call that waits for a task. Set for MCP clients, which give up after about a minute; `None`
-    /// on the command line.
+    /// Default time limit of a call that waits for a task. Set for MCP clients, which give up after about a
+    /// minute; `None` on the command line.
     pub call_budget: Option<Duration>,
     /// Connections to the registry that are reused: by a command, and by a server between calls.
     pub connections: ConnectionPool,
@@ -47,4 +47,9 @@ pub fn sources(process: &Process) -> Sources {
         flags: Vec::new(),
         cores: processors(),
     }
+}
+
+/// The environment of this process.
+pub fn variables(context: &Context<'_>) -> Variables {
+    context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }

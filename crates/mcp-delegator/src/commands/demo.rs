@@ -1,8 +1,8 @@
 //! `demo`: run a complete task offline with a built-in agent.
 //!
-//! The demo creates a small repository with a bug and a failing test in a temporary directory. A scripted agent runs the
-//! test, edits the file, runs the test again and reports. Registry, supervisor, events and results are the same as for
-//! a real agent.
+//! The demo creates a small repository with a bug and a failing test in a temporary directory. A scripted
+//! agent runs the test, edits the file, runs the test again and reports. Registry, supervisor, events and
+//! results are the same as for a real agent.
 
 #![expect(
     clippy::disallowed_methods,
@@ -15,24 +15,20 @@ use std::process::Command as Process;
 use delegator_domain::task::Mode;
 use delegator_engine::{Agent, Engine};
 use delegator_scripted_agent::demo;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
+use crate::commands::local::followers::build_submission;
 use crate::commands::local::run::foreground_output;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, build_submission};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::command_data::CommandData;
+use crate::commands::local::tasks::TaskRequest;
+use crate::commands::prelude::*;
+use crate::error::io_error;
 use crate::output::data::acknowledgement::ExecutionAck;
-use crate::output::documents::document::{Block, Document, cell};
-use crate::output::outcome::{CommandOutput, WaitHint};
+use crate::output::documents::document::cell;
+use crate::output::outcome::WaitHint;
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Shape, Toolset, example};
 
 /// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";

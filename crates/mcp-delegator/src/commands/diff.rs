@@ -1,30 +1,26 @@
 //! `diff`: what a task changed, as a unified diff, a summary or a list of paths.
 //!
-//! In a pipe the diff is printed byte for byte, so that git can apply it. On a terminal it is coloured and shown in the
-//! user's pager, without control sequences. Programs that ask for JSON get files and hunks.
+//! In a pipe the diff is printed byte for byte, so that git can apply it. On a terminal it is coloured and
+//! shown in the user's pager, without control sequences. Programs that ask for JSON get files and hunks.
 
 use std::borrow::Cow;
 
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{DiffSource, Engine, FileDiff, Target, TaskDiff, parse_unified_diff};
 use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
-use crate::commands::context::Context;
+use crate::commands::context::variables;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::attempt_of;
-use crate::commands::local::tasks::{ended, engine, variables};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::CommandData;
+use crate::commands::local::tasks::{ended, engine};
+use crate::commands::prelude::*;
 use crate::output::data::diff::{FileDiffData, HunkData, TaskDiffData};
 use crate::output::data::diff_omissions::{left_out_message, omission_warnings, setup_edits_warning};
 use crate::output::documents::diff_text;
-use crate::output::documents::document::{Block, Document, plural};
-use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, InputRules, InputType, Marker, RawOutput, Shape, example};
+use crate::output::documents::document::plural;
+use crate::output::outcome::Warning;
+use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Diff {

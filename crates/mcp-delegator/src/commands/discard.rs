@@ -3,20 +3,14 @@
 use delegator_domain::task::GroupId;
 use delegator_engine::{Engine, Target};
 use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
+use crate::commands::context::variables;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::refuse_unfinished;
-use crate::commands::local::tasks::{ended, engine, variables};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::CommandData;
+use crate::commands::local::tasks::{ended, engine};
+use crate::commands::prelude::*;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, Shape, example};
+use crate::output::outcome::Warning;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Discard {
@@ -25,7 +19,8 @@ pub struct Discard {
     /// Confirm the removal
     #[serde(default)]
     pub confirm_destructive: bool,
-    /// Also delete what exists only in the worktree, such as ignored and large files; that content is lost for good
+    /// Also delete what exists only in the worktree, such as ignored and large files; that content is lost
+    /// for good
     #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub include_only_copies: bool,

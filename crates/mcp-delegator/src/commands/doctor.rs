@@ -1,8 +1,8 @@
 //! `doctor`: check that everything a task needs is available.
 //!
-//! Each check reports ok, warning or problem, with a suggestion, and ends within a time limit. One problem makes the
-//! command fail, with the exit code of the first. It works with an invalid configuration, and changes nothing unless
-//! `--set-aside-damaged` or `--bundle` is given.
+//! Each check reports ok, warning or problem, with a suggestion, and ends within a time limit. One problem
+//! makes the command fail, with the exit code of the first. It works with an invalid configuration, and
+//! changes nothing unless `--set-aside-damaged` or `--bundle` is given.
 
 pub mod agent_table;
 pub mod agents;
@@ -17,20 +17,12 @@ pub mod server;
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::commands::context::Context;
 use crate::commands::doctor::agent_table::AgentRow;
 use crate::commands::doctor::agents::Findings;
 use crate::commands::doctor::check::{Check, Status};
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Marker, Shape, example};
+use crate::commands::prelude::*;
+use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {

@@ -1,16 +1,8 @@
 //! `help`: show help for a command; the same text as `--help`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::input::help;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Marker, RawOutput, Shape, Toolset};
+use crate::spec::{ConfigUse, RawOutput};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {

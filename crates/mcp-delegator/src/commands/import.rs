@@ -1,7 +1,7 @@
 //! `import`: import a past Codex session as a task.
 //!
-//! The engine reads the session file and stores a finished task; importing the same session again returns that task.
-//! Over MCP only files below `allowed_roots` can be imported.
+//! The engine reads the session file and stores a finished task; importing the same session again returns
+//! that task. Over MCP only files below `allowed_roots` can be imported.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,18 +9,12 @@ use std::path::{Path, PathBuf};
 
 use delegator_engine::EngineError;
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::events::source::open_allowed_file;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, cell};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Marker, Shape, Surface, example};
+use crate::commands::prelude::*;
+use crate::output::documents::document::cell;
+use crate::spec::Surface;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {

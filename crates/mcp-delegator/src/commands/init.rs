@@ -1,8 +1,9 @@
 //! `init`: from a fresh installation to a first result.
 //!
-//! Three steps: check what a task needs (as `doctor` does), register with the MCP clients of this machine (as `setup`
-//! does), run a first read-only task here. At most three questions come before anything is changed; flags answer them
-//! where no person can. A failed step says what to do, and a second call repeats only what is missing.
+//! Three steps: check what a task needs (as `doctor` does), register with the MCP clients of this machine (as
+//! `setup` does), run a first read-only task here. At most three questions come before anything is changed;
+//! flags answer them where no person can. A failed step says what to do, and a second call repeats only what
+//! is missing.
 
 mod first_task;
 
@@ -11,26 +12,21 @@ use std::path::{Path, PathBuf};
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::named_enum;
 use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::commands::context::Context;
 use crate::commands::doctor::check::{Check, Status};
 use crate::commands::doctor::{agents, configuration, first_problem, machine};
 use crate::commands::local::tasks::engine;
+use crate::commands::prelude::*;
+use crate::commands::question;
 use crate::commands::setup::clients::{self, Client, ClientState};
 use crate::commands::setup::hosts::{Host, Registration};
 use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration};
-use crate::commands::{Command, prepare, question};
-use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::command_data::CommandData;
 use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::warnings;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::{CommandOutput, Completion};
-use crate::spec::{CommandSpec, ConfigUse, InputRules, InputType, Shape, Toolset, example};
+use crate::output::outcome::Completion;
+use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Init {
@@ -419,8 +415,8 @@ fn task_step(
     }
 }
 
-/// The command of a first task that changes files. Outside of a repository Codex refuses it without a flag. An empty
-/// `.git` is none: sandboxes create it in directories that they protect.
+/// The command of a first task that changes files. Outside of a repository Codex refuses it without a flag.
+/// An empty `.git` is none: sandboxes create it in directories that they protect.
 fn next_task(directory: &Path, agent: Option<&str>) -> String {
     let is_git = |path: PathBuf| path.is_file() || path.join("HEAD").exists();
     let is_in_repository = directory.ancestors().any(|above| is_git(above.join(".git")));

@@ -1,6 +1,7 @@
 //! Inputs shared by several commands.
 //!
-//! Doc comments of fields are the descriptions in help and MCP tools, so they are short and have no final period.
+//! Doc comments of fields are the descriptions in help and MCP tools, so they are short and have no final
+//! period.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +33,8 @@ fn non_empty_strings() -> Value {
     json!({"type": "string", "minLength": 1})
 }
 
-/// The schema of a [`VerifyCommand`], without a type: `validation` checks the forms, and the tool schema names them.
+/// The schema of a [`VerifyCommand`], without a type: `validation` checks the forms, and the tool schema
+/// names them.
 fn commands(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"items": {"type": "string"}})
 }
@@ -201,11 +203,13 @@ pub struct AgentInputs {
     /// Hard limit in s
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub hard_timeout_sec: Option<u32>,
-    /// Agent (default: the thread's, or codex if installed); the next of a list runs if one cannot start or is out of usage
+    /// Agent (default: the thread's, or codex if installed); the next of a list runs if one cannot start or
+    /// is out of usage
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "agent_names", extend("x-markers" = [Marker::Names, Marker::Advanced]))]
     pub agent: Option<AgentNames>,
-    /// Where the agent works: in the directory itself, or in a git worktree of its own (a resumed task: in that of its thread)
+    /// Where the agent works: in the directory itself, or in a git worktree of its own (a resumed task: in
+    /// that of its thread)
     #[schemars(extend("x-markers" = [Marker::Advanced], "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
     /// Branch, tag or commit that the worktree starts from (default: HEAD)
@@ -277,7 +281,8 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub live: bool,
-    /// Task to start if this one succeeds: its text, or an object with task (or review: true), mode, agent, model, verify
+    /// Task to start if this one succeeds: its text, or an object with task (or review: true), mode, agent,
+    /// model, verify
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "follower", extend("x-markers" = [Marker::Advanced, Marker::Follower]))]
     pub on_success: Option<Box<FollowerInput>>,
@@ -287,7 +292,8 @@ pub struct AgentInputs {
     pub on_failure: Option<Box<FollowerInput>>,
 }
 
-// A task id or group id, or the beginning of one: the engine resolves it. No doc comment, which would be a description in the schema.
+// A task id or group id, or the beginning of one: the engine resolves it. No doc comment, which would be a
+// description in the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskRef(#[schemars(regex(pattern = TASK_ID))] String);

@@ -1,29 +1,22 @@
 //! `logs`: what a task's agent did, or with `--raw` the stored output of the agent.
 //!
-//! The stored streams are already redacted. For a person each event is a line of plain words (`printing`); programs get the
-//! streams in an envelope. `--raw` writes the agent's stdout unchanged to stdout, and its stderr to stderr. With `--follow`
-//! new lines are printed until the task ends.
+//! The stored streams are already redacted. For a person each event is a line of plain words (`printing`);
+//! programs get the streams in an envelope. `--raw` writes the agent's stdout unchanged to stdout, and its
+//! stderr to stderr. With `--follow` new lines are printed until the task ends.
 
 mod printing;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError};
 use delegator_registry::{Task, TaskFile};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
 use crate::output::data::end_reason::EndReason;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
 use crate::output::screen::ItemFormat;
-use crate::spec::{CommandSpec, RawOutput, Shape, example};
+use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Logs {

@@ -1,15 +1,11 @@
-//! `man`: print a manual page, for `man -l -` or a package. A person at a terminal reads its text, which is that of `help`.
-
-use schemars::JsonSchema;
-use serde::Deserialize;
+//! `man`: print a manual page, for `man -l -` or a package. A person at a terminal reads its text, which is
+//! that of `help`.
 
 use crate::commands::completions::{RawText, raw_text};
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, io_error};
+use crate::commands::prelude::*;
+use crate::error::io_error;
 use crate::input::help;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, Marker, RawOutput, Toolset, example};
+use crate::spec::{ConfigUse, RawOutput};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {

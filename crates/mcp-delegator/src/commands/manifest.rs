@@ -1,26 +1,22 @@
 //! `manifest`: a machine-readable description of all commands.
 //!
-//! It is generated from the command specs, including declared commands. The etag changes whenever any of them changes.
+//! It is generated from the command specs, including declared commands. The etag changes whenever any of them
+//! changes.
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, cell};
+use crate::commands::prelude::*;
+use crate::output::documents::document::cell;
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
-use crate::output::outcome::{CommandOutput, Completion};
+use crate::output::outcome::Completion;
 use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{self, CommandSpec, FormerName, Marker, RawOutput, Shape, Surface, example};
+use crate::spec::{self, RawOutput, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -78,7 +74,7 @@ pub struct CommandEntry {
     pub exit_codes: BTreeMap<String, ExitCodeEntry>,
     pub examples: Vec<CommandExample>,
     /// Names that redirect to this command.
-    pub former_names: Vec<String>,
+    pub former_names: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -95,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         example("mcp-delegator manifest --json", "everything, as one line of JSON"),
         example("mcp-delegator manifest --fields commands.name,commands.tool", "only the names"),
     ],
-    former_names: &[FormerName { path: &["tools"] }],
+    former_names: &["tools"],
     ..CommandSpec::read_only::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
@@ -149,7 +145,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         danger_level: spec.danger.name(),
         is_idempotent: spec.idempotent,
         has_network_access: spec.network,
-        is_person_required: spec.requires_person,
+        is_person_required: false,
         has_raw_output: matches!(spec.raw, RawOutput::Always | RawOutput::Protocol),
         introduced: "3.6.0",
         input_schema: inputs.published_schema(surface, tools.max_mode),
@@ -163,7 +159,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
             .iter()
             .map(|example| CommandExample { command: example.command, shows: example.shows })
             .collect(),
-        former_names: spec.former_names.iter().map(|former| former.path.join(" ")).collect(),
+        former_names: spec.former_names.to_vec(),
     }
 }
 

@@ -25,6 +25,7 @@ pub mod logs;
 pub mod man;
 pub mod manifest;
 pub mod notify;
+pub mod prelude;
 pub mod question;
 pub mod queue;
 pub mod restore;

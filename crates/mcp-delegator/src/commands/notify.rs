@@ -1,23 +1,16 @@
-//! `notify`: the configured channels and the notifications that were not delivered; `--test` sends a test notification,
-//! `--retry` sends the others again.
+//! `notify`: the configured channels and the notifications that were not delivered; `--test` sends a test
+//! notification, `--retry` sends the others again.
 //!
 //! A test is one attempt per channel, made by this process, so that its result is shown at once.
 
 use delegator_domain::notification::Channel;
 use delegator_engine::{Engine, Notifications, UndeliveredNotifications};
 use delegator_registry::StoredNotification;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, notifications};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, cell, plural};
-use crate::output::outcome::CommandOutput;
+use crate::commands::prelude::*;
+use crate::output::documents::document::{cell, plural};
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Shape, Toolset, example};
 
 const RETRY_ADVICE: &str = "These keep the settings with which their tasks were submitted. After a correction, run: mcp-delegator notify --retry";
 /// Notifications of each kind that are listed.

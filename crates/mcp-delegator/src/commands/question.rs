@@ -1,7 +1,7 @@
 //! Questions to the person at the terminal.
 //!
-//! A question appears only where a person can answer it; elsewhere a flag must give the answer. It goes to stderr and
-//! the answer comes from stdin, so stdout contains only the result.
+//! A question appears only where a person can answer it; elsewhere a flag must give the answer. It goes to
+//! stderr and the answer comes from stdin, so stdout contains only the result.
 
 use std::io::{self, BufRead};
 
@@ -16,8 +16,8 @@ pub fn can_answer(context: &Context<'_>) -> bool {
 /// A person who still gave no clear answer means no.
 const MAX_ATTEMPTS: usize = 3;
 
-/// Asks a question with the answers yes and no. An empty line means `default`, the end of the input no; after anything
-/// else the question is repeated.
+/// Asks a question with the answers yes and no. An empty line means `default`, the end of the input no; after
+/// anything else the question is repeated.
 pub fn confirm(context: &Context<'_>, question: &str, default: bool) -> bool {
     let choices = if default { "[Y/n]" } else { "[y/N]" };
     let question = context.screen.presentation.question(&format!("{question} {choices}"));

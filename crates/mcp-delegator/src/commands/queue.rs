@@ -1,23 +1,15 @@
 //! `queue pause` and `queue resume`: the whole queue, or the tasks of one agent.
 //!
-//! A pause is stored in the registry, so it affects all processes that use the state directory. It never stops a running
-//! task. An agent is also paused when it reports that its usage limit is reached.
+//! A pause is stored in the registry, so it affects all processes that use the state directory. It never
+//! stops a running task. An agent is also paused when it reports that its usage limit is reached.
 
 use delegator_engine::{Engine, QueueStatus};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::input::agent_selection::select_agent;
-use crate::output::command_data::CommandData;
 use crate::output::data::agent_pauses::PauseData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Queue {

@@ -1,7 +1,8 @@
 //! `restore`: revert what a task changed, or restore whole work trees; list and delete restore points.
 //!
-//! The engine compares the work tree with the states before and after the task, saves the current state as an undo point,
-//! then changes files. A restore or deletion requires `confirm_destructive`; `--drop` is refused over MCP.
+//! The engine compares the work tree with the states before and after the task, saves the current state as an
+//! undo point, then changes files. A restore or deletion requires `confirm_destructive`; `--drop` is refused
+//! over MCP.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,19 +11,14 @@ use delegator_domain::task::{TaskId, TaskIdPrefix};
 use delegator_engine::{
     Engine, EngineError, RestoreError, RestoreReport, RestoreRequest, resolve_allowed_dir,
 };
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 
-use crate::commands::context::Context;
 use crate::commands::inputs::TaskRef;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::engine::directory_problem;
-use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::batch::Batch;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, PreflightContext, Shape, example};
+use crate::spec::PreflightContext;
 
 mod output;
 
@@ -55,8 +51,8 @@ pub struct Restore {
     /// List the restore points of a repository, including tasks that are no longer in the registry
     #[serde(default)]
     pub list: bool,
-    /// Directory in the repository, for --list and for tasks that are no longer in the registry (default: the current
-    /// directory)
+    /// Directory in the repository, for --list and for tasks that are no longer in the registry (default: the
+    /// current directory)
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
 }
@@ -251,7 +247,8 @@ fn list(
     Ok(command_output(RestoreOutput::listed(points), message, LIST))
 }
 
-/// Finds the task by its id or a prefix. A complete id is accepted even if the task is no longer in the registry.
+/// Finds the task by its id or a prefix. A complete id is accepted even if the task is no longer in the
+/// registry.
 fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     let complete = given.parse::<TaskIdPrefix>().ok().and_then(|prefix| prefix.complete());
     match (engine.resolve(given), complete) {

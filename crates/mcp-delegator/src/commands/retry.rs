@@ -1,30 +1,24 @@
 //! `retry`: start an ended task again as a new task.
 //!
-//! It reuses the stored text and inputs. A stored value with a redacted secret cannot be reused: the call is refused
-//! instead of running with the marker.
+//! It reuses the stored text and inputs. A stored value with a redacted secret cannot be reused: the call is
+//! refused instead of running with the marker.
 
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
 use delegator_engine::{Engine, Reviewed};
 use delegator_registry::{Task, TaskFile};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use crate::commands::cloud;
 use crate::commands::cloud::submit::Submit;
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, RunMode, TaskIdInput, blank_task_problem};
 use crate::commands::local::exec::accepted_output;
-use crate::commands::local::task_input::{TaskInput, unconfirmed_problem};
-use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::commands::local::followers::build_submission;
+use crate::commands::local::task_input::{TaskInput, stored_input, unconfirmed_problem};
+use crate::commands::local::tasks::{TaskRequest, ended, engine, resolve_task};
+use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, InputRules, InputType, Marker, Shape, Surface};
+use crate::spec::{Category, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -177,17 +171,4 @@ fn redacted_input(task: &Task) -> Option<&str> {
     let inputs = task.input.as_object().into_iter().flatten();
     let mut functional = inputs.filter(|(key, _)| key.as_str() != "labels");
     functional.find(|(_, value)| value.to_string().contains("[REDACTED:")).map(|(key, _)| key.as_str())
-}
-
-/// The stored input of a task, with this text. Inputs of other commands are ignored.
-pub fn stored_input<I: DeserializeOwned>(task: &Task, text: String) -> Result<I, AppError> {
-    let mut stored = task.input.as_object().cloned().unwrap_or_default();
-    stored.insert("task".to_owned(), text.into());
-    serde_json::from_value(Value::Object(stored)).map_err(|error| {
-        AppError::new(
-            ErrorCode::Internal,
-            format!("The stored inputs of {} could not be read: {error}.", task.id),
-        )
-        .context("input", json!(task.input))
-    })
 }

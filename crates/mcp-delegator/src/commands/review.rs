@@ -1,28 +1,23 @@
 //! `review`: have an agent review the changes of another task.
 //!
-//! A review is a read-only task in the directory of the other task. Its prompt quotes the report and the changes of that
-//! task as data. It answers with findings: agents with an output schema get one, the others get the format in the prompt.
+//! A review is a read-only task in the directory of the other task. Its prompt quotes the report and the
+//! changes of that task as data. It answers with findings: agents with an output schema get one, the others
+//! get the format in the prompt.
 
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
-use delegator_engine::{AgentInput, Capabilities, Reviewed};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use delegator_engine::Reviewed;
 
-use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, AgentNames, MODEL, RunMode, SubmissionInputs, TaskIdInput};
 use crate::commands::local::exec::accepted_output;
-use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
-use crate::commands::retry::stored_input;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
-use crate::input::agent_selection::{running_agent, select_agent};
+use crate::commands::local::followers::build_submission;
+use crate::commands::local::review_prompt::{add_output_schema, review_text};
+use crate::commands::local::task_input::{TaskInput, stored_input};
+use crate::commands::local::tasks::{TaskRequest, ended, engine, resolve_task};
+use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
-use crate::output::data::findings;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, example};
+use crate::spec::Category;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Review {
@@ -83,33 +78,4 @@ fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> 
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     let output = accepted_output(&engine, submitted, Capability::Background)?;
     Ok(output.fact("reviews", task.id.as_str()))
-}
-
-/// The prompt of a review. The supervisor adds report and changes of the other task.
-pub fn review_text(instructions: Option<&str>) -> String {
-    let mut text = "Review the changes of another task, which are quoted below. Change nothing. Look for mistakes: wrong \
-        behaviour, missing cases, broken callers, security problems, missing tests. Read the files where the diff is not \
-        enough. Report only what you are sure of.\n\nAnswer with JSON only, in this form: {\"findings\": [{\"file\": \
-        \"path or null\", \"line\": 1, \"severity\": \"error, warning or note\", \"title\": \"one line\", \"detail\": \
-        \"why, and what to do\"}]}. Without findings: {\"findings\": []}."
-        .to_owned();
-    if let Some(instructions) = instructions {
-        text.push_str("\n\nIn particular: ");
-        text.push_str(instructions);
-    }
-    text
-}
-
-/// Adds the schema of findings, if all agents of the review support one.
-pub fn add_output_schema(context: &Context<'_>, agent: &mut AgentInputs) -> Result<(), AppError> {
-    let names = agent.agent.as_ref().map(AgentNames::names).unwrap_or_default();
-    for name in names {
-        let agent = select_agent(context.config, running_agent(name, agent.live))
-            .map_err(|problem| AppError::from_problems(vec![problem]))?;
-        if Capabilities::of(agent.kind()).unsupported_inputs.contains(&AgentInput::OutputSchema) {
-            return Ok(());
-        }
-    }
-    agent.output_schema = findings::message_schema().as_object().cloned();
-    Ok(())
 }

@@ -3,23 +3,17 @@
 //! Schemas are generated from the command specs and the output types; none is written by hand here.
 
 use delegator_domain::task::Mode;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::answer_schema::answer_schema;
 use crate::output::envelopes::schema as envelope_schema;
-use crate::output::outcome::{CommandOutput, Completion};
+use crate::output::outcome::Completion;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Envelope;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{Category, CommandSpec, FormerName, Marker, ROOT, RawOutput, Shape, Surface, example};
+use crate::spec::{Category, ROOT, RawOutput, Surface};
 
 /// Begins the address of every schema.
 pub const SCHEMA_URI: &str = "codex://schema/v3.6/";
@@ -61,7 +55,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         example("mcp-delegator schema agent", "the envelope of every output in a pipe"),
         example("mcp-delegator schema local.exec", "input and output of one command, in each envelope"),
     ],
-    former_names: &[FormerName { path: &["schemas"] }],
+    former_names: &["schemas"],
     ..CommandSpec::read_only::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
@@ -107,8 +101,8 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
     names
 }
 
-/// Finds a schema by address, id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
-/// the inputs of the tool.
+/// Finds a schema by address, id, envelope name, dotted path, command line path or tool name. Under its tool
+/// name, a command has the inputs of the tool.
 pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
     let (catalog, settings) = (context.catalog(), &context.config.settings);
     let (prefix, max_mode) = (&settings.tool_prefix, settings.max_mode);
@@ -138,7 +132,8 @@ pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError>
     }
 }
 
-/// Input and output schema of one command. The output is the whole answer, in each envelope that the surface prints.
+/// Input and output schema of one command. The output is the whole answer, in each envelope that the surface
+/// prints.
 fn command_schema(spec: &CommandSpec, surface: Surface, max_mode: Mode) -> Value {
     let envelopes: &[(&str, Envelope)] = match surface {
         Surface::CommandLine => {

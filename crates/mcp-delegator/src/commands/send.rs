@@ -1,25 +1,17 @@
 //! `send`: queue a message for the agent of a running task.
 //!
-//! The message is stored durably before the command returns. The supervisor of the task delivers it when the agent can
-//! take it; the status and the results of the task say what became of it.
+//! The message is stored durably before the command returns. The supervisor of the task delivers it when the
+//! agent can take it; the status and the results of the task say what became of it.
 
 use delegator_domain::message::Delivery;
 use delegator_domain::task::TaskId;
 use delegator_engine::{Capabilities, ConversationError, EngineError, MAX_MESSAGE_BYTES, SentMessage};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::command_data::CommandData;
 use crate::output::data::conversation::MessageData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Send {

@@ -1,7 +1,8 @@
 //! `setup`: register this server with an MCP client, or list the clients.
 //!
-//! The client's file is edited only if the client is installed. The previous content is saved beside it, in a file that
-//! no later call overwrites. What gives the client more rights (approval of tool calls) needs the user's consent.
+//! The client's file is edited only if the client is installed. The previous content is saved beside it, in a
+//! file that no later call overwrites. What gives the client more rights (approval of tool calls) needs the
+//! user's consent.
 
 pub mod clients;
 pub mod hosts;
@@ -14,21 +15,16 @@ use std::path::{Path, PathBuf};
 
 use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
 use delegator_domain::warning_code::WarningCode;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::{Context, sources};
+use crate::commands::context::sources;
+use crate::commands::prelude::*;
+use crate::commands::question;
 use crate::commands::setup::clients::{Client, config_file, is_host_directory};
 use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
-use crate::commands::{Command, prepare, question};
+use crate::error::io_error;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem, io_error};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{
-    CommandSpec, ConfigUse, InputRules, InputType, Marker, RawOutput, Shape, Toolset, example,
-};
+use crate::output::outcome::Warning;
+use crate::spec::{ConfigUse, RawOutput};
 
 /// Suffix of the first backup; later ones add a number.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -196,7 +192,8 @@ pub fn registration(context: &Context<'_>, toolsets: &[String], approves_tools: 
     Registration { command: program.to_owned(), args, replaces_args, approves_tools }
 }
 
-/// Whether the server's own choice of toolsets is right: the user configured it, or all of its tools can be used.
+/// Whether the server's own choice of toolsets is right: the user configured it, or all of its tools can be
+/// used.
 fn has_all_toolsets(context: &Context<'_>) -> bool {
     let is_configured =
         context.config.sourced().iter().any(|it| it.key.name == "toolsets" && it.origin != Origin::Default);

@@ -1,17 +1,9 @@
 //! `version`: the version, for people and programs. `--version` prints the same, as text also in a pipe.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
+use crate::commands::prelude::*;
 use crate::output::envelopes::tool as tool_envelope;
-use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{CommandSpec, ConfigUse, NoInputs, Shape, Toolset};
+use crate::spec::{ConfigUse, NoInputs};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Version {

@@ -1,7 +1,8 @@
 //! `worker`: run tasks of the fleet on this machine.
 //!
-//! `delegator-worker` does the work; this command gives it settings, signals and log lines, and builds its submissions from
-//! the configuration of this machine. The first SIGTERM or SIGINT drains the worker, the second cancels its tasks.
+//! `delegator-worker` does the work; this command gives it settings, signals and log lines, and builds its
+//! submissions from the configuration of this machine. The first SIGTERM or SIGINT drains the worker, the
+//! second cancels its tasks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,24 +15,19 @@ use delegator_worker::{
     LocalRequest, StopSignals, WorkerError, WorkerEvent, WorkerPort, WorkerSettings, Workspace,
     WorkspaceError, run_worker,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::commands::context::Context;
+use crate::commands::context::variables;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::local::followers::build_submission;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, build_submission, engine, variables};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, ExitCode, io_error};
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::Document;
-use crate::output::outcome::CommandOutput;
+use crate::commands::local::tasks::{TaskRequest, engine};
+use crate::commands::prelude::*;
+use crate::error::{ExitCode, io_error};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{CommandSpec, Marker, Shape, Toolset, example};
 
 /// Deleting old tasks is cheap, but need not be frequent.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(300);

@@ -1,8 +1,8 @@
 //! Parses a command line into a command, its inputs and all problems of the arguments.
 //!
-//! clap stops at the first argument it does not know. To report all problems at once, the parser records the unknown
-//! argument, replaces it by the flag that was probably intended (so that its value is not taken for something else) or
-//! removes it, and parses again. It validates nothing: `validation` does.
+//! clap stops at the first argument it does not know. To report all problems at once, the parser records the
+//! unknown argument, replaces it by the flag that was probably intended (so that its value is not taken for
+//! something else) or removes it, and parses again. It validates nothing: `validation` does.
 
 use std::ffi::OsString;
 
@@ -280,8 +280,8 @@ fn collect_inputs(
     object
 }
 
-/// With `--last` the first value by position belongs to the input after the task: `answer --last allow_once`. Returns the
-/// names of both.
+/// With `--last` the first value by position belongs to the input after the task: `answer --last allow_once`.
+/// Returns the names of both.
 fn shifted_positions(inputs: &InputSchema, matches: &ArgMatches) -> Option<(String, String)> {
     let task =
         inputs.task_input().filter(|task| task.has(&Marker::Positional) && is_set(matches, tree::LAST))?;

@@ -176,7 +176,8 @@ impl GlobalsParser<'_> {
         found
     }
 
-    /// Refuses `--output json`: other programs use it for `--format json`, and a file named `json` is hardly intended.
+    /// Refuses `--output json`: other programs use it for `--format json`, and a file named `json` is hardly
+    /// intended.
     fn output(&mut self) -> Option<PathBuf> {
         let path = self.text("output")?;
         let problem = |message: &str| {

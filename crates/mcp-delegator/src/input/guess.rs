@@ -1,5 +1,5 @@
-//! Guesses what an unknown word at the position of a command means: a command of this program under another name or on
-//! another level, a misspelled command, the text of a task, or a task id.
+//! Guesses what an unknown word at the position of a command means: a command of this program under another
+//! name or on another level, a misspelled command, the text of a task, or a task id.
 //!
 //! A guess is only suggested, never run. A wrong one costs more than none, so words must be very similar.
 

@@ -43,8 +43,8 @@ pub fn command_at(catalog: Catalog, caller: &str, path: &[String]) -> Result<Com
 /// The widest help, also on a wide terminal: longer lines are hard to read.
 const MAX_COLUMNS: usize = 100;
 
-/// Renders the short help, one line per flag, with the long description of the command. On a terminal no line is longer
-/// than `columns`.
+/// Renders the short help, one line per flag, with the long description of the command. On a terminal no line
+/// is longer than `columns`.
 pub fn render_help(command: &Command, columns: Option<usize>) -> String {
     let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
     let columns = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
@@ -60,7 +60,8 @@ pub fn render_help(command: &Command, columns: Option<usize>) -> String {
 /// clap writes it before the usage.
 const USAGE: &str = "Usage: ";
 
-/// clap does not wrap the usage. Arguments stay whole; only alternatives that do not fit in a line are split, behind `|`.
+/// clap does not wrap the usage. Arguments stay whole; only alternatives that do not fit in a line are split,
+/// behind `|`.
 fn wrap_usage(usage: &str, columns: usize) -> String {
     let width = columns.saturating_sub(USAGE.len());
     let mut words: Vec<Word<'_>> = Vec::new();
@@ -89,7 +90,8 @@ fn fill(words: &[Word<'_>], columns: usize) -> Vec<String> {
 /// The indent of the command of an example; what it shows is indented more.
 const EXAMPLE_INDENT: &str = "  ";
 
-/// A command that does not fit in a line continues in the next one as a shell reads it, so that it can be copied.
+/// A command that does not fit in a line continues in the next one as a shell reads it, so that it can be
+/// copied.
 fn wrap_examples(examples: &str, columns: usize) -> String {
     const CONTINUATION: &str = " \\\n      ";
     let wrap = |line: &str| {

@@ -1,8 +1,8 @@
 //! From raw input to a validated request.
 //!
-//! The command line and MCP tool calls both become one JSON object (`argv`, `stdin`). `validation` checks it against the
-//! command's input schema, parses it into the command's input type, applies the rules of that type and reports all
-//! problems at once. Nothing here runs a command or prints.
+//! The command line and MCP tool calls both become one JSON object (`argv`, `stdin`). `validation` checks it
+//! against the command's input schema, parses it into the command's input type, applies the rules of that
+//! type and reports all problems at once. Nothing here runs a command or prints.
 
 pub mod agent_selection;
 pub mod argv;

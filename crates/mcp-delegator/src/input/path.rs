@@ -1,8 +1,8 @@
 //! Finds the command on a command line.
 //!
-//! Flags may precede the command they belong to, so the command is located first: the arguments that form its path are
-//! collected in order, values of global flags are skipped, and all other arguments are moved behind the path. The other
-//! arguments are not interpreted here.
+//! Flags may precede the command they belong to, so the command is located first: the arguments that form its
+//! path are collected in order, values of global flags are skipped, and all other arguments are moved behind
+//! the path. The other arguments are not interpreted here.
 
 use std::ffi::OsString;
 

@@ -79,8 +79,8 @@ fn parse_object(source: &str, text: &str) -> Result<Map<String, Value>, AppError
     }
 }
 
-/// Removes `format` from the input, at the top level or in `options`. The allowed formats differ between MCP and the
-/// command line.
+/// Removes `format` from the input, at the top level or in `options`. The allowed formats differ between MCP
+/// and the command line.
 pub fn take_format(
     object: &mut Map<String, Value>,
     known: &[Format],
@@ -149,8 +149,8 @@ fn read_text_file(file: &TextFile) -> Result<String, Problem> {
     }
 }
 
-/// Replaces `-` by the content of standard input for inputs that accept it. Only command line arguments can mean that.
-/// Standard input can be read only once, so it cannot supply `--input-json` as well.
+/// Replaces `-` by the content of standard input for inputs that accept it. Only command line arguments can
+/// mean that. Standard input can be read only once, so it cannot supply `--input-json` as well.
 pub fn fill_from_stdin(
     spec: &CommandSpec,
     args: &mut Map<String, Value>,

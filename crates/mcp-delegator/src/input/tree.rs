@@ -1,7 +1,8 @@
 //! The clap tree, generated from the command specs.
 //!
-//! clap only splits the arguments: it accepts any string as a value and requires nothing, so that `validation` sees the
-//! whole input and reports all problems together. clap knows the choices only for help and completions.
+//! clap only splits the arguments: it accepts any string as a value and requires nothing, so that
+//! `validation` sees the whole input and reports all problems together. clap knows the choices only for help
+//! and completions.
 
 use std::ffi::{OsStr, OsString};
 
@@ -60,14 +61,14 @@ impl TypedValueParser for LenientParser {
     }
 }
 
-/// The complete tree, for help, manual pages and completions. Declared commands are included but hidden, and required
-/// inputs are marked.
+/// The complete tree, for help, manual pages and completions. Declared commands are included but hidden, and
+/// required inputs are marked.
 pub fn root(catalog: Catalog) -> Command {
     build_tree(catalog, |spec| mark_required(command_with_inputs(spec), spec))
 }
 
-/// The tree for parsing these arguments: commands that they do not mention have no inputs. Building the inputs of all
-/// commands takes longer than most calls.
+/// The tree for parsing these arguments: commands that they do not mention have no inputs. Building the
+/// inputs of all commands takes longer than most calls.
 pub fn for_args(catalog: Catalog, args: &[OsString]) -> Command {
     // The last word of a path is in the short path, too.
     let is_mentioned =
@@ -231,7 +232,8 @@ fn stdin_arg(property: &Property) -> Arg {
 /// clap id of `--last`.
 pub const LAST: &str = "last";
 
-/// No input of the command: a tool call cannot have it, because a server has no current directory of the user.
+/// No input of the command: a tool call cannot have it, because a server has no current directory of the
+/// user.
 fn last_arg() -> Arg {
     Arg::new(LAST).long(LAST).action(ArgAction::SetTrue).overrides_with(LAST).help(LAST_HELP)
 }
@@ -245,7 +247,8 @@ fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
     let task_input = inputs.task_input().filter(|input| !inputs.is_first_of_several(input));
     let task_input = task_input.map(|property| property.name.as_str());
     let mut alternatives: Vec<&str> = spec.exactly_one_of.to_vec();
-    // clap refuses an optional positional argument before a required one, and one in a group counts as optional.
+    // clap refuses an optional positional argument before a required one, and one in a group counts as
+    // optional.
     let is_alone = inputs.properties.iter().filter(|property| property.has(&Marker::Positional)).count() == 1;
     for property in inputs.properties.iter().filter(|property| property.required) {
         if task_input == Some(property.name.as_str()) {

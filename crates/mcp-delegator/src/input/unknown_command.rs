@@ -1,8 +1,9 @@
 //! Errors for unknown commands and flags, with a suggestion or a redirect.
 //!
-//! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only for a former name,
-//! a command of another group and a typo of one letter, if the command is not destructive; otherwise the error is a plain suggestion (exit 2).
-//! `app::run` removes a redirect that would repeat a secret.
+//! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only for a
+//! former name, a command of another group and a typo of one letter, if the command is not destructive;
+//! otherwise the error is a plain suggestion (exit 2). `app::run` removes a redirect that would repeat a
+//! secret.
 
 use std::ffi::OsString;
 
@@ -96,7 +97,8 @@ pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
 }
 
 fn find_by_former_name(catalog: Catalog, typed: &[&str]) -> Option<&'static CommandSpec> {
-    catalog.iter().find(|spec| spec.former_names.iter().any(|former| former.path == typed))
+    let [word] = typed else { return None };
+    catalog.iter().find(|spec| spec.former_names.contains(word))
 }
 
 fn former_name_error(
@@ -139,8 +141,8 @@ fn typo_error(
     }
 }
 
-/// The command line with the unknown word (and the arguments in `removed`) replaced, quoted for a shell. `None` if that
-/// changes nothing, or if the result is a destructive command: a guess must not lead to one.
+/// The command line with the unknown word (and the arguments in `removed`) replaced, quoted for a shell.
+/// `None` if that changes nothing, or if the result is a destructive command: a guess must not lead to one.
 fn corrected_command_line(
     catalog: Catalog,
     unknown_word: UnknownWord<'_>,

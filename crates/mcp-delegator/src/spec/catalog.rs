@@ -2,8 +2,8 @@
 
 use super::CommandSpec;
 
-/// Every command, in the order of the manifest. `app` builds it and passes it on, because this module must not know the
-/// commands.
+/// Every command, in the order of the manifest. `app` builds it and passes it on, because this module must
+/// not know the commands.
 #[derive(Debug, Clone, Copy)]
 pub struct Catalog(pub &'static [&'static CommandSpec]);
 

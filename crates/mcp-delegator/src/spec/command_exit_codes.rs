@@ -1,7 +1,7 @@
 //! The exit codes of a command, with retry and side-effect guarantees for each.
 //!
-//! They are derived from the command's declared failures, its inputs and the error map, and the answers take `retryable`
-//! from the same place, so that the manifest and the answers cannot differ.
+//! They are derived from the command's declared failures, its inputs and the error map, and the answers take
+//! `retryable` from the same place, so that the manifest and the answers cannot differ.
 
 use std::collections::BTreeMap;
 

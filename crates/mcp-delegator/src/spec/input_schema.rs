@@ -1,9 +1,9 @@
 //! Converts an input type into the flat JSON Schema used by the command line, MCP and the validator.
 //!
-//! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no `$ref`, no
-//! unknown keys. The field of an input may have [`Marker`]s (`x-markers`) that control how the command line and the MCP
-//! tool offer it; they never appear in a published schema. A `default` is the built-in one, also where the configuration
-//! can set another. Validation never fills it in.
+//! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no
+//! `$ref`, no unknown keys. The field of an input may have [`Marker`]s (`x-markers`) that control how the
+//! command line and the MCP tool offer it; they never appear in a published schema. A `default` is the
+//! built-in one, also where the configuration can set another. Validation never fills it in.
 
 use std::borrow::Cow;
 
@@ -13,6 +13,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::spec::output_schema::remove_null;
 use crate::spec::{Category, CommandSpec, Surface, Toolset};
 
 /// The input that selects a sandbox mode.
@@ -51,7 +52,8 @@ pub enum Marker {
     Stdin,
     /// Besides, `--stdin` means standard input.
     StdinFlag,
-    /// A file to read. The command line reads standard input for `-` or no value; a tool call requires a value.
+    /// A file to read. The command line reads standard input for `-` or no value; a tool call requires a
+    /// value.
     Source,
     /// Rarely needed: the MCP tool takes it in the `options` object.
     Advanced,
@@ -179,7 +181,8 @@ impl Property {
 #[derive(Debug, Clone)]
 pub struct InputSchema {
     pub properties: Vec<Property>,
-    /// Which of the inputs a call must have, if `required` cannot express it: clients refuse `anyOf` at the top level.
+    /// Which of the inputs a call must have, if `required` cannot express it: clients refuse `anyOf` at the
+    /// top level.
     rule: Option<String>,
 }
 
@@ -199,8 +202,8 @@ impl InputSchema {
         let parse = |(name, schema): (String, Value)| {
             let is_required = required.contains(&name);
             let mut property = parse_property(name, schema, is_required);
-            // In the tool list, only the inputs that a call needs take up space in a cloud tool for tasks: the others are
-            // those of the local tool.
+            // In the tool list, only the inputs that a call needs take up space in a cloud tool for tasks:
+            // the others are those of the local tool.
             let is_needed = property.required || spec.exactly_one_of.first() == Some(&property.name.as_str());
             let is_like_local = spec.toolset == Toolset::Cloud && spec.category != Category::RegistryInfo;
             if is_like_local && !is_needed {
@@ -238,7 +241,8 @@ impl InputSchema {
         self.properties.iter().map(|property| property.name.as_str())
     }
 
-    /// The published schema: the inputs, `options` and `format`, as far as calls of this surface may have them.
+    /// The published schema: the inputs, `options` and `format`, as far as calls of this surface may have
+    /// them.
     pub fn published_schema(&self, surface: Surface, max_mode: Mode) -> Value {
         let mut schema = self.to_value();
         self.insert_required(surface, &mut schema);
@@ -340,16 +344,7 @@ fn strip_rust_details(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(strip_rust_details),
         Value::Object(object) => {
-            if let Some(Value::Array(types)) = object.get_mut("type") {
-                types.retain(|kind| kind != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    object.insert("type".into(), only);
-                }
-            }
-            if let Some(Value::Array(values)) = object.get_mut("enum") {
-                values.retain(|value| !value.is_null());
-            }
+            remove_null(object);
             remove_null_alternative(object);
             if object.get("default") == Some(&Value::Null) {
                 object.shift_remove("default");

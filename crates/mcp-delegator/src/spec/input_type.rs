@@ -1,7 +1,8 @@
 //! The input type of a command: its schema, how it is parsed, and the rules that the schema cannot express.
 //!
-//! A [`CommandSpec`](super::CommandSpec) names no type, so that all commands fit into one list. An [`InputType`] holds the
-//! functions of one type instead, and a parsed input is passed on as `dyn Any` to the handler, which knows its type.
+//! A [`CommandSpec`](super::CommandSpec) names no type, so that all commands fit into one list. An
+//! [`InputType`] holds the functions of one type instead, and a parsed input is passed on as `dyn Any` to the
+//! handler, which knows its type.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -20,14 +21,16 @@ pub trait Input: DeserializeOwned + JsonSchema + Debug + Clone + Send + Sync + '
 
 impl<I: DeserializeOwned + JsonSchema + Debug + Clone + Send + Sync + 'static> Input for I {}
 
-/// Rules of an input that its schema cannot express. An input that the schema refused looks as if it were not given.
+/// Rules of an input that its schema cannot express. An input that the schema refused looks as if it were not
+/// given.
 pub trait InputRules {
     /// Rules between inputs.
     fn problems(&self) -> Vec<Problem> {
         Vec::new()
     }
 
-    /// The problem with a call that needs `confirm` and lacks it. What needs a confirmation depends on the surface.
+    /// The problem with a call that needs `confirm` and lacks it. What needs a confirmation depends on the
+    /// surface.
     fn confirmation(&self, _surface: Surface) -> Option<Problem> {
         None
     }

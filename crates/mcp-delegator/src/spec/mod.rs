@@ -1,8 +1,8 @@
 //! Command specs: one typed definition per command.
 //!
-//! A [`CommandSpec`] states a command's path, input type, failures, output and toolset. The clap tree, the MCP tool,
-//! the manifest, help, completions, man pages and the documentation are generated from it, so the command line and MCP
-//! cannot differ.
+//! A [`CommandSpec`] states a command's path, input type, failures, output and toolset. The clap tree, the
+//! MCP tool, the manifest, help, completions, man pages and the documentation are generated from it, so the
+//! command line and MCP cannot differ.
 
 pub mod catalog;
 pub mod command_exit_codes;
@@ -86,7 +86,8 @@ named_enum! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Surface {
     CommandLine,
-    /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
+    /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model
+    /// chose the paths.
     Server,
 }
 
@@ -152,12 +153,6 @@ impl ServedTools {
     }
 }
 
-/// A former or expected name of a command; it redirects to the command.
-#[derive(Debug, Clone, Copy)]
-pub struct FormerName {
-    pub path: &'static [&'static str],
-}
-
 /// A command line, and what it shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
@@ -212,7 +207,7 @@ impl RawOutput {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct CommandSpec {
     pub path: &'static [&'static str],
     pub about: &'static str,
@@ -235,11 +230,11 @@ pub struct CommandSpec {
     pub streams: bool,
     pub toolset: Toolset,
     pub config: ConfigUse,
-    pub requires_person: bool,
     /// Failures besides those that any command can have, and those that follow from its category and inputs.
     pub failures: &'static [ErrorCode],
     pub examples: &'static [Example],
-    pub former_names: &'static [FormerName],
+    /// Former or expected names of the command; they redirect to it.
+    pub former_names: &'static [&'static str],
     pub input: InputType,
     /// Inputs of which a call has exactly one. The first is the usual one.
     pub exactly_one_of: &'static [&'static str],
@@ -250,7 +245,8 @@ pub struct CommandSpec {
 }
 
 impl CommandSpec {
-    /// The spec of a command with input `I` and data `O`, with cautious defaults; each command states where it differs.
+    /// The spec of a command with input `I` and data `O`, with cautious defaults; each command states where
+    /// it differs.
     pub const fn new<I: Input, O: JsonSchema>(
         path: &'static [&'static str],
         about: &'static str,
@@ -272,7 +268,6 @@ impl CommandSpec {
             streams: false,
             toolset: Toolset::Extra,
             config: ConfigUse::Required,
-            requires_person: false,
             failures: &[],
             examples: &[],
             former_names: &[],
@@ -325,10 +320,10 @@ impl CommandSpec {
         }
     }
 
-    /// Whether some MCP server can offer the command as a tool: a program must be able to call it, without a person or a
+    /// Whether some MCP server can offer the command as a tool: a program must be able to call it, without a
     /// terminal.
     pub fn is_tool(&self) -> bool {
-        self.toolset != Toolset::Hidden && !self.requires_person && !self.streams
+        self.toolset != Toolset::Hidden && !self.streams
     }
 
     /// `Give either task_id or task_ids.`, if the command has such a rule.

@@ -1,8 +1,9 @@
 //! The published schema of an output type.
 //!
-//! It describes what is written: a key that is always written is required, and a key that may be absent is never null. The
-//! marker `x-optional` on a field is for the exceptions: it may be absent, or null if its type allows it. The published
-//! contract has such keys, and a flattened optional part has them for each of its values that may be null.
+//! It describes what is written: a key that is always written is required, and a key that may be absent is
+//! never null. The marker `x-optional` on a field is for the exceptions: it may be absent, or null if its
+//! type allows it. The published contract has such keys, and a flattened optional part has them for each of
+//! its values that may be null.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -46,7 +47,8 @@ fn state_presence(schema: &mut Schema) {
     }
 }
 
-fn remove_null(schema: &mut Map<String, Value>) {
+/// Removes `null` from the types and values of a schema.
+pub(super) fn remove_null(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {

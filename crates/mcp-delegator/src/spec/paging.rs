@@ -1,8 +1,9 @@
 //! Pagination with opaque cursors.
 //!
-//! A cursor contains the index of the next item, the number of its page, the limit of the query and a fingerprint of it. A
-//! cursor of another query, or one made by hand, is refused; otherwise it would silently return the wrong items. A page that
-//! exceeds the size limit of the output ends after any of its items, so a cursor can be made after each.
+//! A cursor contains the index of the next item, the number of its page, the limit of the query and a
+//! fingerprint of it. A cursor of another query, or one made by hand, is refused; otherwise it would silently
+//! return the wrong items. A page that exceeds the size limit of the output ends after any of its items, so a
+//! cursor can be made after each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,8 +58,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Continues after this many items, if the page has more. Without any item there is no cursor: it would skip the page,
-    /// or return the same one forever.
+    /// Continues after this many items, if the page has more. Without any item there is no cursor: it would
+    /// skip the page, or return the same one forever.
     pub fn end_after(&mut self, shown: usize) {
         if shown < self.count {
             self.next_cursor = (shown > 0).then(|| self.cursor_after(shown));
@@ -132,8 +133,8 @@ fn continued_page(
     Ok(PageStart { index, number, limit: first_limit.or(limit) })
 }
 
-/// A cursor into growing lists: it contains a position in each of them, not a page number. The fingerprint covers every
-/// position, so that an altered cursor is detected.
+/// A cursor into growing lists: it contains a position in each of them, not a page number. The fingerprint
+/// covers every position, so that an altered cursor is detected.
 pub fn position_cursor<const N: usize>(positions: [i64; N], query: &Value) -> String {
     let text = positions.map(|position| position.to_string()).join(".");
     hex(&format!("2.{text}.{}", fingerprint(&json!([positions.as_slice(), query]))))

@@ -1,9 +1,9 @@
 //! The MCP tool definition of a command.
 //!
-//! Models read the tool list on every turn, so a definition is small: frequently used inputs are properties with a
-//! one-line description, which is only range and default if the name explains the rest; the others go into one `options`
-//! object whose description lists the keys. Descriptions repeat defaults and ranges, because some MCP clients remove
-//! them from schemas.
+//! Models read the tool list on every turn, so a definition is small: frequently used inputs are properties
+//! with a one-line description, which is only range and default if the name explains the rest; the others go
+//! into one `options` object whose description lists the keys. Descriptions repeat defaults and ranges,
+//! because some MCP clients remove them from schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -35,8 +35,9 @@ pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value
 
 /// The hints that differ from the defaults of MCP.
 pub fn annotations(spec: &CommandSpec) -> Value {
-    // The defaults of MCP: not read-only, destructive, not idempotent, open world. For a read-only tool, destructive and
-    // idempotent mean nothing, and its world is not closed: it returns text of agents, which may quote any source.
+    // The defaults of MCP: not read-only, destructive, not idempotent, open world. For a read-only tool,
+    // destructive and idempotent mean nothing, and its world is not closed: it returns text of agents, which
+    // may quote any source.
     let is_read_only = spec.is_safe();
     let hints = [
         ("readOnlyHint", true, is_read_only),
@@ -78,7 +79,8 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
 /// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
 fn property_schema(property: &Property, max_mode: Mode) -> Value {
     let mut schema = if property.has(&Marker::Command) {
-        // Gemini refuses an input without a type, and clients refuse a list of types. All accept alternatives of an input.
+        // Gemini refuses an input without a type, and clients refuse a list of types. All accept alternatives
+        // of an input.
         json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
     } else {
         type_keys_only(&property.published_schema(max_mode))
@@ -89,8 +91,8 @@ fn property_schema(property: &Property, max_mode: Mode) -> Value {
     schema
 }
 
-/// The description of a property in the tool list: range and default are part of it, what concerns only the command line
-/// is not. If the name explains the rest, range and default are all of it.
+/// The description of a property in the tool list: range and default are part of it, what concerns only the
+/// command line is not. If the name explains the rest, range and default are all of it.
 fn tool_description(property: &Property) -> String {
     let text = property.description.split(COMMAND_LINE_CLAUSE).next().unwrap_or_default();
     let is_off = property.schema.get("default") == Some(&Value::Bool(false));
@@ -161,8 +163,8 @@ fn notes(property: &Property) -> Vec<String> {
     notes
 }
 
-/// The keys of `options`, grouped by type and separated by spaces to save tokens. The first group has no label: strings,
-/// and integers with a range.
+/// The keys of `options`, grouped by type and separated by spaces to save tokens. The first group has no
+/// label: strings, and integers with a range.
 fn options_description(advanced: &[&Property]) -> String {
     let group = |label: &str, kinds: &[PropertyType]| {
         let keys: Vec<String> = advanced

@@ -8,22 +8,17 @@ use delegator_engine::{
     AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Engine, Recovery, display_path, restore_command,
 };
 use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
-use crate::commands::context::Context;
+use crate::commands::context::variables;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{ended, engine, resolve_task, variables};
-use crate::commands::{Command, prepare};
+use crate::commands::local::tasks::{ended, engine, resolve_task};
+use crate::commands::prelude::*;
 use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
-use crate::output::documents::document::{Block, Document, plural};
-use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Marker, Shape, example};
+use crate::output::documents::document::plural;
+use crate::output::outcome::Warning;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -60,7 +55,7 @@ pub struct AppliedDiff {
     /// The branch that was created instead of changing the work tree.
     pub branch: Option<String>,
     pub is_worktree_removed: Option<bool>,
-    /// Of an attempt: its group, and what became of the other attempts.
+    /// The group of an attempt, and what became of its other attempts.
     #[serde(flatten)]
     #[serialize_always]
     pub group: Option<AppliedAttempt>,

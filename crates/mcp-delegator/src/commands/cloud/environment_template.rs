@@ -1,7 +1,7 @@
 //! Environment templates: a setup and a maintenance script for each technology stack.
 //!
-//! The scripts are files under `templates/`, so that tests can check them with a shell. Values that differ between users
-//! are set as quoted variables at the top.
+//! The scripts are files under `templates/`, so that tests can check them with a shell. Values that differ
+//! between users are set as quoted variables at the top.
 
 use delegator_domain::named_enum;
 use schemars::JsonSchema;

@@ -1,25 +1,19 @@
 //! `cloud github-setup`: a guide to give an environment access to a repository.
 //!
-//! It returns instructions in three steps. It calls nothing and changes nothing: the access token belongs to the user
-//! and must not pass through this program or a model.
+//! It returns instructions in three steps. It calls nothing and changes nothing: the access token belongs to
+//! the user and must not pass through this program or a model.
 
 use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
 use delegator_domain::warning_code::WarningCode;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::commands::cloud::environment_template::{Stack, Template, USER_EMAIL, USER_NAME};
-use crate::commands::context::{Context, sources};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
+use crate::commands::context::sources;
+use crate::commands::prelude::*;
 use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
-use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::outcome::Warning;
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Marker, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 

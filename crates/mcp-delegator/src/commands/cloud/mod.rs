@@ -1,4 +1,5 @@
-//! Tasks in a cloud environment. Wait, results and cancel are the local commands: they take the id of any task.
+//! Tasks in a cloud environment. Wait, results and cancel are the local commands: they take the id of any
+//! task.
 
 pub mod apply;
 pub mod environment_template;
@@ -6,18 +7,16 @@ pub mod github_setup;
 pub mod status;
 pub mod submit;
 
-use schemars::{JsonSchema, Schema};
-use serde::Deserialize;
+use schemars::Schema;
 use serde_json::Value;
 
 use delegator_engine::{DiffOmissions, Engine};
 use delegator_registry::Task;
 
-use crate::commands::{Command, env, local};
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
+use crate::commands::{env, local};
 use crate::output::data::diff_omissions::too_large_message;
 use crate::spec::input_schema::schema_of;
-use crate::spec::{CommandSpec, InputType, Toolset};
 
 /// Which of the solutions of a task to take.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -67,33 +66,23 @@ const LIST_ENVIRONMENTS_SPEC: CommandSpec = CommandSpec {
 
 pub const LIST_ENVIRONMENTS: Command = Command { spec: &LIST_ENVIRONMENTS_SPEC, ..env::check::COMMAND };
 
+/// The spec of a local command for cloud tasks.
+const fn for_cloud(local: CommandSpec, path: &'static [&'static str], about: &'static str) -> CommandSpec {
+    CommandSpec { path, about, network: true, toolset: Toolset::Cloud, ..local }
+}
+
 const WAIT_SPEC: CommandSpec = CommandSpec {
-    path: &["cloud", "wait"],
-    about: "Wait until a cloud task ends",
-    network: true,
-    toolset: Toolset::Cloud,
     input: InputType { schema: wait_inputs, ..local::wait::SPEC.input },
-    ..local::wait::SPEC
+    ..for_cloud(local::wait::SPEC, &["cloud", "wait"], "Wait until a cloud task ends")
 };
 
 pub const WAIT: Command = Command { spec: &WAIT_SPEC, ..local::wait::COMMAND };
 
-const RESULTS_SPEC: CommandSpec = CommandSpec {
-    path: &["cloud", "results"],
-    about: "Show the result of a finished cloud task",
-    network: true,
-    toolset: Toolset::Cloud,
-    ..local::results::SPEC
-};
+const RESULTS_SPEC: CommandSpec =
+    for_cloud(local::results::SPEC, &["cloud", "results"], "Show the result of a finished cloud task");
 
 pub const RESULTS: Command = Command { spec: &RESULTS_SPEC, ..local::results::COMMAND };
 
-const CANCEL_SPEC: CommandSpec = CommandSpec {
-    path: &["cloud", "cancel"],
-    about: "Cancel a cloud task",
-    network: true,
-    toolset: Toolset::Cloud,
-    ..local::cancel::SPEC
-};
+const CANCEL_SPEC: CommandSpec = for_cloud(local::cancel::SPEC, &["cloud", "cancel"], "Cancel a cloud task");
 
 pub const CANCEL: Command = Command { spec: &CANCEL_SPEC, ..local::cancel::COMMAND };

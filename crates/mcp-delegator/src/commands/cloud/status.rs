@@ -1,15 +1,9 @@
 //! `cloud status`: running, queued and recent cloud tasks.
 
 use delegator_domain::task::TaskLocation;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::commands::context::Context;
 use crate::commands::local::status::{self, Scope, Status, StatusInputs};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, InputType, Toolset};
+use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CloudStatus {

@@ -6,22 +6,18 @@ use delegator_domain::environment::Environment;
 use delegator_domain::task::{Provider, TaskId};
 use delegator_engine::{EngineError, RemoteSubmission};
 use delegator_registry::{Idempotency, Submission};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::commands::context::{Context, sources};
+use crate::commands::context::sources;
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{SubmissionInputs, blank_task_problem};
 use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::task as task_data;
-use crate::output::outcome::CommandOutput;
+use crate::spec::Category;
 use crate::spec::paging::fingerprint;
-use crate::spec::{Category, CommandSpec, InputRules, InputType, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submit {
@@ -109,8 +105,8 @@ pub fn submit(context: &Context<'_>, input: &Submit) -> Result<Submission, AppEr
         .map_err(|error| submission_error(error, submission.idempotency.is_some()))
 }
 
-/// If there was no answer, the task is recorded here, and the next query decides whether the provider has it. Only a call
-/// with an idempotency key may be repeated: without one it would be a second task.
+/// If there was no answer, the task is recorded here, and the next query decides whether the provider has it.
+/// Only a call with an idempotency key may be repeated: without one it would be a second task.
 fn submission_error(error: EngineError, has_key: bool) -> AppError {
     let task = match &error {
         EngineError::Provider { task, .. } => task.clone(),

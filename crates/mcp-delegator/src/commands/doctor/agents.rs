@@ -1,4 +1,5 @@
-//! Checks of the agents: their programs and versions, whether they can authenticate, and whether their sandbox works.
+//! Checks of the agents: their programs and versions, whether they can authenticate, and whether their
+//! sandbox works.
 
 use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::{Mode, SandboxKind};
@@ -9,8 +10,8 @@ use delegator_engine::{
 
 use super::agent_table::AgentRow;
 use super::check::{Check, Status};
-use crate::commands::context::Context;
-use crate::commands::local::tasks::{engine, variables};
+use crate::commands::context::{Context, variables};
+use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 
 /// What was found out about the agents.
@@ -21,8 +22,8 @@ pub struct Findings {
     pub agents: Vec<AgentRow>,
 }
 
-/// Examines all agents. One that is built in and neither configured nor installed is listed, but is no problem: no
-/// user needs all of them. The default agent is one of them as soon as a task can run on another.
+/// Examines all agents. One that is built in and neither configured nor installed is listed, but is no
+/// problem: no user needs all of them. The default agent is one of them as soon as a task can run on another.
 pub fn examine(context: &Context<'_>) -> Findings {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
@@ -91,7 +92,8 @@ fn examine_agent(
     }];
     let is_configured = sign_in.as_ref().is_none_or(|found| found.subject != HealthSubject::Configuration);
     checks.extend(sign_in.map(|found| health(check_name(subject_name(found.subject)), found)));
-    // With an invalid configuration the agent runs no command, which would look like a problem of the sandbox.
+    // With an invalid configuration the agent runs no command, which would look like a problem of the
+    // sandbox.
     if agent.protocol == AgentProtocol::CodexExec && is_configured {
         checks.push(sandbox(check_name("sandbox"), engine, &agent, variables));
     }
@@ -144,7 +146,8 @@ fn health(name: String, found: HealthCheck) -> Check {
     }
 }
 
-/// Runs a command in the agent's sandbox: whether the kernel lists a feature does not show that it can be used.
+/// Runs a command in the agent's sandbox: whether the kernel lists a feature does not show that it can be
+/// used.
 fn sandbox(name: String, engine: &Engine, agent: &Agent, variables: &Variables) -> Check {
     match engine.probe_agent_sandbox(agent, variables) {
         Ok(()) => Check::ok(name, "a command ran in it, and could not write"),

@@ -1,8 +1,8 @@
 //! `--bundle`: one text file for a bug report.
 //!
-//! It contains the checks, the settings and facts about recent tasks, but no task text and no output of an agent. The
-//! paths of the project and of the home directory are replaced. Everything passes the redactor, which knows the secrets
-//! of the environment and of the configuration.
+//! It contains the checks, the settings and facts about recent tasks, but no task text and no output of an
+//! agent. The paths of the project and of the home directory are replaced. Everything passes the redactor,
+//! which knows the secrets of the environment and of the configuration.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

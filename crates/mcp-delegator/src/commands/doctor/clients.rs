@@ -1,4 +1,5 @@
-//! Checks of the MCP clients: whether each one that is installed starts this program, and whether users find it on PATH.
+//! Checks of the MCP clients: whether each one that is installed starts this program, and whether users find
+//! it on PATH.
 
 use super::check::Check;
 use crate::commands::context::Context;

@@ -1,4 +1,5 @@
-//! Checks of the fleet's database, if one is configured: reachable, tables that fit, a connection that others cannot read.
+//! Checks of the fleet's database, if one is configured: reachable, tables that fit, a connection that others
+//! cannot read.
 
 use super::check::Check;
 use crate::commands::context::Context;

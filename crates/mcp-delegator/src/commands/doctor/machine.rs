@@ -10,9 +10,9 @@ use rustix::fs::statvfs;
 use rustix::process::geteuid;
 
 use super::check::Check;
-use crate::commands::context::Context;
+use crate::commands::context::{Context, variables};
 use crate::commands::local::status::long_log_message;
-use crate::commands::local::tasks::{engine, variables};
+use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::spec::shell::shell_word;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
@@ -47,7 +47,8 @@ fn git(context: &Context<'_>) -> Check {
     }
 }
 
-/// Both kinds of containment work. A control group also finds unmarked processes of a supervisor that was killed.
+/// Both kinds of containment work. A control group also finds unmarked processes of a supervisor that was
+/// killed.
 fn containment(context: &Context<'_>) -> Check {
     let message = match (context.config.settings.containment, best_containment()) {
         (Containment::Subreaper, _) => "subreaper, as configured",
@@ -87,7 +88,8 @@ fn state_dir(context: &Context<'_>) -> Check {
     }
 }
 
-/// Creates and removes an entry: permissions do not show that a file system is read-only, full, or like `/proc`.
+/// Creates and removes an entry: permissions do not show that a file system is read-only, full, or like
+/// `/proc`.
 fn try_to_write(directory: &Path) -> io::Result<()> {
     tempfile::Builder::new().prefix(".doctor-").tempdir_in(directory)?.close()
 }
@@ -114,8 +116,8 @@ fn unwritable(name: &str, path: &Path, existing: &Path, error: &io::Error) -> Ch
     Check::problem(name, code, message, Some(suggestion))
 }
 
-/// How to get a state directory that can be written. The permissions of another user's directory, or of one that stops
-/// even the superuser, cannot be changed.
+/// How to get a state directory that can be written. The permissions of another user's directory, or of one
+/// that stops even the superuser, cannot be changed.
 fn write_advice(directory: &Path, owner: Option<u32>, user: u32) -> String {
     if owner == Some(user) && user != 0 {
         format!("Run: chmod u+rwx {}", shell_word(&directory.display().to_string()))
@@ -124,7 +126,8 @@ fn write_advice(directory: &Path, owner: Option<u32>, user: u32) -> String {
     }
 }
 
-/// The path itself, or the first one above it that exists. A dangling link counts: no directory can be created there.
+/// The path itself, or the first one above it that exists. A dangling link counts: no directory can be
+/// created there.
 fn nearest_existing(path: &Path) -> &Path {
     path.ancestors().find(|above| above.symlink_metadata().is_ok()).unwrap_or(Path::new("/"))
 }

@@ -1,4 +1,5 @@
-//! Checks of notifications, if a channel is configured or one was not delivered: programs, the secret, and the last error.
+//! Checks of notifications, if a channel is configured or one was not delivered: programs, the secret, and
+//! the last error.
 
 use std::ffi::OsStr;
 

@@ -1,7 +1,7 @@
 //! Starts the MCP server as a client would, and makes the first calls of a client.
 //!
-//! The server is a child process with pipes. It gets the calls at once; its answers are read in a thread, so that the
-//! check ends after a time limit whatever the server does.
+//! The server is a child process with pipes. It gets the calls at once; its answers are read in a thread, so
+//! that the check ends after a time limit whatever the server does.
 
 #![expect(clippy::disallowed_methods, reason = "this check starts the server of this program")]
 

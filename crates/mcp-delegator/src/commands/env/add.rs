@@ -6,19 +6,15 @@ use delegator_config::environments::{self, field_default};
 use delegator_config::environments_file;
 use delegator_domain::environment::OnLost;
 use delegator_domain::task::{Mode, Provider};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::commands::context::{Context, sources};
+use crate::commands::context::sources;
 use crate::commands::env::edit_output;
 use crate::commands::inputs::{choices, modes};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::commands::prelude::*;
 use crate::output::data::registry::ChangedEnvironment;
-use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
-use crate::spec::{CommandSpec, InputRules, InputType, Marker, Shape, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvAdd {

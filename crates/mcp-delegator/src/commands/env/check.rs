@@ -2,13 +2,10 @@
 
 use delegator_config::environments;
 
-use crate::commands::context::{Context, sources};
+use crate::commands::context::sources;
 use crate::commands::env::{ListInputs, list_output};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 use crate::output::data::registry::EnvironmentList;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",

@@ -36,13 +36,9 @@ pub fn list_output(environments: &Environments, inputs: ListInputs) -> Result<Co
         .fact("count", page.count)
         .with_page("environments", page)
         .fact("source", environments.file.display().to_string());
-    output.warnings = warnings(environments);
+    let warnings = environments.warnings.iter();
+    output.warnings = warnings.map(|warning| Warning::new(warning.code, &warning.message)).collect();
     Ok(output)
-}
-
-/// Warnings about unknown fields in the file.
-pub fn warnings(environments: &Environments) -> Vec<Warning> {
-    environments.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)).collect()
 }
 
 impl CommandData for EnvironmentList {

@@ -1,16 +1,11 @@
 //! `env remove`: remove an environment from the environments file.
 
 use delegator_config::{environments, environments_file};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::commands::context::{Context, sources};
+use crate::commands::context::sources;
 use crate::commands::env::edit_output;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::commands::prelude::*;
 use crate::output::data::registry::ChangedEnvironment;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvRemove {

@@ -1,7 +1,8 @@
 //! `events follow`: print a transcript while it is written.
 //!
-//! Existing events are printed first, then new ones as they arrive. Following ends when the agent's turn has ended and
-//! nothing follows, at the end of standard input, when the file is removed, or after the caller's timeout.
+//! Existing events are printed first, then new ones as they arrive. Following ends when the agent's turn has
+//! ended and nothing follows, at the end of standard input, when the file is removed, or after the caller's
+//! timeout.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,20 +16,16 @@ use delegator_transcript::{
     Dialect, Effect, FoldOptions, Framer, Headlines, Line, LineLimits, LineSummarizer, NormalizeOptions,
     Normalizer,
 };
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::commands::context::Context;
 use crate::commands::events::TranscriptInput;
 use crate::commands::events::source::Source;
 use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, io_error};
+use crate::commands::prelude::*;
+use crate::error::io_error;
 use crate::output::documents::text::TextStyle;
-use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
+use crate::output::outcome::{IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Shape, Toolset, example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {
@@ -298,7 +295,8 @@ impl<'a> FollowState<'a> {
         }
     }
 
-    /// Whether the last line, without a newline, is complete and ends the turn: some writers omit the final newline.
+    /// Whether the last line, without a newline, is complete and ends the turn: some writers omit the final
+    /// newline.
     fn unterminated_line_ends_turn(&self) -> bool {
         self.tail.as_ref().is_some_and(|tail| {
             let mut lookahead = LineSummarizer::new(FoldOptions::default());

@@ -2,19 +2,14 @@
 
 use delegator_domain::warning_code::WarningCode;
 use delegator_transcript::{LineLimits, NormalizeOptions, NormalizeSummary, Normalizer};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commands::context::Context;
 use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::outcome::{CommandOutput, Warning};
+use crate::commands::prelude::*;
+use crate::output::outcome::Warning;
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, RawOutput, Shape, example};
+use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {

@@ -1,7 +1,7 @@
 //! Opens a transcript: of a task, from a file or from standard input.
 //!
-//! On the command line the user may name any of them. Over MCP a model names the source, so only a task id or a regular
-//! file below `allowed_roots` is accepted, and never standard input, which carries the protocol.
+//! On the command line the user may name any of them. Over MCP a model names the source, so only a task id or
+//! a regular file below `allowed_roots` is accepted, and never standard input, which carries the protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Take};
@@ -65,7 +65,8 @@ impl Source {
         }
     }
 
-    /// Opens the events of a task whose id is given without `T-local-`. A name that is no such id was meant as a file.
+    /// Opens the events of a task whose id is given without `T-local-`. A name that is no such id was meant
+    /// as a file.
     fn open_by_short_id(context: &Context<'_>, name: &str) -> Result<Source, AppError> {
         let is_prefix = name.parse::<TaskIdPrefix>().is_ok();
         let found = if is_prefix { open_task_events(context, name).map_err(Some) } else { Err(None) };
@@ -153,8 +154,8 @@ impl Source {
     }
 }
 
-/// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as long as its
-/// agent is configured.
+/// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as
+/// long as its agent is configured.
 pub fn task_dialect(
     context: &Context<'_>,
     engine: &Engine,
@@ -224,9 +225,10 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
     }
 }
 
-/// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state directory,
-/// and not the server's own standard input. Only the bytes that it has now can be read: reading on in a file that grows
-/// for ever, or in a regular file of the kernel that blocks (`/proc/kmsg`, `trace_pipe`; size 0), would never end.
+/// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state
+/// directory, and not the server's own standard input. Only the bytes that it has now can be read: reading on
+/// in a file that grows for ever, or in a regular file of the kernel that blocks (`/proc/kmsg`, `trace_pipe`;
+/// size 0), would never end.
 pub fn open_allowed_file(
     context: &Context<'_>,
     field: &'static str,

@@ -1,18 +1,12 @@
 //! `events summarize`: summarize a transcript.
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::commands::context::Context;
 use crate::commands::events::source::Source;
 use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, InputRules, InputType, Shape, example};
+use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Summarize {

@@ -1,19 +1,12 @@
 //! `fleet cancel`: cancel a task of any machine.
 
 use delegator_domain::task::TaskIdPrefix;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::error::suggestion::NextCall;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, cell};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Marker, Shape, Toolset, example};
+use crate::output::documents::document::cell;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetCancel {

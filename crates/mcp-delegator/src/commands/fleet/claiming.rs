@@ -1,17 +1,8 @@
 //! `fleet pause` and `fleet resume`: whether the fleet, or one worker, claims tasks.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Marker, Shape, Toolset, example};
+use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetOrWorker {

@@ -1,17 +1,8 @@
 //! `fleet drain`: a worker claims no more tasks and ends when its running ones have.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Marker, Shape, Toolset};
+use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Drain {

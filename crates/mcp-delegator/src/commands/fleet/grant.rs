@@ -3,15 +3,10 @@
 //! The command connects to nothing and changes nothing: the owner of the tables reads the SQL and runs it.
 
 use delegator_fleet::grant_sql;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::commands::completions::{RawText, raw_text};
-use crate::commands::context::Context;
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, ConfigUse, RawOutput, Shape, Toolset, example};
+use crate::commands::prelude::*;
+use crate::spec::{ConfigUse, RawOutput};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Grant {

@@ -1,17 +1,8 @@
 //! `fleet migrate`: create or upgrade the tables of the fleet.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::commands::context::Context;
 use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::Document;
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, Toolset};
+use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MigratedTables {

@@ -1,7 +1,7 @@
 //! Commands for the operators of a fleet: its state, its tables, its tasks, and which workers claim them.
 //!
-//! Only `fleet status` and `fleet tasks` are tools, in the toolset `extra`. The others change the fleet for all its users, so
-//! they are for people.
+//! Only `fleet status` and `fleet tasks` are tools, in the toolset `extra`. The others change the fleet for
+//! all its users, so they are for people.
 
 pub mod cancel;
 pub mod claiming;

@@ -1,23 +1,17 @@
 //! `fleet status`: workers, slots and queue at one moment.
 //!
-//! With the name of a worker the call fails if that worker has no lease: a container uses this as its health check.
+//! With the name of a worker the call fails if that worker has no lease: a container uses this as its health
+//! check.
 
 use std::collections::BTreeMap;
 
 use delegator_fleet::{FleetError, FleetStatus, WorkerStatus};
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::context::Context;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::fleet::{DATABASE_FAILURES, format_age, format_size};
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, plural};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, example};
+use crate::commands::prelude::*;
+use crate::output::documents::document::plural;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetStatusInput {

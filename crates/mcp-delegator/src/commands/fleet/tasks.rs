@@ -2,19 +2,13 @@
 
 use delegator_fleet::{ListedTask, TaskFilter, TaskPhase};
 use jiff::Timestamp;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use schemars::{Schema, SchemaGenerator};
 
-use crate::commands::context::Context;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::fleet::{DATABASE_FAILURES, format_age};
 use crate::commands::inputs::choices;
-use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
-use crate::output::documents::document::{Block, Document, cell, plural, truncate_cell};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, example};
+use crate::commands::prelude::*;
+use crate::output::documents::document::{cell, plural, truncate_cell};
 
 const DEFAULT_LIMIT: u32 = 50;
 /// Maximum bytes of the first line of a task in a table.

@@ -12,9 +12,10 @@ use delegator_registry::{Filter, Task};
 use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, AgentNames, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
+use crate::commands::local::followers::build_submission;
 use crate::commands::local::run::foreground_output;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, build_submission};
+use crate::commands::local::tasks::TaskRequest;
 use crate::error::AppError;
 use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::outcome::{Completion, WaitHint};
@@ -36,8 +37,8 @@ pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task
     Ok(found.into_iter().find(|task| Path::new(&task.working_dir) == directory))
 }
 
-/// Runs the task on this agent, or on the default one, and waits for it. Returns how that ended, and what is known about
-/// the task.
+/// Runs the task on this agent, or on the default one, and waits for it. Returns how that ended, and what is
+/// known about the task.
 pub(super) fn run(
     context: &Context<'_>,
     engine: &Engine,
@@ -51,7 +52,8 @@ pub(super) fn run(
             ..SubmissionInputs::default()
         },
         mode: RunMode::Sandbox(Mode::ReadOnly),
-        // Outside of a repository Codex would refuse; a read-only task changes nothing that git would have to protect.
+        // Outside of a repository Codex would refuse; a read-only task changes nothing that git would have to
+        // protect.
         agent: AgentInputs {
             working_dir: Some(directory.to_owned()),
             skip_git_repo_check: true,

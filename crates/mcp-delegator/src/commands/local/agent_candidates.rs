@@ -6,11 +6,11 @@ use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_engine::{AgentChoice, Engine, HealthStatus, SkippedAgent};
 
 use crate::commands::Context;
-use crate::commands::local::tasks::variables;
+use crate::commands::context::variables;
 use crate::error::AppError;
 
-/// The agents of a task that names none: the default agent and, if its program is not installed, the first other agent that
-/// is installed and not known to be signed out.
+/// The agents of a task that names none: the default agent and, if its program is not installed, the first
+/// other agent that is installed and not known to be signed out.
 pub fn default_agents<'a>(context: &Context<'a>, engine: &Engine, directories: &[&Path]) -> Vec<&'a str> {
     let environment = variables(context);
     let locate = |name: &str| {
@@ -29,8 +29,8 @@ pub fn default_agents<'a>(context: &Context<'a>, engine: &Engine, directories: &
     std::iter::once(DEFAULT_AGENT).chain(other).collect()
 }
 
-/// The agents whose programs were found, and the others that are before one of them. An error if none was found.
-/// `directories` are those in which the task works.
+/// The agents whose programs were found, and the others that are before one of them. An error if none was
+/// found. `directories` are those in which the task works.
 pub fn locate_agents(
     context: &Context<'_>,
     engine: &Engine,

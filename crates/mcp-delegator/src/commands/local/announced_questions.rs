@@ -24,7 +24,8 @@ impl<'a> AnnouncedQuestions<'a> {
         AnnouncedQuestions { context, engine, ids, announced: Vec::new() }
     }
 
-    /// Prints the new open questions with the command that answers each. Programs find them in the output at the end.
+    /// Prints the new open questions with the command that answers each. Programs find them in the output at
+    /// the end.
     pub fn announce_new(&mut self) {
         let screen = &self.context.screen;
         if !screen.presentation.shows_progress() {

@@ -1,7 +1,7 @@
 //! Waits for tasks on the command line, with a progress bar.
 //!
-//! While a call waits, the signal handler knows all tasks of the call (`Attachment`): Ctrl-C detaches from them and never
-//! cancels them at once (see `app::signals`).
+//! While a call waits, the signal handler knows all tasks of the call (`Attachment`): Ctrl-C detaches from
+//! them and never cancels them at once (see `app::signals`).
 
 use std::time::{Duration, Instant};
 

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::commands::context::Context;
+use crate::commands::context::{Context, variables};
 use crate::commands::inputs::{self, AgentInputs, AgentNames, Isolation, TaskRef};
+use crate::commands::local::followers::build_submission;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, build_submission, ended, variables};
+use crate::commands::local::tasks::{TaskRequest, ended};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::spec::Marker;
 use crate::spec::paging::fingerprint;
@@ -45,7 +46,8 @@ impl AttemptsInputs {
         self.attempts.unwrap_or(1).clamp(1, MAX_ATTEMPTS).into()
     }
 
-    /// The input of each attempt, as if it had been submitted by itself. A list that is too short is used in turn.
+    /// The input of each attempt, as if it had been submitted by itself. A list that is too short is used in
+    /// turn.
     pub fn inputs(&self, input: &TaskInput) -> Vec<TaskInput> {
         let count = self.count();
         let attempt = |number: usize| {
@@ -149,6 +151,27 @@ pub fn resolve_tasks(engine: &Engine, given: &TaskRef) -> Result<Vec<TaskId>, Ap
         Target::Task(id) => vec![id],
         Target::Group(group) => engine.group(&group)?.into_iter().map(|task| task.id).collect(),
     })
+}
+
+/// The tasks that a call names: each as given, with its id or the reason why it has none.
+pub type Targets = Vec<(String, Result<TaskId, AppError>)>;
+
+/// Resolves all ids of a call, that of a group to those of its attempts. A task that is named twice counts
+/// once.
+pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
+    let mut targets: Targets = Vec::new();
+    for given in given {
+        let found = match resolve_tasks(engine, given) {
+            Ok(ids) => ids.into_iter().map(|id| (id.to_string(), Ok(id))).collect(),
+            Err(error) => vec![(given.as_str().to_owned(), Err(error))],
+        };
+        for target in found {
+            if !targets.iter().any(|(known, _)| *known == target.0) {
+                targets.push(target);
+            }
+        }
+    }
+    targets
 }
 
 /// The attempts of a group that have ended; none if the id is not that of a group.

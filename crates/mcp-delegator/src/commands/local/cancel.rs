@@ -1,32 +1,26 @@
 //! `local cancel`: cancel a task and kill all of its processes.
 //!
-//! The engine requests the cancellation and waits until the task has ended. Processes that survive are reported in
-//! `survivors` with a warning; a task that has not ended in time is an error.
+//! The engine requests the cancellation and waits until the task has ended. Processes that survive are
+//! reported in `survivors` with a warning; a task that has not ended in time is an error.
 
 use std::time::Duration;
 
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{CancelReport, EngineError, Target};
 use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use serde_json::json;
 
 use crate::commands::cancel::{CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest};
-use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, mark_read};
-use crate::commands::{Command, prepare};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode};
-use crate::output::command_data::CommandData;
 use crate::output::data::registry::{CancelledTask, Swept};
-use crate::output::documents::document::{Block, Document};
-use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::outcome::Warning;
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, ConfigUse, Danger, Marker, Shape, Toolset};
+use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {

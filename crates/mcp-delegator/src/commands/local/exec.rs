@@ -1,31 +1,24 @@
 //! `local exec`: start a task in the background.
 //!
-//! The call returns after the submission is durable. It waits briefly for the thread id, and never for the task itself.
-
-use schemars::JsonSchema;
-use serde::Deserialize;
+//! The call returns after the submission is durable. It waits briefly for the thread id, and never for the
+//! task itself.
 
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::Mode;
 use delegator_engine::{Engine, SubmitOutcome};
 
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attempts::{AttemptsInputs, group_of, submit_attempts};
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, engine};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::diff_omissions::not_carried_warning;
 use crate::output::data::group::GroupData;
 use crate::output::data::{chain, estimate, task as task_data, warnings};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{
-    Category, CommandSpec, InputRules, InputType, Marker, PreflightContext, Shape, Surface, Toolset, example,
-};
+use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Exec {

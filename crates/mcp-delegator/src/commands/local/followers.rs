@@ -1,16 +1,28 @@
-//! Builds the submissions of the tasks that follow another one.
+//! Builds the submission of a task, with those of the tasks that follow it.
 
 use delegator_engine::{Engine, Follower, Reviewed, Submission};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::AgentNames;
+use crate::commands::local::review_prompt::{add_output_schema, review_text};
 use crate::commands::local::task_input::{self, TaskInput};
 use crate::commands::local::tasks::{TaskRequest, build_task};
-use crate::commands::review;
 use crate::error::AppError;
 
+/// Combines inputs, configuration and environment into a submission of a task and its followers.
+pub fn build_submission(
+    context: &Context<'_>,
+    engine: &Engine,
+    request: TaskRequest,
+) -> Result<Submission, AppError> {
+    let input = request.input.clone();
+    let mut submission = build_task(context, engine, request)?;
+    add_followers(context, engine, &mut submission, input)?;
+    Ok(submission)
+}
+
 /// Adds the followers of a task to its submission.
-pub fn add_followers(
+fn add_followers(
     context: &Context<'_>,
     engine: &Engine,
     first: &mut Submission,
@@ -42,8 +54,8 @@ fn build_follower(
 ) -> Result<Submission, AppError> {
     let (mut input, given) = (follower.input, follower.given.to_task());
     if input.review {
-        input.submission.task = review::review_text(given.task.as_deref());
-        review::add_output_schema(context, &mut input.agent)?;
+        input.submission.task = review_text(given.task.as_deref());
+        add_output_schema(context, &mut input.agent)?;
     }
     // Stored with the task, so that a retry starts its followers again.
     input.agent.on_success = given.on_success;

@@ -1,9 +1,9 @@
 //! `--last`: the last submission of the current directory, in place of a task id.
 //!
-//! It is the whole submission: the group of several attempts, or the first task of a chain, which stands for those that
-//! follow it. A command that concerns a single task of a chain gets the one that runs, or else the last that ran.
-//! It exists only on the command line. The flag is resolved to an id before the input is validated, so a command sees an
-//! ordinary input.
+//! It is the whole submission: the group of several attempts, or the first task of a chain, which stands for
+//! those that follow it. A command that concerns a single task of a chain gets the one that runs, or else the
+//! last that ran. It exists only on the command line. The flag is resolved to an id before the input is
+//! validated, so a command sees an ordinary input.
 
 use std::path::Path;
 
@@ -24,14 +24,15 @@ const NO_TASK: &str = "T-local-0000000000";
 const OF_SUBMISSION: [&str; 7] = ["apply", "cancel", "diff", "discard", "results", "status", "wait"];
 
 struct LastSubmission {
-    /// Of a task or a group.
+    /// Id of a task or a group.
     id: String,
     title: String,
     is_chain: bool,
 }
 
-/// Fills the input that names the task. A command that destroys something prints which task it is, because the user did not
-/// name it. An error means that there is no such task; it is to be reported only if the call is valid otherwise.
+/// Fills the input that names the task. A command that destroys something prints which task it is, because
+/// the user did not name it. An error means that there is no such task; it is to be reported only if the call
+/// is valid otherwise.
 pub fn fill_task_input(
     context: &Context<'_>,
     spec: &CommandSpec,

@@ -11,6 +11,7 @@ pub mod last_task;
 pub mod preflight;
 pub mod results;
 pub mod resume;
+pub mod review_prompt;
 pub mod run;
 pub mod status;
 pub mod task_input;

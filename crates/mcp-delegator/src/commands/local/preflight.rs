@@ -1,7 +1,8 @@
 //! Preflight checks of agent inputs against configuration and file system.
 //!
-//! They apply the engine's rules early, so that a caller gets all problems at once and no user has to confirm a
-//! call that would be refused anyway. They change nothing, and the engine checks again: paths can change in between.
+//! They apply the engine's rules early, so that a caller gets all problems at once and no user has to confirm
+//! a call that would be refused anyway. They change nothing, and the engine checks again: paths can change in
+//! between.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -53,7 +54,8 @@ pub fn agent_problems(
     problems
 }
 
-/// Checks for a resumed thread: without `working_dir` and `agent` it has those of the thread, which only the registry knows.
+/// Checks for a resumed thread: without `working_dir` and `agent` it has those of the thread, which only the
+/// registry knows.
 pub fn resumed_agent_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, None);
     if input.agent.agent.is_some() {
@@ -63,8 +65,8 @@ pub fn resumed_agent_problems(input: &TaskInput, context: &PreflightContext<'_>)
     problems
 }
 
-/// What the agents of the followers cannot do, and modes above the limit. What a follower takes over unchanged is
-/// reported once, for the task itself.
+/// What the agents of the followers cannot do, and modes above the limit. What a follower takes over
+/// unchanged is reported once, for the task itself.
 fn follower_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for follower in input.followers() {

@@ -2,29 +2,24 @@
 //!
 //! The data comes from the stored record of the run. An unfinished task is an error that suggests `wait`.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use delegator_domain::task::GroupId;
 use delegator_engine::{Engine, Target, TaskFiles};
 use delegator_registry::{LastLines, Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::Value;
 
-use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::compare;
 use crate::commands::local::tasks::{ended, engine, mark_read, task_result};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 use crate::output::data::events::EventsPage;
 use crate::output::data::group::GroupData;
 use crate::output::data::task::{ResultFacts, ResultSet, ResultsData, RunTimes};
 use crate::output::data::{events, task as task_data, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput};
+use crate::output::outcome::ChildExit;
 use crate::output::values::UtcTime;
+use crate::spec::Category;
 use crate::spec::paging::{cursor_positions, position_cursor};
-use crate::spec::{Category, CommandSpec, Marker, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Results {

@@ -1,29 +1,23 @@
 //! `local resume`: continue an earlier thread.
 //!
-//! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier task,
-//! unless `working_dir` is given.
+//! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier
+//! task, unless `working_dir` is given.
 
 use delegator_domain::task::Mode;
 use delegator_engine::{Capabilities, Engine, EngineError};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, THREAD_ID, TaskRef};
 use crate::commands::local::exec::accepted_output;
+use crate::commands::local::followers::build_submission;
 use crate::commands::local::preflight::resumed_agent_problems;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
-use crate::commands::{Command, prepare};
+use crate::commands::local::tasks::{TaskRequest, engine, resolve_task};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{
-    Category, CommandSpec, InputRules, InputType, Marker, PreflightContext, Shape, Surface, Toolset,
-};
+use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Resume {

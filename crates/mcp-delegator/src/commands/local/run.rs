@@ -1,8 +1,7 @@
 //! `local run`: run a task and wait for it.
 //!
-//! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
-//! the call never ends the task. Over MCP, modes that write require
-//! `confirm`.
+//! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far.
+//! The end of the call never ends the task. Over MCP, modes that write require `confirm`.
 
 use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, GroupId, LimitKind, TaskEnd};
@@ -11,20 +10,16 @@ use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, EngineError, WaitOutcome, has_acted};
 use delegator_registry::Task;
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use std::time::Duration;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attempts::{AttemptsInputs, compare, group_of, submit_attempts};
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, engine, first_ended, mark_read, refresh, report_obstacles};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::commands::prelude::*;
 use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
@@ -33,11 +28,9 @@ use crate::output::data::progress::Progress;
 use crate::output::data::suggestions::sign_in;
 use crate::output::data::task::TaskReport;
 use crate::output::data::{chain, error_context, task as task_data, verification, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
+use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
-use crate::spec::{
-    Category, CommandSpec, InputRules, InputType, Marker, PreflightContext, Shape, Surface, Toolset, example,
-};
+use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Run {
@@ -165,7 +158,8 @@ pub fn after_wait(
     Ok(output)
 }
 
-/// The output of a group that was waited for: that of the recommended attempt, else of the first, and the comparison.
+/// The output of a group that was waited for: that of the recommended attempt, else of the first, and the
+/// comparison.
 fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
     let tasks = engine.group(group)?;
     if let Some(task) = tasks.iter().find(|task| !task.state.is_terminal()).cloned() {

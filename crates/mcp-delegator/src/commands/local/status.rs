@@ -1,14 +1,11 @@
 //! `local status`: running, queued and recent tasks.
 //!
-//! All running and queued tasks are listed as far as they fit into the response; one cursor continues them and the recent
-//! tasks, and belongs to the filters. Reading the status does not mark a task as read. Cloud tasks are only counted here:
-//! their states must be queried from their providers, which may take seconds.
+//! All running and queued tasks are listed as far as they fit into the response; one cursor continues them
+//! and the recent tasks, and belongs to the filters. Reading the status does not mark a task as read. Cloud
+//! tasks are only counted here: their states must be queried from their providers, which may take seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
 use delegator_domain::warning_code::WarningCode;
@@ -17,12 +14,10 @@ use delegator_registry::{Filter, StoredQuestion, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::GroupData;
 use crate::output::data::status::{
@@ -31,10 +26,10 @@ use crate::output::data::status::{
 };
 use crate::output::data::usage::Usage;
 use crate::output::data::warnings;
-use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
+use crate::output::outcome::{ListCursors, PagedList, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::paging::cursor_positions;
-use crate::spec::{Category, CommandSpec, Marker, Shape, Surface, Toolset};
+use crate::spec::{Category, Surface};
 
 /// Filters shared by the local and the cloud command.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -91,8 +86,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// Running and queued tasks that are read for one response: more than fit into 48,000 characters or, on the command line,
-/// into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
+/// Running and queued tasks that are read for one response: more than fit into 48,000 characters or, on the
+/// command line, into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
 const MAX_LISTED_FOR_TOOLS: u32 = 1_000;
 const MAX_LISTED: u32 = 12_000;
 /// Minimum number of rows in each table of the usage.

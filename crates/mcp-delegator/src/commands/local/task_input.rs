@@ -1,18 +1,21 @@
 //! The complete input of one task: of a call, of one of its attempts, or of a task that follows another one.
 //!
-//! A follower names only some of its inputs. The others are those of its predecessor, unless they belong to a single task
-//! (its text, verify command, output schema, images, thread) or to another agent. [`TaskInput::followers`] computes the
-//! complete input of each, as if it had been submitted by itself, so that the same rules apply to all tasks of a chain.
+//! A follower names only some of its inputs. The others are those of its predecessor, unless they belong to a
+//! single task (its text, verify command, output schema, images, thread) or to another agent.
+//! [`TaskInput::followers`] computes the complete input of each, as if it had been submitted by itself, so
+//! that the same rules apply to all tasks of a chain.
 
 use delegator_domain::history_rewriting;
 use delegator_domain::task::{ChainOutcome, EnvPolicyName, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS, Mode, TaskId};
+use delegator_registry::Task;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::inputs::{
     AgentInputs, FollowerInput, FollowerTask, RunMode, SubmissionInputs, TaskRef, blank_task_problem,
 };
-use crate::error::{ErrorCode, Problem, truncate_text};
+use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 use crate::output::data::structured_output;
 use crate::spec::Surface;
 
@@ -55,7 +58,8 @@ pub struct Follower {
 }
 
 impl TaskInput {
-    /// All followers, each after its predecessor. Ends soon after the first one that exceeds the limits of a chain.
+    /// All followers, each after its predecessor. Ends soon after the first one that exceeds the limits of a
+    /// chain.
     pub fn followers(&self) -> Vec<Follower> {
         let links = [&self.agent.on_success, &self.agent.on_failure].map(Option::as_deref);
         let mut found = direct_followers(links, self, None);
@@ -231,6 +235,19 @@ pub fn unconfirmed_problem(mode: Mode) -> Option<Problem> {
     })
 }
 
+/// The stored input of a task, with this text. Inputs of other commands are ignored.
+pub fn stored_input<I: DeserializeOwned>(task: &Task, text: String) -> Result<I, AppError> {
+    let mut stored = task.input.as_object().cloned().unwrap_or_default();
+    stored.insert("task".to_owned(), text.into());
+    serde_json::from_value(Value::Object(stored)).map_err(|error| {
+        AppError::new(
+            ErrorCode::Internal,
+            format!("The stored inputs of {} could not be read: {error}.", task.id),
+        )
+        .context("input", json!(task.input))
+    })
+}
+
 fn direct_followers(
     links: [Option<&FollowerInput>; 2],
     predecessor_input: &TaskInput,
@@ -257,8 +274,6 @@ fn direct_followers(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn input(value: Value) -> TaskInput {

@@ -1,7 +1,7 @@
 //! Code shared by the task commands.
 //!
-//! It creates the engine for a call, and combines inputs, configuration and environment into a `Submission`. It only
-//! collects values: the engine validates and decides.
+//! It creates the engine for a call, and combines inputs, configuration and environment into a `Submission`.
+//! It only collects values: the engine validates and decides.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,21 +18,19 @@ use delegator_domain::text::first_line;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation, Limits, Nesting,
-    Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles, Variables, Verify,
-    WaitOutcome, Webhook, WorktreeRequest, WorktreeState,
+    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation,
+    Limits, Nesting, Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles,
+    Verify, WaitOutcome, Webhook, WorktreeRequest, WorktreeState,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
 use delegator_worker::FleetProvider;
 use serde_json::{Value, json};
 
-use crate::commands::context::Context;
+use crate::commands::context::{Context, variables};
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, AgentNames, RunMode, TaskRef};
 use crate::commands::local::agent_candidates::{default_agents, locate_agents};
-use crate::commands::local::attempts::resolve_tasks;
-use crate::commands::local::followers::add_followers;
 use crate::commands::local::task_input::TaskInput;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::{running_agent, select_agent};
@@ -122,18 +120,6 @@ impl TaskRequest {
     }
 }
 
-/// Combines inputs, configuration and environment into a submission of a task and its followers.
-pub fn build_submission(
-    context: &Context<'_>,
-    engine: &Engine,
-    request: TaskRequest,
-) -> Result<Submission, AppError> {
-    let input = request.input.clone();
-    let mut submission = build_task(context, engine, request)?;
-    add_followers(context, engine, &mut submission, input)?;
-    Ok(submission)
-}
-
 /// The submission of a task without followers.
 pub fn build_task(
     context: &Context<'_>,
@@ -207,7 +193,8 @@ pub fn build_task(
     })
 }
 
-/// Where the task works: one that continues or reviews another task in the worktree of that task, if it exists.
+/// Where the task works: one that continues or reviews another task in the worktree of that task, if it
+/// exists.
 fn isolation(
     context: &Context<'_>,
     engine: &Engine,
@@ -283,8 +270,8 @@ fn task_caps(agent: &AgentInputs) -> Caps {
     }
 }
 
-/// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
-/// idempotency fingerprint as omitted ones.
+/// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the
+/// same idempotency fingerprint as omitted ones.
 fn resolved_input(
     input: &TaskInput,
     agents: &[&str],
@@ -312,11 +299,6 @@ fn resolved_input(
     let mut resolved = json!(resolved);
     resolved.sort_all_objects();
     resolved
-}
-
-/// The environment of this process.
-pub fn variables(context: &Context<'_>) -> Variables {
-    context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The configuration of a task in these directories, with the strictest limits of their work trees.
@@ -401,7 +383,8 @@ fn build_settings(
 /// The file in the state directory that names a token file of the HTTP server elsewhere.
 pub const TOKEN_FILE_PATH: &str = "http-token-path";
 
-/// What an enclosed agent must not read: our configuration, the database URL, and the token of the HTTP server.
+/// What an enclosed agent must not read: our configuration, the database URL, and the token of the HTTP
+/// server.
 fn hidden_paths(context: &Context<'_>, config: &Config) -> Vec<PathBuf> {
     let token_path = context.state_dir.as_ref().and_then(|dir| std::fs::read(dir.join(TOKEN_FILE_PATH)).ok());
     let token_file = token_path.map(|path| PathBuf::from(OsString::from_vec(path)));
@@ -418,8 +401,8 @@ fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
     }
 }
 
-/// Token usage of a thread at the end of its last task. Codex reports a running total; a task's own usage is the
-/// difference.
+/// Token usage of a thread at the end of its last task. Codex reports a running total; a task's own usage is
+/// the difference.
 fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError> {
     let record = engine.files(&task.id)?.record;
     Ok(record.and_then(|record| record.report.usage).map(|usage| usage.thread_total))
@@ -491,8 +474,8 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
     Ok(GroupWaitOutcome { tasks, expired })
 }
 
-/// Adds a warning if one of the tasks is queued and waiting longer does not help: the queue or the fleet is paused, or there
-/// is no worker.
+/// Adds a warning if one of the tasks is queued and waiting longer does not help: the queue or the fleet is
+/// paused, or there is no worker.
 pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOutput) -> Result<(), AppError> {
     if tasks.iter().any(|task| task.state == State::Queued && task.remote.is_none())
         && engine.is_queue_paused()?
@@ -524,30 +507,11 @@ pub fn first_ended(watched: &GroupWaitOutcome) -> Result<WaitOutcome, AppError> 
     })
 }
 
-/// Marks a task as read. An error is only a warning: the response is complete without it, and the task is listed as unread.
+/// Marks a task as read. An error is only a warning: the response is complete without it, and the task is
+/// listed as unread.
 pub fn mark_read(engine: &Engine, id: &TaskId) -> Option<Warning> {
     let error = engine.mark_read(id).err()?;
     Some(Warning::new(WarningCode::NotMarkedRead, format!("{id} could not be marked as read: {error}")))
-}
-
-/// The tasks that a call names: each as given, with its id or the reason why it has none.
-pub type Targets = Vec<(String, Result<TaskId, AppError>)>;
-
-/// Resolves all ids of a call, that of a group to those of its attempts. A task that is named twice counts once.
-pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
-    let mut targets: Targets = Vec::new();
-    for given in given {
-        let found = match resolve_tasks(engine, given) {
-            Ok(ids) => ids.into_iter().map(|id| (id.to_string(), Ok(id))).collect(),
-            Err(error) => vec![(given.as_str().to_owned(), Err(error))],
-        };
-        for target in found {
-            if !targets.iter().any(|(known, _)| *known == target.0) {
-                targets.push(target);
-            }
-        }
-    }
-    targets
 }
 
 /// The task if it has ended; otherwise the error that suggests to wait for it.

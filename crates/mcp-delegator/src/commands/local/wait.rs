@@ -1,14 +1,12 @@
 //! `local wait`: wait until one, any or all of several tasks end.
 //!
-//! If the time limit passes first, the output has the state `working`; repeating the call continues the wait. The task's
-//! own failure is data, and an error only with `exit_status`.
+//! If the time limit passes first, the output has the state `working`; repeating the call continues the wait.
+//! The task's own failure is data, and an error only with `exit_status`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use delegator_config::built_in_default;
 use delegator_domain::task::{State, TaskId};
@@ -19,25 +17,21 @@ use delegator_registry::{Filter, Task};
 use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
-use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
-use crate::commands::local::attempts::resolve_tasks;
+use crate::commands::local::attempts::{Targets, resolve_targets, resolve_tasks};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::status::RECENT_MS;
-use crate::commands::local::tasks::{
-    Targets, engine, first_ended, mark_read, refresh, report_obstacles, resolve_targets, task_result,
-};
-use crate::commands::{Command, prepare};
+use crate::commands::local::tasks::{engine, first_ended, mark_read, refresh, report_obstacles, task_result};
+use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode};
 use crate::output::data::batch::Batch;
 use crate::output::data::task::{
     EndedItem, RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{chain, task as task_data, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint, Warning};
-use crate::spec::{Category, CommandSpec, Marker, Shape, Toolset};
+use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint, Warning};
+use crate::spec::Category;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
@@ -104,7 +98,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// A wait whose ids are resolved once: a prefix that becomes ambiguous during the wait does not change the response.
+/// A wait whose ids are resolved once: a prefix that becomes ambiguous during the wait does not change the
+/// response.
 #[derive(Debug)]
 pub struct ResolvedWait {
     pub input: Wait,
@@ -164,8 +159,8 @@ fn add_followers(engine: &Engine, targets: &mut Targets) -> Result<(), AppError>
     Ok(())
 }
 
-/// The tasks with these labels; an error if there are none. A wait for any of them prefers unread ones, so that repeated
-/// calls return one result after the other.
+/// The tasks with these labels; an error if there are none. A wait for any of them prefers unread ones, so
+/// that repeated calls return one result after the other.
 fn labelled_tasks(
     engine: &Engine,
     labels: &BTreeMap<String, String>,
@@ -326,8 +321,8 @@ fn all_output(
     Ok(CommandOutput { warnings, ..output })
 }
 
-/// The task that ended first, with the ids of all that have ended or not. If an id could not be resolved, the output has an
-/// item for every id.
+/// The task that ended first, with the ids of all that have ended or not. If an id could not be resolved, the
+/// output has an item for every id.
 fn first_output(
     context: &Context<'_>,
     engine: &Engine,
@@ -371,7 +366,8 @@ fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-/// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can be continued.
+/// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can be
+/// continued.
 fn item_of_any(engine: &Engine, input: &Wait, task: &Task) -> Result<ItemState, AppError> {
     if task.state.is_terminal()
         && let Some(error) = exit_status_error(input, task, &engine.files(&task.id)?)

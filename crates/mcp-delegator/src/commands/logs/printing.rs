@@ -1,4 +1,5 @@
-//! Prints the streams of a task line by line: all that is stored, then, if requested, new lines until the task ends.
+//! Prints the streams of a task line by line: all that is stored, then, if requested, new lines until the
+//! task ends.
 
 use std::time::Duration;
 

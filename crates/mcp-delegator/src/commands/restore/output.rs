@@ -275,7 +275,8 @@ fn trees_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
     }
 }
 
-/// If nothing is restored because nothing attributes the files that differ to the agent: what would revert them.
+/// If nothing is restored because nothing attributes the files that differ to the agent: what would revert
+/// them.
 pub(super) fn unattributed_sentence(report: &RestoreReport) -> Option<String> {
     let is_unchanged = report.settings.is_empty()
         && report.trees.iter().all(|tree| tree.plan.is_empty() && !tree.head_restored);
@@ -422,7 +423,8 @@ impl RestoreOutput {
             || self.tree.iter().chain(&self.other_work_trees).any(TreeOutput::is_changed)
     }
 
-    /// `is_first`: the work tree of the task's working directory, which the facts about the whole restore precede.
+    /// `is_first`: the work tree of the task's working directory, which the facts about the whole restore
+    /// precede.
     fn add_work_tree(&self, document: Document, tree: Option<&TreeOutput>, is_first: bool) -> Document {
         let label = |done: &'static str, planned: &'static str| if self.dry_run { planned } else { done };
         let text = |value: fn(&TreeOutput) -> String| tree.map(value);

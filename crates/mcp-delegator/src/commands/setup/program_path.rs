@@ -1,7 +1,8 @@
 //! The path under which clients start this program.
 //!
-//! A client keeps the path for months, so it must survive an upgrade: the entry on PATH, usually a link or a file that
-//! installers replace in place, is better than the file it leads to. A path that is about to disappear is reported.
+//! A client keeps the path for months, so it must survive an upgrade: the entry on PATH, usually a link or a
+//! file that installers replace in place, is better than the file it leads to. A path that is about to
+//! disappear is reported.
 
 use std::path::{Component, Path, PathBuf};
 

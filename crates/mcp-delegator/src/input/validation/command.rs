@@ -1,7 +1,8 @@
 //! Checks commands: one string is a command line for a shell, a list is a program and its arguments.
 //!
-//! The messages name both forms, because a caller who mixes them up would have another command run than intended: a
-//! list whose first word is a whole command line, or a string in which `&&` was meant for a shell.
+//! The messages name both forms, because a caller who mixes them up would have another command run than
+//! intended: a list whose first word is a whole command line, or a string in which `&&` was meant for a
+//! shell.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Validates raw input.
 //!
-//! The command line and MCP both deliver a JSON object. This module normalizes the names, applies the schema, parses the
-//! object into the command's input type, applies the rules of that type, and reports *all* problems together. It must not
-//! change anything: a call is confirmed or run only after its input is valid.
+//! The command line and MCP both deliver a JSON object. This module normalizes the names, applies the schema,
+//! parses the object into the command's input type, applies the rules of that type, and reports *all*
+//! problems together. It must not change anything: a call is confirmed or run only after its input is valid.
 
 mod agent_names;
 mod command;
@@ -59,8 +59,8 @@ impl ValidInput {
     }
 }
 
-/// Input schema and compiled validator of a command. Created once per process, because a server validates the same
-/// commands again and again.
+/// Input schema and compiled validator of a command. Created once per process, because a server validates the
+/// same commands again and again.
 struct InputValidator {
     inputs: InputSchema,
     /// Compiled on first use; `None` if the schema is invalid.
@@ -91,8 +91,8 @@ impl InputValidator {
     }
 }
 
-/// Validates an input object and reports all problems of the call. Without a preflight context only the values are
-/// checked.
+/// Validates an input object and reports all problems of the call. Without a preflight context only the
+/// values are checked.
 pub fn validate(
     spec: &'static CommandSpec,
     object: Map<String, Value>,
@@ -154,8 +154,8 @@ fn add_new(problems: &mut Vec<Problem>, found: impl IntoIterator<Item = Problem>
     problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
 }
 
-/// Parses the input once. If that fails because inputs are refused, the others are parsed without them, so that their
-/// problems are found, too.
+/// Parses the input once. If that fails because inputs are refused, the others are parsed without them, so
+/// that their problems are found, too.
 fn parse(
     spec: &CommandSpec,
     inputs: &InputSchema,

@@ -1,7 +1,7 @@
 //! Resolves relative paths on the command line.
 //!
-//! A person types paths relative to the current directory. A tool call must give absolute paths, because an MCP client
-//! does not know the server's directory; the checks of the command refuse relative ones.
+//! A person types paths relative to the current directory. A tool call must give absolute paths, because an
+//! MCP client does not know the server's directory; the checks of the command refuse relative ones.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Normalizes the names of inputs.
 //!
-//! Models often mix spellings, so camelCase is accepted, and advanced inputs may stand inside or outside of `options`.
-//! The same input in two spellings or positions is an error.
+//! Models often mix spellings, so camelCase is accepted, and advanced inputs may stand inside or outside of
+//! `options`. The same input in two spellings or positions is an error.
 
 use std::collections::BTreeMap;
 

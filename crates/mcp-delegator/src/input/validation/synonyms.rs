@@ -1,7 +1,7 @@
 //! Suggests the intended input for an unknown name: by synonym, then by spelling.
 //!
-//! Models guess input names they know from other tools, such as `prompt` or `cwd`. A synonym is never accepted as
-//! input; the error names the input that was probably intended.
+//! Models guess input names they know from other tools, such as `prompt` or `cwd`. A synonym is never
+//! accepted as input; the error names the input that was probably intended.
 
 use delegator_domain::similar_names;
 

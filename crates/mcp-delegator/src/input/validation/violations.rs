@@ -1,6 +1,7 @@
 //! Checks the input against its JSON Schema.
 //!
-//! It converts the validator's violations into problems with a clear message and a suggestion, at most one per input.
+//! It converts the validator's violations into problems with a clear message and a suggestion, at most one
+//! per input.
 
 use delegator_domain::task::Mode;
 use jsonschema::error::{TypeKind, ValidationErrorKind};

@@ -1,7 +1,7 @@
 //! Adds or updates one entry in JSON text; everything else in it stays, comments too.
 //!
-//! The parsed text gives the expected value, and the concrete syntax tree of `jsonc_parser` makes the edit. The edited
-//! text must parse to the expected value; otherwise the edit fails and the file stays unchanged.
+//! The parsed text gives the expected value, and the concrete syntax tree of `jsonc_parser` makes the edit.
+//! The edited text must parse to the expected value; otherwise the edit fails and the file stays unchanged.
 
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
@@ -56,7 +56,7 @@ pub fn read(document: &Value, group: &str, name: &str) -> Option<Entry> {
     })
 }
 
-/// Sets `group.name` to `entry`. Of an entry that exists only the values of `replaced` are updated.
+/// Sets `group.name` to `entry`. If the entry exists, only the values of `replaced` are updated.
 pub fn upsert_entry(
     text: &str,
     syntax: Syntax,

@@ -1,8 +1,8 @@
 //! MCP hosts and the entry that registers this server in their configuration.
 //!
-//! The files belong to the user. An edit adds one entry, or updates some values of an existing entry, and changes no
-//! other byte. `json_entry` and `toml_entry` are pure functions from text to text; an edit that would require rewriting
-//! the file is refused.
+//! The files belong to the user. An edit adds one entry, or updates some values of an existing entry, and
+//! changes no other byte. `json_entry` and `toml_entry` are pure functions from text to text; an edit that
+//! would require rewriting the file is refused.
 
 pub mod json_entry;
 pub mod toml_entry;

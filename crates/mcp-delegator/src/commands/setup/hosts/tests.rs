@@ -30,7 +30,8 @@ fn changed_text(edit: Edit) -> String {
     }
 }
 
-/// Whether `after` contains all lines of `before`, in order. A comma may follow where the new entry is the next one.
+/// Whether `after` contains all lines of `before`, in order. A comma may follow where the new entry is the
+/// next one.
 fn contains_all_lines(before: &str, after: &str) -> bool {
     let mut lines = after.lines();
     before.lines().all(|line| lines.any(|other| other == line || other == format!("{line},")))

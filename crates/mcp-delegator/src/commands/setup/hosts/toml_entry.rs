@@ -1,7 +1,7 @@
 //! Adds or updates one server table in TOML text without reformatting it.
 //!
-//! A new table is appended at the end. Of an existing table only some values are replaced, at the spans that `toml`
-//! reports, or added after `command`. `toml_edit` would change CRLF line endings to LF.
+//! A new table is appended at the end. In an existing table only some values are replaced, at the spans that
+//! `toml` reports, or added after `command`. `toml_edit` would change CRLF line endings to LF.
 
 use toml::de::DeTable;
 use toml_writer::{ToTomlValue, TomlStringBuilder};
@@ -10,8 +10,9 @@ use crate::commands::setup::hosts::{Edit, Entry, EntryError, Registration};
 
 const GROUP: &str = "mcp_servers";
 
-/// With the value `approve`, Codex calls the tools of a server without asking. Without it, `codex exec` refuses every
-/// call of a tool that is not marked as read-only, because there is no user to ask (measured with 0.166).
+/// With the value `approve`, Codex calls the tools of a server without asking. Without it, `codex exec`
+/// refuses every call of a tool that is not marked as read-only, because there is no user to ask (measured
+/// with 0.166).
 const APPROVAL: &str = "default_tools_approval_mode";
 const APPROVE: &str = "\"approve\"";
 
