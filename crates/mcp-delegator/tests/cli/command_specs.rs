@@ -230,7 +230,7 @@ fn annotations_match_the_effects_of_each_command() {
 
 #[test]
 fn the_command_reference_is_up_to_date() {
-    assert_up_to_date("docs/commands.md", &mcp_delegator::output::documents::reference::commands(catalog()));
+    assert_up_to_date("docs/commands.md", &crate::reference::commands(catalog()));
 }
 
 /// The command line that is equivalent to this input object.

@@ -4,10 +4,9 @@ use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::World;
 use delegator_testkit::stage::Stage;
 use mcp_delegator::app::command_list::catalog;
-use mcp_delegator::output::documents::reference;
 use serde_json::{Value, json};
 
-use crate::PROGRAM;
+use crate::{PROGRAM, reference};
 
 fn world() -> World {
     World::new(PROGRAM)

@@ -481,5 +481,5 @@ fn failure_data_has_the_published_shape() {
 
 #[test]
 fn the_error_reference_is_up_to_date() {
-    assert_up_to_date("docs/errors.md", &mcp_delegator::output::documents::reference::errors());
+    assert_up_to_date("docs/errors.md", &crate::reference::errors());
 }

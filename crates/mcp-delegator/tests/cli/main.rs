@@ -16,6 +16,7 @@ mod error_context;
 mod field_names;
 mod init;
 mod last_task;
+mod reference;
 mod remedies;
 mod screens;
 mod setup;

@@ -9,7 +9,6 @@ pub mod github_guide;
 pub mod human;
 pub mod markdown;
 pub mod meta_facts;
-pub mod reference;
 pub mod status;
 pub mod task;
 pub mod text;

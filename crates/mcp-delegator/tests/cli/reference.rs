@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use delegator_domain::warning_code::WarningCode;
-
-use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
-use crate::spec::catalog::Catalog;
-use crate::spec::input_schema::LAST_HELP;
-use crate::spec::{self, CommandSpec, ConfigUse, Marker, Property};
+use mcp_delegator::error::{ErrorCode, ExitCode, Retryable, SideEffects};
+use mcp_delegator::spec::catalog::Catalog;
+use mcp_delegator::spec::input_schema::LAST_HELP;
+use mcp_delegator::spec::{self, CommandSpec, ConfigUse, Marker, Property};
 
 /// `docs/errors.md`.
-pub fn errors() -> String {
+pub(crate) fn errors() -> String {
     let mut page = String::from(
         "# Exit codes, errors and warnings\n\nGenerated from `crates/mcp-delegator/src/error` and `crates/delegator-domain/src/warning_code.rs`; do not edit.\n\n## Exit codes\n\n\
          | code | name | meaning |\n|---|---|---|\n",
@@ -69,7 +68,7 @@ fn effects(effects: SideEffects) -> &'static str {
 }
 
 /// `docs/commands.md`.
-pub fn commands(catalog: Catalog) -> String {
+pub(crate) fn commands(catalog: Catalog) -> String {
     let mut page = String::from(
         "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\
          A default is the built-in one; the configuration can set others ([configuration.md](configuration.md)).\n\n\
@@ -125,7 +124,7 @@ fn input_row(property: &Property) -> String {
 }
 
 /// `docs/configuration.md`.
-pub fn configuration(catalog: Catalog) -> String {
+pub(crate) fn configuration(catalog: Catalog) -> String {
     let names = |config: ConfigUse| {
         let specs = catalog.iter().filter(|spec| spec.config == config);
         let names: BTreeSet<String> = specs.map(|spec| format!("`{}`", spec.cli_path())).collect();
