@@ -3,7 +3,9 @@
 use delegator_domain::redact::Redactor;
 use delegator_engine::{DiffOmissions, EngineError};
 use delegator_fleet::Claim;
-use delegator_git::{DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff};
+use delegator_git::{
+    DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff,
+};
 
 use crate::attempt::Attempt;
 use crate::attempt_files::PreparedAttempt;

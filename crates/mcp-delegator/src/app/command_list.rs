@@ -15,7 +15,6 @@ pub fn commands() -> CommandList {
     *LIST
 }
 
-/// The specs of all commands.
 pub fn catalog() -> Catalog {
     commands().catalog()
 }

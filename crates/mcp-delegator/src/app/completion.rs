@@ -1,7 +1,8 @@
 //! Shell completion: prints the candidates for the word at the cursor.
 //!
-//! The script that `completions` prints calls this program with a variable that names the shell, and with the words of the
-//! command line after `--`. Errors print nothing, so that a broken configuration or registry never disturbs typing.
+//! The script that `completions` prints calls this program with a variable that names the shell, and with the
+//! words of the command line after `--`. Errors print nothing, so that a broken configuration or registry
+//! never disturbs typing.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -25,7 +26,6 @@ use crate::spec::process::Process;
 /// Tasks that are offered, the newest first.
 const MAX_TASKS: u32 = 50;
 
-/// Prints the candidates, if a shell requests them.
 pub fn run_if_requested(process: &Process, catalog: Catalog) -> Option<ExitCode> {
     let shell = Shell::named(process.variable(VARIABLE)?)?;
     let words: Vec<OsString> =
@@ -48,8 +48,8 @@ pub fn run_if_requested(process: &Process, catalog: Catalog) -> Option<ExitCode>
     Some(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// bash splits words at `=`: `--mode=re` arrives as `--mode`, `=`, `re`. Without the `=` it is the other way to write the
-/// same, and the candidates are what bash inserts after it.
+/// bash splits words at `=`: `--mode=re` arrives as `--mode`, `=`, `re`. Without the `=` it is the other way
+/// to write the same, and the candidates are what bash inserts after it.
 fn complete_for_bash(
     process: &Process,
     tree: &mut clap::Command,
@@ -95,7 +95,6 @@ fn command_names(catalog: Catalog, path: &[String], typed: &OsStr) -> Vec<Comple
     matching.map(candidate).collect()
 }
 
-/// The names of the configured agents.
 fn agent_names(sources: &Sources, typed: &OsStr) -> Vec<CompletionCandidate> {
     let config = delegator_config::load(sources);
     let config = config.as_ref().unwrap_or_else(|invalid| &invalid.valid_part);
@@ -117,7 +116,8 @@ fn task_completers(process: &Process) -> (ArgValueCompleter, ArgValueCompleter) 
     (ids, ids_or_files)
 }
 
-/// The ids of the newest tasks, with their titles. A word without `T-local-` is compared with the rest of the ids.
+/// The ids of the newest tasks, with their titles. A word without `T-local-` is compared with the rest of the
+/// ids.
 fn task_ids(engine: Option<Engine>, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
     let newest =

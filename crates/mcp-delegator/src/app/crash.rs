@@ -1,14 +1,15 @@
 //! Test hooks of debug builds at the crash points: kill this process, or record when it was there.
 //!
-//! `MCP_DELEGATOR_CRASH_AT` contains the name of a crash point; the suffix `*3` selects its third occurrence in one
-//! process. The process is killed there. `MCP_DELEGATOR_CRASH_NOTE` is a file to which the crash is recorded, because no
-//! process waits for a supervisor. Supervisors inherit these variables; agents do not.
+//! `MCP_DELEGATOR_CRASH_AT` contains the name of a crash point; the suffix `*3` selects its third occurrence
+//! in one process. The process is killed there. `MCP_DELEGATOR_CRASH_NOTE` is a file to which the crash is
+//! recorded, because no process waits for a supervisor. Supervisors inherit these variables; agents do not.
 //!
-//! `MCP_DELEGATOR_PHASE_LOG` is a file to which every process appends a line when it starts and at every crash point: the
-//! time in nanoseconds (CLOCK_MONOTONIC), its pid and the name of the point. The benchmark `phases` reads it.
+//! `MCP_DELEGATOR_PHASE_LOG` is a file to which every process appends a line when it starts and at every
+//! crash point: the time in nanoseconds (CLOCK_MONOTONIC), its pid and the name of the point. The benchmark
+//! `phases` reads it.
 //!
-//! `MCP_DELEGATOR_TEST_INHERIT` lists further variables that supervisors inherit, separated by commas, for example for
-//! tests that preload a library.
+//! `MCP_DELEGATOR_TEST_INHERIT` lists further variables that supervisors inherit, separated by commas, for
+//! example for tests that preload a library.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,8 +1,8 @@
-//! Internal modes of the program: task supervisor, registry pruning, delivery of notifications, the enclosure of an agent
-//! and the scripted agent of the demo.
+//! Internal modes of the program: task supervisor, registry pruning, delivery of notifications, the enclosure
+//! of an agent and the scripted agent of the demo.
 //!
-//! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
-//! no schemas and no configuration and starts no signal thread.
+//! They are not commands. They are recognised before anything else runs, because a supervisor must stay
+//! small: it loads no schemas and no configuration and starts no signal thread.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -34,8 +34,14 @@ pub fn run_if_requested(process: &Process) -> Option<ExitCode> {
     }
 }
 
-fn own_program() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
+/// The engine of the state directory that the caller passed on.
+fn engine(process: &Process) -> Option<Engine> {
+    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
+    Some(Engine::new(state_dir, "/proc/self/exe"))
+}
+
+fn exit_code<E>(result: Result<(), E>) -> Option<ExitCode> {
+    Some(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Task id and attempt from the arguments. Other arguments return `None`; the command line then reports them.
@@ -46,20 +52,16 @@ fn attempt(process: &Process) -> Option<(TaskId, Nonce)> {
 
 fn supervise(process: &Process) -> Option<ExitCode> {
     let (id, nonce) = attempt(process)?;
-    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
     let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
     let milliseconds = |name| process.variable(name).and_then(|text| text.parse().ok());
-    let engine = Engine::new(state_dir, own_program())
+    let engine = engine(process)?
         .with_max_concurrent(max_concurrent)
         .with_retention(milliseconds("MCP_DELEGATOR_KEEP_MS"), milliseconds("MCP_DELEGATOR_KEEP_POINTS_MS"));
     // The arguments are read before: a process that was forked must not continue as a command.
     if let Forked::Launcher(code) = delegator_engine::fork_supervisor() {
         return Some(code);
     }
-    Some(match delegator_engine::run_supervisor(&engine, &id, &nonce) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    })
+    exit_code(delegator_engine::run_supervisor(&engine, &id, &nonce))
 }
 
 /// Prunes the registry. The caller passes the times, because it decided with its own clock.
@@ -70,27 +72,18 @@ fn prune(process: &Process) -> Option<ExitCode> {
         "never" => None,
         time => Some(time.parse().ok()?),
     };
-    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
-    let engine = Engine::new(state_dir, own_program());
-    Some(match delegator_engine::prune(&engine, tasks_before_ms, points_before_ms) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    })
+    exit_code(delegator_engine::prune(&engine(process)?, tasks_before_ms, points_before_ms))
 }
 
 fn deliver(process: &Process) -> Option<ExitCode> {
     if process.argv.len() != 2 {
         return None;
     }
-    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
-    let engine = Engine::new(state_dir, own_program());
-    Some(match delegator_engine::deliver(&engine, &retry_policy(process)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    })
+    exit_code(delegator_engine::deliver(&engine(process)?, &retry_policy(process)))
 }
 
-/// In a debug build, `MCP_DELEGATOR_TEST_RETRY_MS` is the time after the first attempt, for tests that must not wait.
+/// In a debug build, `MCP_DELEGATOR_TEST_RETRY_MS` is the time after the first attempt, for tests that must
+/// not wait.
 fn retry_policy(process: &Process) -> RetryPolicy {
     let policy = RetryPolicy::default();
     let given = process.variable("MCP_DELEGATOR_TEST_RETRY_MS").filter(|_| cfg!(debug_assertions));

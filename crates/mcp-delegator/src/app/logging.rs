@@ -1,7 +1,7 @@
 //! Logs on stderr.
 //!
-//! The filter is `MCP_DELEGATOR_LOG` or the configured level. Every line passes through the printer, which redacts
-//! secrets; no log line may bypass it.
+//! The filter is `MCP_DELEGATOR_LOG` or the configured level. Every line passes through the printer, which
+//! redacts secrets; no log line may bypass it.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The program around the commands: reads the process, selects a command or an internal mode, handles signals and logging.
+//! The program around the commands: reads the process, selects a command or an internal mode, handles signals
+//! and logging.
 
 pub mod command_list;
 pub mod completion;

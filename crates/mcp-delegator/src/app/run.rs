@@ -1,7 +1,7 @@
 //! Runs one command line call, from its arguments to its exit code.
 //!
-//! The steps: parse the arguments, choose the presentation, load the configuration, validate, execute, print. Every
-//! error on the way, including a panic, becomes an outcome and is printed like any other.
+//! The steps: parse the arguments, choose the presentation, load the configuration, validate, execute, print.
+//! Every error on the way, including a panic, becomes an outcome and is printed like any other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::input::stdin::TextFile;
 use crate::input::{stdin, validation};
 use crate::output::awaited_task::Attachment;
 use crate::output::fields;
-use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
+use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
-use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
+use crate::output::truncation::{DEFAULT_MAX_BYTES, SizeLimit, SizeUnit, truncate_to_fit};
 use crate::spec::formats::Format;
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
@@ -56,12 +56,12 @@ const SERVICE_LOGS: &str = "mcp_delegator::commands::worker=info";
 pub fn run(process: Process, commands: CommandList) -> ExitCode {
     let call = CallClock::begin();
     let mut parsed = parse_call(&process, commands);
-    let (config, config_error) = configuration(&process, &parsed.globals);
-    let printer = Arc::new(Printer::new(redactor(&process, &config)));
-    let mut presentation =
-        Presentation::decide(&process, &parsed.globals, (parsed.spec, &parsed.object), &config);
-    install_panic_hook();
+    let loaded = configuration(&process, &parsed.globals);
+    let config = &loaded.config;
+    let printer = Arc::new(Printer::new(redactor(&process, config)));
     let (spec, attachment) = (parsed.spec, Attachment::default());
+    let mut presentation = Presentation::decide(&process, &parsed.globals, spec, &parsed.object, config);
+    install_panic_hook();
     if !spec.is_service {
         let to_outcome = move |output| call.end(spec, output);
         let watching =
@@ -70,12 +70,12 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
             printer.remark(&format!("warning: could not install the signal handlers: {error}"));
         }
     }
-    let log_warning = start_logging((&process, spec), &printer, &config, &parsed.globals);
+    let log_warning = start_logging(&process, spec, &printer, config, &parsed.globals);
     let result = catch_panics(|| {
         let object = collect_input(&mut parsed)?;
-        presentation = Presentation::decide(&process, &parsed.globals, (spec, &object), &config);
+        presentation = Presentation::decide(&process, &parsed.globals, spec, &object, config);
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
-        execute((&process, commands), &parsed, object, screen, (&config, config_error))
+        execute(&process, commands, &parsed, object, screen, &loaded)
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     if matches!(spec.config, ConfigUse::Required | ConfigUse::ValidPart) {
@@ -120,8 +120,8 @@ fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static
     called.filter(|spec| spec.raw == RawOutput::Protocol)
 }
 
-/// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
-/// `schema`.
+/// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version`
+/// and `schema`.
 fn resolve_command(invocation: Invocation) -> ParsedCall {
     let Invocation { mut globals, path, spec, object, text_files, last, problems } = invocation;
     let parsed_call =
@@ -149,8 +149,13 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
     }
 }
 
-/// Loads the configuration. If it is invalid, returns its valid part and the error.
-fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
+struct LoadedConfig {
+    /// The valid part, if there is an error.
+    config: Config,
+    error: Option<ConfigError>,
+}
+
+fn configuration(process: &Process, globals: &Globals) -> LoadedConfig {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
     let (config, error) = match delegator_config::load(&sources) {
@@ -162,7 +167,7 @@ fn configuration(process: &Process, globals: &Globals) -> (Config, Option<Config
     };
     let errors = error.into_iter().chain(delegator_config::state_dir(&sources).err());
     let problems: Vec<_> = errors.flat_map(|error| error.problems).collect();
-    (config, (!problems.is_empty()).then_some(ConfigError { problems }))
+    LoadedConfig { config, error: (!problems.is_empty()).then_some(ConfigError { problems }) }
 }
 
 fn redactor(process: &Process, config: &Config) -> Redactor {
@@ -183,7 +188,8 @@ fn redactor(process: &Process, config: &Config) -> Redactor {
 }
 
 fn start_logging(
-    (process, spec): (&Process, &CommandSpec),
+    process: &Process,
+    spec: &CommandSpec,
     printer: &Arc<Printer>,
     config: &Config,
     globals: &Globals,
@@ -228,12 +234,14 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
 }
 
 fn execute(
-    (process, commands): (&Process, CommandList),
+    process: &Process,
+    commands: CommandList,
     parsed: &ParsedCall,
     mut object: Map<String, Value>,
     screen: Screen<'_>,
-    (config, config_error): (&Config, Option<ConfigError>),
+    loaded: &LoadedConfig,
 ) -> Result<CommandOutput, AppError> {
+    let LoadedConfig { config, error: config_error } = loaded;
     let (spec, globals) = (parsed.spec, &parsed.globals);
     let mut problems = parsed.problems.clone();
     if !globals.fields.is_empty() {
@@ -257,9 +265,10 @@ fn execute(
         },
         fleet: DatabasePool::default(),
     };
-    let last_task = match parsed.last {
-        true => last_task::fill_task_input(&context, spec, &mut object, &mut problems),
-        false => Ok(()),
+    let last_task = if parsed.last {
+        last_task::fill_task_input(&context, spec, &mut object, &mut problems)
+    } else {
+        Ok(())
     };
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref());
     // Preflight checks need a valid configuration.
@@ -310,19 +319,14 @@ fn finish(
     if !globals.fields.is_empty() {
         select_fields(spec, &mut output, &globals.fields);
     }
-    if globals.strict_warnings && !output.warnings.is_empty() {
-        output.completion = match output.completion {
-            Completion::Done(data) => {
-                Completion::Failed(Box::new(warnings_error(&output.warnings)), Some(data))
-            }
-            Completion::NotModified => Completion::Failed(Box::new(warnings_error(&output.warnings)), None),
-            other => other,
-        };
+    let is_success = matches!(output.completion, Completion::Done | Completion::NotModified);
+    if globals.strict_warnings && is_success && !output.warnings.is_empty() {
+        output.completion = Completion::Failed(Box::new(warnings_error(&output.warnings)));
     }
-    if let (_, Some(error)) = output.completion.parts_mut() {
+    if let Some(error) = output.completion.error_mut() {
         presentation.call_syntax().name_inputs_of(error);
     }
-    let max_bytes = globals.max_bytes.unwrap_or(apply::DEFAULT_MAX_BYTES);
+    let max_bytes = globals.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
     truncate_to_fit(
         call.end(spec, output),
         presentation,
@@ -332,8 +336,8 @@ fn finish(
 
 /// Reduces the data of any result to these fields.
 fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String]) {
-    let is_done = matches!(output.completion, Completion::Done(_));
-    let (Some(data), _) = output.completion.parts_mut() else { return };
+    let is_done = matches!(output.completion, Completion::Done);
+    let Some(data) = &mut output.data else { return };
     let json = data.to_json();
     let absent = fields::absent(&json, paths);
     match absent.first() {
@@ -348,6 +352,7 @@ fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String
         _ => {
             data.select(paths);
             output.selected_fields = paths.to_vec();
+            output.update_cursors();
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Handles SIGINT and SIGTERM: prints a final output in the requested format and exits with the code the shell expects.
+//! Handles SIGINT and SIGTERM: prints a final output in the requested format and exits with the code the
+//! shell expects.
 //!
-//! The main thread may be printing its own output at that moment. The printer accepts only one final output, so exactly
-//! one of the two is printed.
+//! The main thread may be printing its own output at that moment. The printer accepts only one final output,
+//! so exactly one of the two is printed.
 //!
-//! While a call waits for tasks, the first Ctrl-C only detaches: it prints the wait command and exits with 14 after two
-//! seconds. A second Ctrl-C within that time cancels the tasks and exits with 130. SIGTERM ends the call; the tasks keep
-//! running.
+//! While a call waits for tasks, the first Ctrl-C only detaches: it prints the wait command and exits with 14
+//! after two seconds. A second Ctrl-C within that time cancels the tasks and exits with 130. SIGTERM ends the
+//! call; the tasks keep running.
 
 #![expect(clippy::disallowed_methods, reason = "a signal ends the process while the main thread is busy")]
 
@@ -26,7 +27,7 @@ use crate::output::call_syntax::CallSyntax;
 use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::task::{UnfinishedTask, WaitedTask, WaitedTasks};
-use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
+use crate::output::outcome::{CommandOutput, IncompleteReason, Outcome, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::spec::{Category, CommandSpec};
@@ -130,7 +131,7 @@ where
             attached.erase_bar();
             let reason = IncompleteReason::Detached(attached.reattach);
             final_output.print_and_exit(match data {
-                Some(data) => CommandOutput::new(Completion::Incomplete(data, reason)),
+                Some(data) => CommandOutput::incomplete(data, reason),
                 None => reason.to_error().into(),
             })
         }

@@ -18,7 +18,8 @@ use crate::commands::local::cancel::{still_ending, survivors, survivors_warning}
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::prelude::*;
-use crate::output::data::batch::{Batch, BatchResult};
+use crate::output::batch::Batch;
+use crate::output::data::batch::BatchResult;
 use crate::output::documents::document::cell;
 use crate::spec::ConfigUse;
 

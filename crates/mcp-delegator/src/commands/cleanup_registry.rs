@@ -14,7 +14,8 @@ use serde_json::json;
 
 use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
-use crate::output::data::batch::{Batch, BatchResult};
+use crate::output::batch::Batch;
+use crate::output::data::batch::BatchResult;
 use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };

@@ -405,7 +405,7 @@ fn task_step(
             let summary = task.as_ref().and_then(|task| task.summary.clone());
             progress.task = task;
             match completion {
-                Completion::Failed(error, _) => progress.fail(TASK_STEP, *error),
+                Completion::Failed(error) => progress.fail(TASK_STEP, *error),
                 _ => {
                     let summary = summary.unwrap_or_else(|| "completed".to_owned());
                     progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory, agent)));

@@ -15,7 +15,7 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::end_reason::EndReason;
-use crate::output::screen::ItemFormat;
+use crate::output::presentation::ItemFormat;
 use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

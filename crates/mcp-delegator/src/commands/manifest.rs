@@ -107,7 +107,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         context.catalog().iter().map(|spec| describe_command(spec, &tools, context.surface)).collect();
     let etag = fingerprint(&json!([PRODUCT_VERSION, exit_codes(&spec::ROOT), commands]));
     if input.etag.as_deref() == Some(&etag) {
-        return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
+        return Ok(CommandOutput::new(Completion::NotModified, None).fact("etag", etag));
     }
     let query = json!({"command": "manifest", "etag": etag});
     let (commands, page) = paginate(commands, &input.paging, &query)?;

@@ -17,7 +17,7 @@ use crate::commands::inputs::TaskRef;
 use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
 use crate::error::engine::directory_problem;
-use crate::output::data::batch::Batch;
+use crate::output::batch::Batch;
 use crate::spec::PreflightContext;
 
 mod output;

@@ -68,7 +68,7 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     };
     let etag = fingerprint(&data);
     if input.etag.as_deref() == Some(&etag) {
-        return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
+        return Ok(CommandOutput::new(Completion::NotModified, None).fact("etag", etag));
     }
     if input.name.is_some() {
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();

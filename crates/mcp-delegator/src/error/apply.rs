@@ -44,7 +44,7 @@ impl ConflictContext {
     }
 }
 
-/// Of a diff that does not fit, whether it was to be applied or only checked.
+/// The error of a diff that does not fit, whether it was to be applied or only checked.
 pub fn conflict_error(conflicts: &[ConflictContext]) -> AppError {
     let named: Vec<String> =
         conflicts.iter().map(|conflict| format!("{}: {}", conflict.path, conflict.reason)).collect();

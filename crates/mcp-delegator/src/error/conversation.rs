@@ -43,7 +43,7 @@ pub(super) fn conversation_error(error: ConversationError, message: String) -> A
 }
 
 fn see_status(task: &TaskId) -> Suggestion {
-    let call = NextCall::new(&["local", "status"]).with("task_id", task.as_str());
+    let call = NextCall::for_task(&["local", "status"], task.as_str());
     Suggestion::with_call("See what the task does and asks: {call}", call)
 }
 

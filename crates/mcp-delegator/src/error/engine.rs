@@ -1,7 +1,7 @@
 //! Converts engine errors into [`AppError`]: error code, context for programs and a suggestion.
 //!
-//! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this module
-//! only chooses the code and the hint.
+//! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this
+//! module only chooses the code and the hint.
 
 use std::path::Path;
 
@@ -15,11 +15,10 @@ use delegator_registry::RegistryError;
 use crate::error::apply::apply_error;
 use crate::error::conversation::conversation_error;
 use crate::error::isolation::isolation_error;
-use crate::error::os_limits::os_limit_error;
 use crate::error::providers::provider_error;
 use crate::error::restore::{overlap_error, restore_error};
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode, Problem, os_limit_error, sentence};
 
 const LESS_DEPTH: &str = "Do the work in this task, or raise max_depth in your own configuration.";
 const RAISE_BUDGET: &str = "See what tasks have used with 'mcp-delegator status --usage'. The user's configuration sets the budgets; that of a day begins again at 0:00 UTC.";
@@ -29,8 +28,8 @@ const FEWER_RIGHTS: &str = "Request at most the mode and the directories of that
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
         let message = sentence(&error.to_string());
-        // What was done before a cleanup failed is not undone, so not even a shortage of resources promises that nothing
-        // changed.
+        // What was done before a cleanup failed is not undone, so not even a shortage of resources promises
+        // that nothing changed.
         let os_error = error.os_error().filter(|_| !matches!(error, EngineError::Cleanup(_)));
         os_limit_error(os_error, &message).unwrap_or_else(|| convert(error, message))
     }
@@ -40,16 +39,19 @@ fn convert(error: EngineError, message: String) -> AppError {
     match error {
         EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
         EngineError::Registry(error) => registry_error(error),
-        EngineError::UnknownTask { given } => unknown_task(message, given),
+        EngineError::UnknownTask { given } | EngineError::UnknownGroup { given } => {
+            unknown_task(message, given)
+        }
         EngineError::NoTaskHere { .. } => no_task_here(message),
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
-        EngineError::UnknownGroup { given } => unknown_group(message, given),
         EngineError::GroupGiven { group, tasks } => group_given(message, &group, &tasks),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
         EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
-        EngineError::AlreadyEnded { task, state } => already_ended(message, state, &task),
+        EngineError::AlreadyEnded { task, state } => {
+            state_error(ErrorCode::WrongState, message, state, "task_id", &task)
+        }
         EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
         EngineError::ReservedDirectory { input, .. } => reserved_directory(message, input),
         EngineError::VariableNotAllowed { agent, name, right } => {
@@ -87,7 +89,9 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
         EngineError::Plan(error) => plan_error(message, &error),
-        EngineError::Launch { .. } | EngineError::Randomness { .. } => internal(message),
+        EngineError::Launch { .. } | EngineError::Randomness { .. } => {
+            AppError::new(ErrorCode::Internal, message)
+        }
         EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
         EngineError::Provider { provider, task, source } => {
             provider_error(message, provider, task.as_ref(), source)
@@ -106,14 +110,6 @@ fn reserved_directory(message: String, input: &str) -> AppError {
     blocked(message, "Choose a directory that contains only the project.").context("field", input)
 }
 
-fn internal(message: String) -> AppError {
-    AppError::new(ErrorCode::Internal, message)
-}
-
-fn already_ended(message: String, state: State, task: &TaskId) -> AppError {
-    state_error(ErrorCode::WrongState, message, state, "task_id", task)
-}
-
 fn no_restore_point(message: String, task: &TaskId) -> AppError {
     AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
 }
@@ -129,7 +125,7 @@ fn no_diff(message: String, task: &TaskId, reason: &NoDiff) -> AppError {
     };
     AppError::new(code, message).context("task_id", task.as_str()).suggest(Suggestion::with_call(
         "Run {call} to see the files that it changed.",
-        NextCall::new(&["local", "results"]).with("task_id", task.as_str()),
+        NextCall::for_task(&["local", "results"], task.as_str()),
     ))
 }
 
@@ -220,11 +216,6 @@ fn ambiguous_task(message: String, candidates: &[String]) -> AppError {
         .suggest(format!("Give more characters of the id: {}.", candidates.join(", ")))
 }
 
-fn unknown_group(message: String, given: String) -> AppError {
-    let status = Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"]));
-    AppError::new(ErrorCode::TaskNotFound, message).context("task_id", given).suggest(status)
-}
-
 fn group_given(message: String, group: &GroupId, tasks: &[TaskId]) -> AppError {
     let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
     AppError::new(ErrorCode::InvalidId, message)
@@ -239,13 +230,13 @@ fn state_error(code: ErrorCode, message: String, state: State, task_key: &str, t
 }
 
 fn not_ended(message: String, state: State, task: &TaskId) -> AppError {
-    let wait = NextCall::new(&["local", "wait"]).with("task_id", task.as_str());
+    let wait = NextCall::for_task(&["local", "wait"], task.as_str());
     state_error(ErrorCode::NotReady, message, state, "task_id", task)
         .suggest(Suggestion::with_call("Wait for the task first: {call}", wait))
 }
 
 fn work_tree_busy(message: String, state: State, busy: &TaskId) -> AppError {
-    let cancel = NextCall::new(&["local", "cancel"]).with("task_id", busy.as_str());
+    let cancel = NextCall::for_task(&["local", "cancel"], busy.as_str());
     state_error(ErrorCode::NotReady, message, state, "busy_task_id", busy)
         .suggest(Suggestion::with_call(format!("Wait for task {busy}, or run: {{call}}"), cancel))
 }
@@ -383,14 +374,6 @@ fn registry_error(error: RegistryError) -> AppError {
         }
         _ => AppError::new(ErrorCode::IoError, message),
     }
-}
-
-/// Lower crates write errors without a capital letter and a period; messages to users have both.
-pub fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let capital = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    let period = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{capital}{}{period}", letters.as_str())
 }
 
 #[cfg(test)]

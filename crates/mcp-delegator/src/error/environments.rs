@@ -2,9 +2,8 @@
 
 use delegator_config::environments::{EnvironmentsError, sample};
 
-use crate::error::engine::sentence;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, io_error, truncate_text};
+use crate::error::{AppError, ErrorCode, io_error, sentence, truncate_text};
 
 impl From<EnvironmentsError> for AppError {
     fn from(error: EnvironmentsError) -> Self {

@@ -1,8 +1,9 @@
 //! The error map: one table from an error code to its exit code and its name in every envelope.
 //!
-//! An [`ErrorCode`] is the most precise classification of a failure. [`ErrorCode::facts`] looks up everything the
-//! output needs (exit code, name in each envelope, whether a retry is safe). It is one exhaustive `match`, so a new
-//! code does not compile until every column is filled. `docs/errors.md` is generated from it.
+//! An [`ErrorCode`] is the most precise classification of a failure. [`ErrorCode::facts`] looks up everything
+//! the output needs (exit code, name in each envelope, whether a retry is safe). It is one exhaustive
+//! `match`, so a new code does not compile until every column is filled. `docs/errors.md` is generated from
+//! it.
 
 use delegator_domain::named_enum;
 
@@ -88,8 +89,9 @@ pub struct Facts {
 macro_rules! error_codes {
     ($($variant:ident => $kind:ident, $exit:ident, $agent:literal, $phase:ident, $retry:ident, $effects:ident,
        $standard_type:literal $standard_code:literal, $tool:literal;)*) => {
-        /// Every error that the program can report. Several may share a name in an envelope: then they differ in what a
-        /// caller can do, for example whether a retry can succeed (`NotReady`) or not (`WrongState`).
+        /// Every error that the program can report. Several may share a name in an envelope: then they differ
+        /// in what a caller can do, for example whether a retry can succeed (`NotReady`) or not
+        /// (`WrongState`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode { $($variant),* }
 

@@ -1,6 +1,7 @@
 //! The complete set of exit codes.
 //!
-//! Call sites use these names; no other code writes a number. Codes are only added: scripts depend on their meaning.
+//! Call sites use these names; no other code writes a number. Codes are only added: scripts depend on their
+//! meaning.
 
 macro_rules! exit_codes {
     ($($variant:ident = $number:literal, $name:literal, $meaning:literal;)*) => {

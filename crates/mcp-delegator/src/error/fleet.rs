@@ -2,9 +2,8 @@
 
 use delegator_fleet::{FleetError, SchemaProblem, UrlProblem};
 
-use crate::error::engine::sentence;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, suggest_nearest};
+use crate::error::{AppError, ErrorCode, sentence, suggest_nearest};
 
 /// What to do if no database is configured.
 pub const SET_DATABASE: &str = "Set database_url or MCP_DELEGATOR_DATABASE_URL to the URL of its PostgreSQL database, or database_url_file \
@@ -40,11 +39,9 @@ impl From<FleetError> for AppError {
                 "Choose another name, or stop the worker that has it; if that is gone, its name is free when its lease ends.",
             ),
             FleetError::UnknownWorker { worker, known } => {
-                let suggestion = match known.is_empty() {
-                    true => "No worker is running.".to_owned(),
-                    false => suggest_nearest(&worker, known.iter().map(String::as_str)),
-                };
-                named.suggest(suggestion)
+                let known = known.iter().map(String::as_str);
+                let nearest = || suggest_nearest(&worker, known.clone());
+                named.suggest(if known.len() == 0 { "No worker is running.".to_owned() } else { nearest() })
             }
             FleetError::UnknownTask { .. } => named.suggest(Suggestion::with_call(
                 "Run {call} to list the tasks that the fleet has.",

@@ -1,10 +1,11 @@
 //! The error type of commands.
 //!
-//! Lower crates return precise error types of their own. This module converts them into an [`AppError`]: a code from
-//! the error map, a message for people, context for programs and a suggestion. The exit code and the name in each
-//! envelope follow from the code; no other module chooses them.
+//! Lower crates return precise error types of their own. This module converts them into an [`AppError`]: a
+//! code from the error map, a message for people, context for programs and a suggestion. The exit code and
+//! the name in each envelope follow from the code; no other module chooses them.
 
 pub mod apply;
+mod config;
 mod conversation;
 pub mod engine;
 pub mod environments;
@@ -12,7 +13,6 @@ pub mod error_code;
 pub mod exit_code;
 pub mod fleet;
 mod isolation;
-mod os_limits;
 pub mod panic;
 mod providers;
 pub mod restore;
@@ -20,8 +20,8 @@ pub mod suggestion;
 
 use std::time::Duration;
 
-use delegator_config::ProblemSource;
 use delegator_domain::similar_names;
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -34,6 +34,9 @@ use suggestion::Suggestion;
 const MAX_ECHO_CHARS: usize = 200;
 /// Maximum characters of a text of an agent or a provider that are quoted.
 const MAX_QUOTED_CHARS: usize = 2_000;
+
+/// Long enough for another call to end and release its resources.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The text, shortened to `MAX_ECHO_CHARS` for use in a message.
 pub fn truncate_text(text: &str) -> String {
@@ -157,11 +160,13 @@ pub struct AppError {
     pub summary: Option<Box<ProblemSummary>>,
     /// A longer explanation, or the message of the underlying error.
     pub detail: Option<String>,
-    /// Context for programs: `details` of the tool and standard envelopes, `meta.error_context` of the CLI envelope.
+    /// Context for programs: `details` of the tool and standard envelopes, `meta.error_context` of the CLI
+    /// envelope.
     pub context: Map<String, Value>,
     pub problems: Vec<Problem>,
     pub phase: Phase,
-    /// How long to wait before a retry, if that is known. Whether a retry can succeed follows from code and command.
+    /// How long to wait before a retry, if that is known. Whether a retry can succeed follows from code and
+    /// command.
     pub retry_after: Option<Duration>,
     /// What the caller can do next.
     pub suggestion: Option<Suggestion>,
@@ -267,10 +272,6 @@ impl AppError {
     pub fn exit(&self) -> ExitCode {
         self.code.facts().exit
     }
-
-    pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
-    }
 }
 
 fn problem_sentence(problem: &Problem) -> String {
@@ -280,65 +281,98 @@ fn problem_sentence(problem: &Problem) -> String {
 /// An I/O error of this process; `doing` names the operation.
 pub fn io_error(doing: &str, error: &std::io::Error) -> AppError {
     let message = format!("{doing}: {error}");
-    os_limits::os_limit_error(error.raw_os_error(), &message)
+    os_limit_error(error.raw_os_error(), &message)
         .unwrap_or_else(|| AppError::new(ErrorCode::IoError, message))
 }
 
-impl From<delegator_config::ConfigError> for AppError {
-    fn from(error: delegator_config::ConfigError) -> Self {
-        config_error(error)
+/// The error for this `errno`, if it is a shortage of a system resource (files, memory, processes): the
+/// identical call may succeed once another process has released the resource. `E2BIG` is the exception: the
+/// same call fails again, so its suggestion is to pass the text on standard input.
+fn os_limit_error(os_error: Option<i32>, message: &str) -> Option<AppError> {
+    let errno = Errno::from_raw_os_error(os_error?);
+    if errno == Errno::TOOBIG {
+        return Some(AppError::new(ErrorCode::InvalidValue, message).context("errno", "E2BIG").suggest(
+            "The system takes at most 128 KiB in one argument, and 2 MiB in all of them and the environment. \
+                          Give '-' instead of the text, and the text on standard input.",
+        ));
     }
-}
-
-fn config_error(error: delegator_config::ConfigError) -> AppError {
-    let code = ErrorCode::ConfigInvalid;
-    let stated = match error.problems.as_slice() {
-        [] => AppError::new(code, "The configuration is not valid."),
-        [only] => AppError::new(code, only.to_string()),
-        [first, ..] => {
-            let count = format!("{} problems in the configuration", error.problems.len());
-            AppError::summarizing(code, count, first.to_string())
+    let (name, hint) = match errno {
+        Errno::MFILE => (
+            "EMFILE",
+            "This process has reached its limit of open files. Try again, or raise the limit (ulimit -n).",
+        ),
+        Errno::NFILE => {
+            ("ENFILE", "The system has reached its limit of open files. Try again, or raise fs.file-max.")
         }
+        Errno::NOMEM => ("ENOMEM", "The system is out of memory. Try again when other programs have ended."),
+        Errno::AGAIN => (
+            "EAGAIN",
+            "The limit of processes and threads is reached. Try again when some have ended, or raise the limit (ulimit -u).",
+        ),
+        _ => return None,
     };
-    let is_only = error.problems.len() == 1;
-    let convert =
-        |problem: &delegator_config::Problem| match (config_problem(problem), config_advice(problem)) {
-            // The message of a single problem contains its place and what was probably meant.
-            (converted, advice) if is_only => converted.permit(advice),
-            (converted, advice) => converted.suggest(Some(advice)),
-        };
-    let problems: Vec<Problem> = error.problems.iter().map(convert).collect();
-    AppError { message: stated.message, summary: stated.summary, ..AppError::from_problems(problems) }
+    let error = AppError::new(ErrorCode::ResourceShortage, message).context("errno", name).suggest(hint);
+    Some(AppError { retry_after: Some(RETRY_AFTER), ..error })
 }
 
-fn config_problem(problem: &delegator_config::Problem) -> Problem {
-    let source = match &problem.source {
-        ProblemSource::UserConfig => "user_config",
-        ProblemSource::Project => "project",
-        ProblemSource::Environments => "environments",
-        ProblemSource::Variable(name) | ProblemSource::Flag(name) => name,
-    };
-    let mut context = Map::from_iter([("source".to_owned(), Value::from(source))]);
-    if let Some(file) = &problem.file {
-        context.insert("file".into(), file.display().to_string().into());
+/// Lower crates write errors without a capital letter and a period; messages to users have both.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let capital = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let period = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{capital}{}{period}", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use delegator_engine::EngineError;
+    use delegator_registry::RegistryError;
+
+    use super::*;
+
+    fn os_error(errno: Errno) -> io::Error {
+        io::Error::from_raw_os_error(errno.raw_os_error())
     }
-    context.extend(problem.line.map(|line| ("line".to_owned(), line.into())));
-    context.extend(problem.column.map(|column| ("column".to_owned(), column.into())));
-    let converted = Problem::new(ErrorCode::ConfigInvalid, problem.key.clone(), problem.problem.clone());
-    Problem { context, value: problem.value.clone(), ..converted }
-}
 
-/// What to change, where, and to which value.
-fn config_advice(problem: &delegator_config::Problem) -> String {
-    let key = if problem.key.is_empty() { "it" } else { &problem.key };
-    let place = match (&problem.source, &problem.file) {
-        (ProblemSource::Variable(name) | ProblemSource::Flag(name), _) => name.clone(),
-        (_, Some(file)) => format!("{key} in {}", file.display()),
-        (_, None) => key.to_owned(),
-    };
-    match (&problem.suggestion, &problem.expected) {
-        (Some(meant), _) => format!("Did you mean {meant}?"),
-        (None, Some(expected)) => format!("Set {place} to {expected}."),
-        (None, None) => format!("Change or remove {place}."),
+    #[test]
+    fn every_resource_shortage_is_retryable() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN] {
+            let registry_error =
+                RegistryError::File { path: "/s/registry.db".into(), doing: "open", source: os_error(errno) };
+            for error in [
+                EngineError::Io { doing: "start a thread", source: os_error(errno) },
+                EngineError::Registry(registry_error),
+                EngineError::WatchFailed {
+                    detail: "no more files".to_owned(),
+                    os_error: Some(errno.raw_os_error()),
+                },
+            ] {
+                let description = error.to_string();
+                let error = AppError::from(error);
+                assert_eq!(
+                    (error.code, error.retry_after),
+                    (ErrorCode::ResourceShortage, Some(RETRY_AFTER)),
+                    "{description}: {error:?}"
+                );
+                assert!(error.suggestion.as_ref().unwrap().text.contains("Try again"), "{error:?}");
+                assert!(error.context["errno"].as_str().unwrap().starts_with('E'), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_io_errors_use_the_declared_retry_rule() {
+        let error = AppError::from(EngineError::Io { doing: "wait", source: os_error(Errno::IO) });
+        assert_eq!((error.code, error.retry_after), (ErrorCode::IoError, None));
+    }
+
+    #[test]
+    fn argument_too_long_suggests_standard_input() {
+        let error =
+            AppError::from(EngineError::Io { doing: "start a supervisor", source: os_error(Errno::TOOBIG) });
+        assert_eq!((error.code, error.retry_after), (ErrorCode::InvalidValue, None));
+        assert!(error.suggestion.unwrap().text.contains("standard input"));
     }
 }

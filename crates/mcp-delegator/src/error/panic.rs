@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{AppError, ErrorCode};
 
-/// Converts a panic into an error.
 pub fn catch_panics<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic.as_ref())))
 }

@@ -1,7 +1,7 @@
 //! What the caller can do after an error: a sentence, and the call of a command that it names.
 //!
-//! The call is structured, because its syntax depends on the reader: a shell command at a terminal, a tool call for an
-//! MCP client. `output::call_syntax` renders it.
+//! The call is structured, because its syntax depends on the reader: a shell command at a terminal, a tool
+//! call for an MCP client. `output::call_syntax` renders it.
 
 use serde_json::{Map, Value};
 
@@ -24,6 +24,10 @@ pub struct NextCall {
 impl NextCall {
     pub fn new(path: &'static [&'static str]) -> NextCall {
         NextCall { path, input: Map::new() }
+    }
+
+    pub fn for_task(path: &'static [&'static str], task_id: &str) -> NextCall {
+        NextCall::new(path).with("task_id", task_id)
     }
 
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> NextCall {

@@ -34,15 +34,17 @@ impl CallSyntax<'_> {
                 // Both tools take any task; a model looks for the cloud tool if the task is a cloud task.
                 let cloud = cloud_path(call).and_then(|path| name(&path));
                 let name = cloud.or_else(|| name(call.path))?;
-                Some(match call.input.is_empty() {
-                    true => name,
-                    false => format!("{name} {}", Value::Object(call.input.clone())),
+                Some(if call.input.is_empty() {
+                    name
+                } else {
+                    format!("{name} {}", Value::Object(call.input.clone()))
                 })
             }
         }
     }
 
-    /// The sentence with its call. A command without a served tool stays a command: the user may still run it.
+    /// The sentence with its call. A command without a served tool stays a command: the user may still run
+    /// it.
     pub fn sentence(self, suggestion: &Suggestion) -> String {
         let text = self.name_inputs(&suggestion.text);
         let Some(call) = &suggestion.call else { return text };
@@ -50,16 +52,16 @@ impl CallSyntax<'_> {
             CallSyntax::Commands => None,
             CallSyntax::Tools(_) => self.render(call),
         };
-        let rendered = tool_call.unwrap_or_else(|| match text.ends_with(CALL) {
-            true => shell_command(call),
-            false => format!("'{}'", shell_command(call)),
+        let rendered = tool_call.unwrap_or_else(|| {
+            if text.ends_with(CALL) { shell_command(call) } else { format!("'{}'", shell_command(call)) }
         });
         text.replace(CALL, &rendered)
     }
 }
 
 impl CallSyntax<'_> {
-    /// Names the inputs in all texts of the error as the caller does. Applied once, before the error is presented.
+    /// Names the inputs in all texts of the error as the caller does. Applied once, before the error is
+    /// presented.
     pub fn name_inputs_of(self, error: &mut AppError) {
         let name = |text: &mut String| *text = self.name_inputs(text);
         name(&mut error.message);
@@ -74,8 +76,8 @@ impl CallSyntax<'_> {
         }
     }
 
-    /// Replaces `{input:NAME}` by the name that the caller uses, a flag or the input of a tool, and `{set:NAME}` by the
-    /// request to set a boolean input.
+    /// Replaces `{input:NAME}` by the name that the caller uses, a flag or the input of a tool, and
+    /// `{set:NAME}` by the request to set a boolean input.
     fn name_inputs(self, text: &str) -> String {
         let mut named = String::new();
         let mut rest = text;

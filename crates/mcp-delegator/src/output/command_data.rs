@@ -13,29 +13,43 @@ use crate::output::truncation::apply;
 use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
 /// What a command returns.
-pub trait CommandData: Serialize + Debug + Clone + Send + Sync + 'static {
+pub trait CommandData: SerializedData + Debug + Send + Sync + 'static {
     /// For people and models.
     fn document(&self) -> Document {
-        Document::from_value(&json!(self))
+        Document::from_value(&self.to_json())
     }
 
-    /// Truncates the parts that have limits of their own. All other lists and texts are truncated in the JSON and in the
-    /// document.
-    fn shrink(&mut self, _plan: TruncationPlan) {}
-
-    /// The sizes of the parts that have limits of their own.
-    fn part_sizes(&self) -> Sizes {
+    /// Truncates the parts that have limits of their own, and returns the sizes that they had. All other
+    /// lists and texts are truncated in the JSON and in the document.
+    fn shrink(&mut self, _plan: TruncationPlan) -> Sizes {
         Sizes::default()
     }
 
-    /// Leads to the items that are not listed, for data with several lists.
-    fn next_cursor(&self) -> Option<String> {
+    /// Leads to the items that are not listed, for data with several lists. `is_selected` tells which fields
+    /// the caller reads.
+    fn next_cursor(&self, _is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
         None
     }
 
     /// The task that the data is about, if it is one.
     fn task(&self) -> Option<TaskState<'_>> {
         None
+    }
+}
+
+/// Every type of command data can be serialised and copied.
+pub trait SerializedData {
+    fn to_json(&self) -> Value;
+    fn to_shared(&self) -> Arc<dyn CommandData>;
+}
+
+impl<T: CommandData + Serialize + Clone> SerializedData for T {
+    fn to_json(&self) -> Value {
+        json!(self)
+    }
+
+    fn to_shared(&self) -> Arc<dyn CommandData> {
+        Arc::new(self.clone())
     }
 }
 
@@ -46,53 +60,10 @@ pub struct TaskState<'a> {
     pub state: &'static str,
 }
 
-/// [`CommandData`] of any type.
-trait AnyData: Debug + Send + Sync {
-    fn to_json(&self) -> Value;
-    fn document(&self) -> Document;
-    fn shrink(&mut self, plan: TruncationPlan);
-    fn shrunk(&self, plan: TruncationPlan) -> Arc<dyn AnyData>;
-    fn part_sizes(&self) -> Sizes;
-    fn next_cursor(&self) -> Option<String>;
-    fn task(&self) -> Option<TaskState<'_>>;
-}
-
-impl<T: CommandData> AnyData for T {
-    fn to_json(&self) -> Value {
-        json!(self)
-    }
-
-    fn document(&self) -> Document {
-        CommandData::document(self)
-    }
-
-    fn shrink(&mut self, plan: TruncationPlan) {
-        CommandData::shrink(self, plan);
-    }
-
-    fn shrunk(&self, plan: TruncationPlan) -> Arc<dyn AnyData> {
-        let mut data = self.clone();
-        CommandData::shrink(&mut data, plan);
-        Arc::new(data)
-    }
-
-    fn part_sizes(&self) -> Sizes {
-        CommandData::part_sizes(self)
-    }
-
-    fn next_cursor(&self) -> Option<String> {
-        CommandData::next_cursor(self)
-    }
-
-    fn task(&self) -> Option<TaskState<'_>> {
-        CommandData::task(self)
-    }
-}
-
 /// The data of one answer, how far it is truncated, and which fields of it the caller selected.
 #[derive(Debug, Clone)]
 pub struct Data {
-    content: Arc<dyn AnyData>,
+    content: Arc<dyn CommandData>,
     plan: TruncationPlan,
     fields: Vec<String>,
     batch: Option<BatchResult>,
@@ -109,21 +80,18 @@ impl Data {
     pub fn to_json(&self) -> Value {
         let mut json = self.content.to_json();
         apply::truncate_data(&mut json, self.plan);
-        match self.fields.is_empty() {
-            true => json,
-            false => fields::project(&json, &self.fields),
-        }
+        if self.fields.is_empty() { json } else { fields::project(&json, &self.fields) }
     }
 
-    /// For people and models, whichever fields are selected. `listed` is the length of a list that is one page.
+    /// For people and models, whichever fields are selected. `listed` is the length of a list that is one
+    /// page.
     pub fn document(&self, listed: Option<usize>) -> Document {
-        match self.plan.drop_all_data {
-            true => Document::default(),
-            false => self.content.document().truncated(self.plan.other_bytes, listed),
+        if self.plan.drop_all_data {
+            return Document::default();
         }
+        self.content.document().truncated(self.plan.other_bytes, listed)
     }
 
-    /// Reduces the data to these fields.
     pub fn select(&mut self, fields: &[String]) {
         self.fields = fields.to_vec();
     }
@@ -137,23 +105,23 @@ impl Data {
         Data { batch: Some(batch), ..self }
     }
 
-    pub fn truncate(&mut self, plan: TruncationPlan) {
+    /// Returns the sizes that the parts with limits of their own had.
+    pub fn truncate(&mut self, plan: TruncationPlan) -> Sizes {
         if let Some(batch) = &mut self.batch {
             batch.truncate(if plan.drop_all_data { 0 } else { plan.other_bytes });
         }
-        match Arc::get_mut(&mut self.content) {
-            Some(content) => content.shrink(plan),
-            None => self.content = self.content.shrunk(plan),
-        }
         self.plan = plan;
-    }
-
-    pub fn part_sizes(&self) -> Sizes {
-        self.content.part_sizes()
+        if Arc::get_mut(&mut self.content).is_none() {
+            self.content = self.content.to_shared();
+        }
+        Arc::get_mut(&mut self.content).map(|content| content.shrink(plan)).unwrap_or_default()
     }
 
     pub fn next_cursor(&self) -> Option<String> {
-        self.content.next_cursor()
+        let is_selected = |name: &str| {
+            self.fields.is_empty() || self.fields.iter().any(|path| path.split('.').next() == Some(name))
+        };
+        self.content.next_cursor(&is_selected)
     }
 
     pub fn task(&self) -> Option<TaskState<'_>> {

@@ -1,7 +1,7 @@
 //! `--fields a,b.c`: selects parts of the data.
 //!
-//! Paths descend into lists (`commands.path` is the path of every command). They are checked against the command's output
-//! schema before it runs, because an invalid argument must not cause a side effect.
+//! Paths descend into lists (`commands.path` is the path of every command). They are checked against the
+//! command's output schema before it runs, because an invalid argument must not cause a side effect.
 
 use delegator_domain::similar_names;
 use serde_json::{Map, Value};

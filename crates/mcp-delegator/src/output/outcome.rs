@@ -1,8 +1,8 @@
 //! How a command ended, before it is rendered.
 //!
-//! Handlers return a [`CommandOutput`] or an [`AppError`]; `run` and the MCP server add times and request id, which makes an
-//! [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure renderers in `envelopes`
-//! and `documents`.
+//! Handlers return a [`CommandOutput`] or an [`AppError`]; `run` and the MCP server add times and request id,
+//! which makes an [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure
+//! renderers in `envelopes` and `documents`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::command_data::Data;
 use crate::output::documents::document::Document;
+use crate::output::values::TruncationFacts;
 use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
 use crate::spec::{Category, CommandSpec, Shape};
@@ -42,22 +43,11 @@ impl Warning {
     pub fn new(code: WarningCode, message: impl AsRef<str>) -> Self {
         Warning { code, message: escape_line_breaks(message.as_ref()), context: Map::new() }
     }
-}
 
-/// The unit of a size limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SizeUnit {
-    Bytes,
-    Characters,
-}
-
-/// The output exceeded the size limit and was truncated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Truncation {
-    pub max_size: usize,
-    pub unit: SizeUnit,
-    /// Size of the text before truncation.
-    pub original_size: usize,
+    pub fn context(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.context.insert(key.to_owned(), value.into());
+        self
+    }
 }
 
 /// The exit code of the agent's process, for commands that report one.
@@ -153,14 +143,13 @@ impl IncompleteReason {
 
 #[derive(Debug, Clone)]
 pub enum Completion {
-    Done(Data),
+    Done,
     /// A batch in which at least one item failed and at least one succeeded.
-    Partial(Data),
+    Partial,
     /// The call is over; the task continues.
-    Incomplete(Data, IncompleteReason),
+    Incomplete(IncompleteReason),
     NotModified,
-    /// The error, and the data a command returns with it.
-    Failed(Box<AppError>, Option<Data>),
+    Failed(Box<AppError>),
 }
 
 impl Completion {
@@ -168,25 +157,12 @@ impl Completion {
         matches!(self, Completion::NotModified)
     }
 
-    /// The data and the error, whichever exist.
-    pub fn parts(&self) -> (Option<&Data>, Option<&AppError>) {
-        match self {
-            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
-                (Some(data), None)
-            }
-            Completion::Failed(error, data) => (data.as_ref(), Some(error)),
-            Completion::NotModified => (None, None),
-        }
+    pub fn error(&self) -> Option<&AppError> {
+        if let Completion::Failed(error) = self { Some(error) } else { None }
     }
 
-    pub fn parts_mut(&mut self) -> (Option<&mut Data>, Option<&mut AppError>) {
-        match self {
-            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
-                (Some(data), None)
-            }
-            Completion::Failed(error, data) => (data.as_mut(), Some(error)),
-            Completion::NotModified => (None, None),
-        }
+    pub fn error_mut(&mut self) -> Option<&mut AppError> {
+        if let Completion::Failed(error) = self { Some(error) } else { None }
     }
 }
 
@@ -223,13 +199,16 @@ pub struct ListCursors {
 }
 
 impl ListCursors {
-    /// The cursor to the items after the `shown` ones. `None` also if no item is shown: the same page would follow.
-    pub fn next_cursor(&self, shown: [usize; 3]) -> Option<String> {
-        let has_more = self.lists.iter().zip(shown).any(|(list, shown)| list.not_listed(shown) > 0);
-        let has_items = shown.iter().any(|shown| *shown > 0);
-        let [running, queued, ended] = &self.lists;
-        let next = || [running.next(shown[0]), queued.next(shown[1]), ended.next(shown[2])];
-        (has_more && has_items).then(|| position_cursor(next(), &self.query))
+    /// The cursor to the items after the `shown` ones; `None` in `shown` is a list that the caller does not
+    /// read. There is no cursor if no item is shown: the same page would follow.
+    pub fn next_cursor(&self, shown: [Option<usize>; 3]) -> Option<String> {
+        let has_more = |(list, shown): (&PagedList, Option<usize>)| {
+            shown.is_some_and(|shown| list.not_listed(shown) > 0)
+        };
+        let has_items = shown.into_iter().flatten().any(|shown| shown > 0);
+        let next = |at: usize| self.lists[at].next(shown[at].unwrap_or_default());
+        (has_items && self.lists.iter().zip(shown).any(has_more))
+            .then(|| position_cursor([next(0), next(1), next(2)], &self.query))
     }
 }
 
@@ -237,6 +216,8 @@ impl ListCursors {
 #[derive(Debug, Clone)]
 pub struct CommandOutput {
     pub completion: Completion,
+    /// Also an error may have data.
+    pub data: Option<Data>,
     /// The text in the command's own format, for commands that have one.
     pub raw: Option<String>,
     /// On a terminal, that text is shown in the user's pager.
@@ -259,9 +240,10 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
-    pub fn new(completion: Completion) -> Self {
+    pub fn new(completion: Completion, data: Option<Data>) -> Self {
         CommandOutput {
             completion,
+            data,
             raw: None,
             is_paged: false,
             facts: Map::new(),
@@ -277,27 +259,27 @@ impl CommandOutput {
     }
 
     pub fn done(data: impl Into<Data>) -> Self {
-        CommandOutput::new(Completion::Done(data.into()))
+        CommandOutput::new(Completion::Done, Some(data.into()))
     }
 
     pub fn incomplete(data: impl Into<Data>, reason: IncompleteReason) -> Self {
-        CommandOutput::new(Completion::Incomplete(data.into(), reason))
+        CommandOutput::new(Completion::Incomplete(reason), Some(data.into()))
     }
 
     pub fn failed(error: AppError, data: impl Into<Data>) -> Self {
-        CommandOutput::new(Completion::Failed(Box::new(error), Some(data.into())))
+        CommandOutput::new(Completion::Failed(Box::new(error)), Some(data.into()))
     }
 
-    /// The data for people and models.
     pub fn document(&self, data: &Data) -> Document {
-        let document = data.document(self.page.as_ref().map(|page| page.count));
-        match data.batch() {
-            Some(batch) => batch.append_failures(document),
-            None => document,
+        let mut document = data.document(self.page.as_ref().map(|page| page.count));
+        if let Some(batch) = data.batch() {
+            batch.append_failures(&mut document);
         }
+        document
     }
 
-    /// The cursor of the next page: `cursor` in the CLI and the standard envelope, `next_cursor` in the tool envelope.
+    /// The cursor of the next page: `cursor` in the CLI and the standard envelope, `next_cursor` in the tool
+    /// envelope.
     pub fn next_cursor(&self) -> Option<&str> {
         let numbered = self.page.as_ref().and_then(|page| page.next_cursor.as_deref());
         self.next_cursor.as_deref().or(numbered)
@@ -305,7 +287,7 @@ impl CommandOutput {
 
     /// Sets the cursor of the next page, after lists were built or truncated.
     pub fn update_cursors(&mut self) {
-        let (Some(data), _) = self.completion.parts() else { return };
+        let Some(data) = &self.data else { return };
         self.next_cursor = data.next_cursor();
         let Some(page) = &mut self.page else { return };
         // A list that the caller did not select is complete.
@@ -318,7 +300,6 @@ impl CommandOutput {
         }
     }
 
-    /// Adds the fields of `facts` to `meta`.
     pub fn with_facts(mut self, facts: impl Serialize) -> Self {
         self.facts.extend(json!(facts).as_object().cloned().unwrap_or_default());
         self
@@ -334,11 +315,11 @@ impl CommandOutput {
         CommandOutput { page: Some(Page { list, ..page }), ..self }
     }
 
-    /// The message about a batch of which some items failed.
     pub fn partial_message(&self) -> &'static str {
-        match self.dry_run {
-            true => "Some items would fail; the others would succeed.",
-            false => "Some items failed; the others succeeded.",
+        if self.dry_run {
+            "Some items would fail; the others would succeed."
+        } else {
+            "Some items failed; the others succeeded."
         }
     }
 
@@ -350,7 +331,7 @@ impl CommandOutput {
 
 impl From<AppError> for CommandOutput {
     fn from(error: AppError) -> Self {
-        CommandOutput::new(Completion::Failed(Box::new(error), None))
+        CommandOutput::new(Completion::Failed(Box::new(error)), None)
     }
 }
 
@@ -363,38 +344,27 @@ pub struct Outcome {
     pub duration: Duration,
     pub request_id: Uuid,
     pub output: CommandOutput,
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationFacts>,
 }
 
 impl Outcome {
     pub fn exit(&self) -> ExitCode {
         match &self.output.completion {
-            Completion::Done(_) | Completion::NotModified => ExitCode::Success,
-            Completion::Partial(_) => ExitCode::PartialFailure,
-            Completion::Incomplete(..) => ExitCode::Incomplete,
-            Completion::Failed(error, _) => error.exit(),
+            Completion::Done | Completion::NotModified => ExitCode::Success,
+            Completion::Partial => ExitCode::PartialFailure,
+            Completion::Incomplete(_) => ExitCode::Incomplete,
+            Completion::Failed(error) => error.exit(),
         }
     }
 
     /// The data of a success.
     pub fn data(&self) -> Option<&Data> {
-        match &self.output.completion {
-            Completion::Done(data) => Some(data),
-            Completion::Partial(_)
-            | Completion::Incomplete(..)
-            | Completion::NotModified
-            | Completion::Failed(..) => None,
-        }
+        self.output.data.as_ref().filter(|_| matches!(self.output.completion, Completion::Done))
     }
 
     /// The data that accompanies a result other than plain success.
     pub fn failure_data(&self) -> Option<&Data> {
-        match &self.output.completion {
-            Completion::Partial(data)
-            | Completion::Incomplete(data, _)
-            | Completion::Failed(_, Some(data)) => Some(data),
-            Completion::Done(_) | Completion::NotModified | Completion::Failed(_, None) => None,
-        }
+        self.output.data.as_ref().filter(|_| !matches!(self.output.completion, Completion::Done))
     }
 
     /// Data with the exit code of the agent, for envelopes that have no other field for it.
@@ -406,33 +376,27 @@ impl Outcome {
         data
     }
 
-    /// The error in tool responses. An expired wait and a partial batch are results there: clients give up after a minute,
-    /// so expiry is the normal case. A cancelled run is a result, too: it ended as the caller wanted.
+    /// The error in tool responses. An expired wait and a partial batch are results there: clients give up
+    /// after a minute, so expiry is the normal case. A cancelled run is a result, too: it ended as the caller
+    /// wanted.
     pub fn tool_error(&self) -> Option<AppError> {
-        match &self.output.completion {
-            Completion::Failed(error, Some(_))
-                if error.code == ErrorCode::Interrupted
-                    && self.command.category == Category::ExecutionAck =>
-            {
-                None
-            }
-            Completion::Failed(error, _) => Some(AppError::clone(error)),
-            Completion::Done(_)
-            | Completion::Partial(_)
-            | Completion::Incomplete(..)
-            | Completion::NotModified => None,
-        }
+        let is_cancelled_run = |error: &&AppError| {
+            error.code == ErrorCode::Interrupted
+                && self.command.category == Category::ExecutionAck
+                && self.output.data.is_some()
+        };
+        self.output.completion.error().filter(|error| !is_cancelled_run(error)).cloned()
     }
 
     /// The error in formats that report everything but success as an error.
     pub fn error(&self) -> Option<AppError> {
         match &self.output.completion {
-            Completion::Done(_) | Completion::NotModified => None,
-            Completion::Partial(_) => {
+            Completion::Done | Completion::NotModified => None,
+            Completion::Partial => {
                 Some(AppError::new(ErrorCode::PartialFailure, self.output.partial_message()))
             }
-            Completion::Incomplete(_, reason) => Some(reason.to_error()),
-            Completion::Failed(error, _) => Some(AppError::clone(error)),
+            Completion::Incomplete(reason) => Some(reason.to_error()),
+            Completion::Failed(error) => Some(AppError::clone(error)),
         }
     }
 }

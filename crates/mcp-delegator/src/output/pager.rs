@@ -1,7 +1,7 @@
 //! The user's pager, for long text on a terminal.
 //!
-//! `PAGER` is run by a shell, as git and man do; without it, `less` if there is one. If the pager cannot be run, the caller
-//! prints the text itself.
+//! `PAGER` is run by a shell, as git and man do; without it, `less` if there is one. If the pager cannot be
+//! run, the caller prints the text itself.
 
 #![expect(
     clippy::disallowed_methods,
@@ -39,7 +39,8 @@ impl Pager {
         (!matches!(command, "" | "cat")).then(|| Pager { command: command.to_owned(), sets_options })
     }
 
-    /// Shows the text and waits for the pager to end. Returns false if it could not be run and the text was not shown.
+    /// Shows the text and waits for the pager to end. Returns false if it could not be run and the text was
+    /// not shown.
     pub(super) fn show(&self, text: &str) -> io::Result<bool> {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&self.command).stdin(Stdio::piped());

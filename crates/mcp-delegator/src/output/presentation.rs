@@ -23,7 +23,6 @@ use crate::output::envelopes::{
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::pager::Pager;
 use crate::output::printer;
-use crate::output::screen::ItemFormat;
 use crate::output::values::{escape_terminal_controls, json_text};
 use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
@@ -33,7 +32,8 @@ use crate::spec::{CommandSpec, RawOutput, ServedTools};
 #[derive(Debug, Clone)]
 pub struct Presentation {
     screen: Rendering,
-    /// The destination of a whole or partial success. A failure goes to stdout, and the file is left unchanged.
+    /// The destination of a whole or partial success. A failure goes to stdout, and the file is left
+    /// unchanged.
     file: Option<(PathBuf, Rendering)>,
     stream: bool,
     pub quiet: bool,
@@ -55,15 +55,20 @@ pub struct Presentation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rendering {
-    representation: Representation,
+    /// `None` for the command's own format.
+    format: Option<Format>,
     envelope: Envelope,
 }
 
+/// How items are printed as they arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Representation {
-    /// The command's own format.
-    Raw,
-    Formatted(Format),
+pub enum ItemFormat {
+    /// One line of text each.
+    Text,
+    /// One line of JSON each.
+    Json,
+    /// Not printed one by one: the output contains all items.
+    Collected,
 }
 
 /// `body` goes to stdout or the file, `remarks` go to stderr.
@@ -77,7 +82,8 @@ impl Presentation {
     pub fn decide(
         process: &Process,
         globals: &Globals,
-        (spec, input): (&CommandSpec, &Map<String, Value>),
+        spec: &CommandSpec,
+        input: &Map<String, Value>,
         config: &Config,
     ) -> Self {
         let raw = spec.raw.applies_to(input);
@@ -85,25 +91,19 @@ impl Presentation {
         let in_variable = || process.variable("MCP_DELEGATOR_ENVELOPE").and_then(Envelope::from_name);
         let chosen = globals.envelope.or(config.settings.envelope).or_else(in_variable);
         let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
-        let representation = |default: Format| match globals.format {
-            _ if spec.raw == RawOutput::Protocol => Representation::Raw,
-            Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
-            Some(format) => Representation::Formatted(format),
-            None if wants_json => Representation::Formatted(Format::Json),
-            None if raw => Representation::Raw,
-            None => Representation::Formatted(default),
+        let format = |default: Format| match globals.format {
+            _ if spec.raw == RawOutput::Protocol => None,
+            Some(Format::Human) if raw && globals.fields.is_empty() => None,
+            Some(format) => Some(format),
+            None if wants_json => Some(Format::Json),
+            None => (!raw).then_some(default),
         };
         let for_programs = if spec.streams { Format::Jsonl } else { Format::Json };
         let on_screen = if process.is_unattended() { for_programs } else { Format::Human };
-        let in_file = Rendering {
-            representation: representation(Format::Json),
-            envelope: chosen.unwrap_or(Envelope::Standard),
-        };
+        let in_file =
+            Rendering { format: format(Format::Json), envelope: chosen.unwrap_or(Envelope::Standard) };
         Presentation {
-            screen: Rendering {
-                representation: representation(on_screen),
-                envelope: chosen.unwrap_or(Envelope::Agent),
-            },
+            screen: Rendering { format: format(on_screen), envelope: chosen.unwrap_or(Envelope::Agent) },
             file: globals.output.clone().map(|path| (path, in_file)),
             stream: !globals.no_stream,
             quiet: globals.quiet,
@@ -121,7 +121,7 @@ impl Presentation {
 
     pub fn for_tool(format: Format, served: &Arc<ServedTools>) -> Self {
         Presentation {
-            screen: Rendering { representation: Representation::Formatted(format), envelope: Envelope::Tool },
+            screen: Rendering { format: Some(format), envelope: Envelope::Tool },
             file: None,
             stream: false,
             quiet: true,
@@ -149,23 +149,24 @@ impl Presentation {
 
     /// The format in which items are written as they arrive.
     pub fn items(&self) -> ItemFormat {
-        match self.file.as_ref().map_or(self.screen, |(_, rendering)| *rendering).representation {
-            Representation::Raw => ItemFormat::Json,
-            Representation::Formatted(Format::Jsonl) if self.stream => ItemFormat::Json,
-            Representation::Formatted(Format::Human) => ItemFormat::Text,
-            Representation::Formatted(Format::Jsonl | Format::Json | Format::Markdown) => {
-                ItemFormat::Collected
-            }
+        match self.format() {
+            None => ItemFormat::Json,
+            Some(Format::Jsonl) if self.stream => ItemFormat::Json,
+            Some(Format::Human) => ItemFormat::Text,
+            Some(Format::Jsonl | Format::Json | Format::Markdown) => ItemFormat::Collected,
         }
     }
 
     /// Whether the output has the command's own format.
     pub fn is_raw(&self) -> bool {
-        let rendering = self.file.as_ref().map_or(self.screen, |(_, rendering)| *rendering);
-        rendering.representation == Representation::Raw
+        self.format().is_none()
     }
 
-    /// The pager in which this outcome is shown.
+    /// The format of a success.
+    fn format(&self) -> Option<Format> {
+        self.file.as_ref().map_or(self.screen, |(_, rendering)| *rendering).format
+    }
+
     pub fn pager_for(&self, outcome: &Outcome) -> Option<&Pager> {
         self.pager.as_ref().filter(|_| outcome.output.is_paged && self.is_raw())
     }
@@ -177,7 +178,7 @@ impl Presentation {
 
     /// Whether stderr is a terminal that no other output uses.
     pub fn shows_progress(&self) -> bool {
-        let writes_lines = self.writes_to_terminal() && self.screen.representation == Representation::Raw;
+        let writes_lines = self.writes_to_terminal() && self.screen.format.is_none();
         self.stderr_is_terminal && !self.quiet && !writes_lines
     }
 
@@ -194,7 +195,7 @@ impl Presentation {
     /// The file for this outcome; `None` for stdout.
     pub fn file_for(&self, outcome: &Outcome) -> Option<&Path> {
         let (path, _) = self.file.as_ref()?;
-        matches!(outcome.output.completion, Completion::Done(_) | Completion::Partial(_)).then_some(path)
+        matches!(outcome.output.completion, Completion::Done | Completion::Partial).then_some(path)
     }
 
     fn rendering_for(&self, outcome: &Outcome) -> Rendering {
@@ -206,22 +207,21 @@ impl Presentation {
 
     /// Whether the size limit applies. Text for people and a command's own format are never truncated.
     pub fn is_size_limited(&self, outcome: &Outcome) -> bool {
-        match self.rendering_for(outcome).representation {
-            Representation::Formatted(Format::Json | Format::Jsonl) => true,
-            Representation::Formatted(Format::Markdown) => self.served_tools.is_some(),
-            Representation::Formatted(Format::Human) | Representation::Raw => false,
+        match self.rendering_for(outcome).format {
+            Some(Format::Json | Format::Jsonl) => true,
+            Some(Format::Markdown) => self.served_tools.is_some(),
+            Some(Format::Human) | None => false,
         }
     }
 
     /// Whether a program reads stdout; then text for people must not go there.
     pub fn is_for_programs(&self) -> bool {
-        self.file.is_none()
-            && matches!(self.screen.representation, Representation::Formatted(Format::Json | Format::Jsonl))
+        self.file.is_none() && matches!(self.screen.format, Some(Format::Json | Format::Jsonl))
     }
 
     /// Whether a person reads stdout.
     pub fn is_for_people(&self) -> bool {
-        self.screen.representation == Representation::Formatted(Format::Human)
+        self.screen.format == Some(Format::Human)
     }
 
     /// How lines for a person look that are printed before the final output.
@@ -246,14 +246,14 @@ impl Presentation {
 
     fn render_with(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
         let rendering = self.rendering_for(outcome);
-        match rendering.representation {
-            Representation::Raw => self.raw(outcome, check),
-            Representation::Formatted(Format::Human) => self.human(outcome),
-            Representation::Formatted(Format::Markdown) => {
+        match rendering.format {
+            None => self.raw(outcome, check),
+            Some(Format::Human) => self.human(outcome),
+            Some(Format::Markdown) => {
                 RenderedOutput { body: self.markdown(outcome), remarks: self.error_beside_file(outcome) }
             }
-            Representation::Formatted(Format::Json) => self.json(outcome, rendering.envelope, check),
-            Representation::Formatted(Format::Jsonl) => {
+            Some(Format::Json) => self.json(outcome, rendering.envelope, check),
+            Some(Format::Jsonl) => {
                 let (items, ending) = jsonl::render(outcome, self.stream);
                 check(Envelope::Agent, outcome, &ending);
                 let lines: Vec<String> = items.iter().chain([&ending]).map(json_text).collect();
@@ -264,14 +264,14 @@ impl Presentation {
 
     fn human(&self, outcome: &Outcome) -> RenderedOutput {
         let style = if self.file_for(outcome).is_some() { TextStyle::default() } else { self.body_style };
-        let data = outcome.data().or(outcome.failure_data());
+        let data = outcome.output.data.as_ref();
         let mut document = data.map(|data| self.document(outcome, data)).unwrap_or_default();
         let printed = document.to_text(TextStyle::default());
         let mut remarks = self.warnings(outcome, &printed);
         if outcome.output.next_cursor().is_some() && !self.quiet {
             remarks.push("There is more: a larger --limit shows it.".to_owned());
         }
-        if let Completion::Incomplete(_, reason) = &outcome.output.completion {
+        if let Completion::Incomplete(reason) = &outcome.output.completion {
             document.insert_before_next(Block::Text(reason.to_error().message));
         }
         if let Some(error) = outcome.error() {
@@ -287,16 +287,18 @@ impl Presentation {
 
     /// The warnings, without those that `printed` contains.
     fn warnings(&self, outcome: &Outcome, printed: &str) -> Vec<String> {
-        match self.quiet {
-            true => Vec::new(),
-            false => human::warnings(&outcome.output.warnings, printed, self.remark_style),
+        if self.quiet {
+            Vec::new()
+        } else {
+            human::warnings(&outcome.output.warnings, printed, self.remark_style)
         }
     }
 
     fn document(&self, outcome: &Outcome, data: &Data) -> Document {
-        match self.has_selected_fields {
-            true => Document::from_value(&data.to_json()),
-            false => meta_facts::append_to(outcome.output.document(data), &outcome.output),
+        if self.has_selected_fields {
+            Document::from_value(&data.to_json())
+        } else {
+            meta_facts::append_to(outcome.output.document(data), &outcome.output)
         }
     }
 
@@ -314,13 +316,13 @@ impl Presentation {
     /// As in the tool envelope, an expired wait is a result. Warnings are appended.
     fn markdown(&self, outcome: &Outcome) -> String {
         let syntax = self.call_syntax();
-        let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
+        let mut text = match (outcome.tool_error(), &outcome.output.data) {
             (Some(error), _) => error_document::build(outcome, &error, syntax).to_markdown(syntax),
             (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
             (None, None) => "# Not modified".to_owned(),
         };
         for warning in human::warnings(&outcome.output.warnings, "", TextStyle::default()) {
-            let note = Document::default().block(Block::Text(warning));
+            let note = Document::default().text(warning);
             text = format!("{text}\n\n{}", note.to_markdown(syntax));
         }
         text
@@ -333,13 +335,12 @@ impl Presentation {
         remarks.extend(message.map(|message| self.remark_style.wrap(&terminal::sanitize(message))));
         if let Some(error) = outcome.error() {
             // Stdout contains the command's own format or nothing; a program gets the envelope on stderr.
-            remarks.push(match self.stderr_is_terminal {
-                true => self.error_text(&error),
-                false => {
-                    let envelope = cli_envelope::render(outcome);
-                    check(Envelope::Agent, outcome, &envelope);
-                    json_text(&envelope)
-                }
+            remarks.push(if self.stderr_is_terminal {
+                self.error_text(&error)
+            } else {
+                let envelope = cli_envelope::render(outcome);
+                check(Envelope::Agent, outcome, &envelope);
+                json_text(&envelope)
             });
         }
         RenderedOutput { body: outcome.output.raw.clone().unwrap_or_default(), remarks }
@@ -362,17 +363,15 @@ impl Presentation {
 
     /// Without an envelope there is no field for warnings and an error, so they go to stderr.
     fn data_only(&self, outcome: &Outcome) -> RenderedOutput {
-        let body = outcome
-            .data()
-            .or(outcome.failure_data())
-            .map(|data| json_text(&data.to_json()))
-            .unwrap_or_default();
+        let data = outcome.output.data.as_ref();
+        let body = data.map(|data| json_text(&data.to_json())).unwrap_or_default();
         let mut remarks = self.warnings(outcome, "");
         remarks.extend(outcome.error().map(|error| self.error_text(&error)));
         RenderedOutput { body, remarks }
     }
 
-    /// The error of a partial success whose envelope goes to a file: without it stdout and stderr would be empty.
+    /// The error of a partial success whose envelope goes to a file: without it stdout and stderr would be
+    /// empty.
     fn error_beside_file(&self, outcome: &Outcome) -> Vec<String> {
         let error = self.file_for(outcome).and_then(|_| outcome.error());
         error.map(|error| self.error_text(&error)).into_iter().collect()

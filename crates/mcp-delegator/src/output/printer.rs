@@ -2,9 +2,9 @@
 //!
 //! All output is redacted, written in complete lines and flushed. A closed pipe is not an error.
 //!
-//! The output of a call is one final text, optionally preceded by stream lines. The signal thread may print a final text
-//! at the same time as the main thread, so the state is behind a lock: the first final text is printed, later ones are
-//! dropped, and lines are written completely or not at all.
+//! The output of a call is one final text, optionally preceded by stream lines. The signal thread may print a
+//! final text at the same time as the main thread, so the state is behind a lock: the first final text is
+//! printed, later ones are dropped, and lines are written completely or not at all.
 
 #![expect(clippy::disallowed_methods, reason = "the printer is the module that writes to stdout")]
 
@@ -57,7 +57,8 @@ impl Printer {
         Printer { redactor, state: Mutex::default() }
     }
 
-    /// Writes the next lines of a stream to stdout, or to a temporary file that replaces `file` with the final text.
+    /// Writes the next lines of a stream to stdout, or to a temporary file that replaces `file` with the
+    /// final text.
     pub fn write_lines(&self, file: Option<&Path>, bytes: &[u8]) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if state.finished {
@@ -86,17 +87,14 @@ impl Printer {
         &self.redactor
     }
 
-    /// The text with secrets redacted.
     pub fn redact(&self, text: &str) -> String {
         self.redactor.redact_str(text).into_owned()
     }
 
-    /// Whether a text contains a secret.
     pub fn contains_secret(&self, text: &str) -> bool {
         self.redactor.contains_secret(text)
     }
 
-    /// Prints the final text to stdout.
     pub fn print_final(&self, text: &str) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if std::mem::replace(&mut state.finished, true) {
@@ -112,21 +110,23 @@ impl Printer {
         }
     }
 
-    /// Shows the final text in a pager, or prints it if the pager cannot be run. Until the pager ends, a signal prints
-    /// nothing and does not end the process, because the pager handles the keys.
+    /// Shows the final text in a pager, or prints it if the pager cannot be run. Until the pager ends, a
+    /// signal prints nothing and does not end the process, because the pager handles the keys.
     pub fn print_final_paged(&self, text: &str, pager: &Pager) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if std::mem::replace(&mut state.finished, true) {
             return Ok(WriteResult::AlreadyFinished);
         }
         let text = self.redacted_line(text);
-        match text.is_empty() || pager.show(&text)? {
-            true => Ok(WriteResult::Complete),
-            false => write_whole(&mut io::stdout().lock(), text.as_bytes()),
+        if text.is_empty() || pager.show(&text)? {
+            Ok(WriteResult::Complete)
+        } else {
+            write_whole(&mut io::stdout().lock(), text.as_bytes())
         }
     }
 
-    /// Writes the final text to a file, atomically. If that fails, the final text can still be printed to stdout.
+    /// Writes the final text to a file, atomically. If that fails, the final text can still be printed to
+    /// stdout.
     pub fn print_final_to_file(&self, path: &Path, text: &str) -> io::Result<WriteResult> {
         let mut state = self.lock_state();
         if state.finished {
@@ -215,8 +215,8 @@ fn write_whole(sink: &mut impl Write, bytes: &[u8]) -> io::Result<WriteResult> {
     }
 }
 
-/// Whether the path is a regular file or does not exist, so that a rename can replace it. Paths under `/dev` and `/proc`
-/// refer to open files and are never replaced.
+/// Whether the path is a regular file or does not exist, so that a rename can replace it. Paths under `/dev`
+/// and `/proc` refer to open files and are never replaced.
 fn is_replaceable(path: &Path) -> bool {
     let special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
     let target = link_target(path);
@@ -241,7 +241,8 @@ fn temporary_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     Ok((NamedTempFile::new_in(directory)?, target))
 }
 
-/// Temporary files are private. The file that replaces the target gets the target's mode, or the default of the umask.
+/// Temporary files are private. The file that replaces the target gets the target's mode, or the default of
+/// the umask.
 fn apply_target_mode(temporary: &Path, target: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = match target.metadata() {

@@ -25,17 +25,6 @@ pub struct Screen<'a> {
     pub attachment: &'a Attachment,
 }
 
-/// How items are printed as they arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ItemFormat {
-    /// One line of text each.
-    Text,
-    /// One line of JSON each.
-    Json,
-    /// Not printed one by one: the output contains all items.
-    Collected,
-}
-
 /// Whether the output is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -44,16 +33,17 @@ pub enum Flow {
 }
 
 impl Screen<'_> {
-    /// Writes complete lines. Returns `Stop` if the reader has closed the pipe or the final output was already printed.
+    /// Writes complete lines. Returns `Stop` if the reader has closed the pipe or the final output was
+    /// already printed.
     pub fn write_lines(&self, bytes: &[u8]) -> Result<Flow, AppError> {
         // Control sequences must not reach a terminal; a program gets the bytes unchanged.
-        let safe = match self.presentation.writes_to_terminal() {
+        let safe = if self.presentation.writes_to_terminal() {
             // JSON stays equivalent, with control characters escaped; other text is sanitized.
-            true => {
-                let json = escape_terminal_controls(&String::from_utf8_lossy(bytes));
-                Cow::Owned(terminal::sanitize(&json).into_owned().into_bytes())
-            }
-            false => Cow::Borrowed(bytes),
+
+            let json = escape_terminal_controls(&String::from_utf8_lossy(bytes));
+            Cow::Owned(terminal::sanitize(&json).into_owned().into_bytes())
+        } else {
+            Cow::Borrowed(bytes)
         };
         match self.printer.write_lines(self.presentation.file(), &safe) {
             Ok(WriteResult::Complete) => Ok(Flow::Continue),

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, Problem};
-use crate::output::outcome::{SizeUnit, Truncation};
 
 /// A time in our JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -62,26 +61,26 @@ pub fn escape_terminal_controls(text: &str) -> String {
     escaped
 }
 
+/// Marks a truncated text; its length counts.
+const MARK: &str = " [truncated]";
+
+/// Truncates a text to `max_chars`, including the mark.
+pub fn truncate_chars(text: &str, max_chars: usize) -> String {
+    if text.chars().nth(max_chars).is_none() {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(max_chars.saturating_sub(MARK.len())).collect();
+    format!("{head}{MARK}")
+}
+
 /// The `meta` facts of truncated output, in the unit of its limit.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct TruncationFacts {
     pub truncated: bool,
     pub max_bytes: Option<usize>,
     pub max_characters: Option<usize>,
     pub original_size: usize,
-}
-
-impl From<Truncation> for TruncationFacts {
-    fn from(truncation: Truncation) -> TruncationFacts {
-        let Truncation { max_size, unit, original_size } = truncation;
-        TruncationFacts {
-            truncated: true,
-            max_bytes: (unit == SizeUnit::Bytes).then_some(max_size),
-            max_characters: (unit == SizeUnit::Characters).then_some(max_size),
-            original_size,
-        }
-    }
 }
 
 /// Adds the fields of `facts` that an object does not have yet.

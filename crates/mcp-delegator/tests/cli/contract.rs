@@ -10,17 +10,18 @@ use jiff::Timestamp;
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, SideEffects};
+use mcp_delegator::output::batch::Batch;
 use mcp_delegator::output::call_syntax::CallSyntax;
 use mcp_delegator::output::command_data::CommandData;
-use mcp_delegator::output::data::batch::Batch;
 use mcp_delegator::output::envelopes::answer_schema::{answer_schema, check, violations};
 use mcp_delegator::output::envelopes::schema as envelope_schema;
 use mcp_delegator::output::envelopes::{
     cli as cli_envelope, standard as standard_envelope, tool as tool_envelope,
 };
 use mcp_delegator::output::outcome::{
-    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, SizeUnit, Truncation, Warning,
+    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, Warning,
 };
+use mcp_delegator::output::values::TruncationFacts;
 use mcp_delegator::spec::command_exit_codes::exit_codes;
 use mcp_delegator::spec::formats::Envelope;
 use mcp_delegator::spec::paging::Page;
@@ -281,7 +282,7 @@ fn an_expired_wait_is_a_result_over_mcp_and_exit_14_elsewhere() {
     let data = json!({"task_id": "T-local-1", "state": "working", "progress": null});
     let outcome = outcome(
         &commands::local::wait::SPEC,
-        CommandOutput::new(Completion::Incomplete(AnyJson(data).into(), IncompleteReason::CallExpired(None))),
+        CommandOutput::incomplete(AnyJson(data), IncompleteReason::CallExpired(None)),
     );
     assert_eq!(outcome.exit(), ExitCode::Incomplete);
     let [agent, standard, tool] = render_and_validate(&outcome);
@@ -298,7 +299,7 @@ fn a_not_modified_response_has_no_data_in_any_envelope() {
     for spec in catalog().iter() {
         let [agent, standard, tool] = render_and_validate(&outcome(
             spec,
-            CommandOutput::new(Completion::NotModified).fact("etag", "x"),
+            CommandOutput::new(Completion::NotModified, None).fact("etag", "x"),
         ));
         assert_eq!(
             (&agent["ok"], &agent["data"], &agent["meta"]["not_modified"]),
@@ -348,7 +349,12 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
     });
     output.warnings = vec![Warning::new(WarningCode::LinesIgnored, "mind the gap")];
     let outcome = Outcome {
-        truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),
+        truncated: Some(TruncationFacts {
+            truncated: true,
+            max_bytes: Some(100),
+            max_characters: None,
+            original_size: 1000,
+        }),
         ..outcome(&commands::schema::SPEC, output)
     };
     let [agent, standard, tool] = render_and_validate(&outcome);

@@ -15,7 +15,7 @@ use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
 use crate::commands::prelude::*;
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
-use crate::output::data::task as task_data;
+use crate::output::data::stored_task as task_data;
 use crate::spec::Category;
 use crate::spec::paging::fingerprint;
 

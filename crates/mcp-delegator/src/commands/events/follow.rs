@@ -25,7 +25,8 @@ use crate::commands::prelude::*;
 use crate::error::io_error;
 use crate::output::documents::text::TextStyle;
 use crate::output::outcome::{IncompleteReason, Warning};
-use crate::output::screen::{Flow, ItemFormat};
+use crate::output::presentation::ItemFormat;
+use crate::output::screen::Flow;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {

@@ -8,7 +8,8 @@ use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::prelude::*;
 use crate::output::outcome::Warning;
-use crate::output::screen::{Flow, ItemFormat};
+use crate::output::presentation::ItemFormat;
+use crate::output::screen::Flow;
 use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

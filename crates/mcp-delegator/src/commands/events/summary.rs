@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::output::command_data::CommandData;
 use crate::output::data::end_reason::EndedWriter;
 use crate::output::data::progress::Progress;
-use crate::output::data::task::TestResults;
+use crate::output::data::test_results::TestResults;
 use crate::output::documents::document::{Block, Document, cell, known_facts};
 use crate::output::outcome::Warning;
 use crate::output::truncation::apply::shorten;
-use crate::output::truncation::plan::TruncationPlan;
+use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Summary {
@@ -385,11 +385,13 @@ impl CommandData for Summary {
         document
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        let Some(message) = &mut self.final_message else { return };
-        let bytes = message.len();
-        shorten(message, plan.priority_bytes);
-        self.is_final_message_truncated |= message.len() != bytes;
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        if let Some(message) = &mut self.final_message {
+            let bytes = message.len();
+            shorten(message, plan.priority_bytes);
+            self.is_final_message_truncated |= message.len() != bytes;
+        }
+        Sizes::default()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::diff_omissions::not_carried_warning;
 use crate::output::data::group::GroupData;
-use crate::output::data::{chain, estimate, task as task_data, warnings};
+use crate::output::data::{chain, estimate, stored_task as task_data, warnings};
 use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

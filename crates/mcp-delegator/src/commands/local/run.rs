@@ -27,7 +27,7 @@ use crate::output::data::group::GroupData;
 use crate::output::data::progress::Progress;
 use crate::output::data::suggestions::sign_in;
 use crate::output::data::task::TaskReport;
-use crate::output::data::{chain, error_context, task as task_data, verification, warnings};
+use crate::output::data::{chain, error_context, stored_task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
 use crate::spec::{Category, PreflightContext, Surface};

@@ -18,9 +18,9 @@ use delegator_domain::text::first_line;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation,
-    Limits, Nesting, Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles,
-    Verify, WaitOutcome, Webhook, WorktreeRequest, WorktreeState,
+    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation, Limits, Nesting,
+    Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles, Verify, WaitOutcome,
+    Webhook, WorktreeRequest, WorktreeState,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -34,7 +34,7 @@ use crate::commands::local::agent_candidates::{default_agents, locate_agents};
 use crate::commands::local::task_input::TaskInput;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::{running_agent, select_agent};
-use crate::output::data::task as task_data;
+use crate::output::data::stored_task as task_data;
 use crate::output::data::task::{OutputExcerpt, TaskResult};
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, Warning};

@@ -25,11 +25,12 @@ use crate::commands::local::status::RECENT_MS;
 use crate::commands::local::tasks::{engine, first_ended, mark_read, refresh, report_obstacles, task_result};
 use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::data::batch::Batch;
+use crate::output::batch::Batch;
+use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{
-    EndedItem, RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
+    EndedItem, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
 };
-use crate::output::data::{chain, task as task_data, warnings};
+use crate::output::data::{chain, stored_task as task_data, warnings};
 use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint, Warning};
 use crate::spec::Category;
 

@@ -516,8 +516,8 @@ fn points_table(points: &[PointOutput]) -> Option<Block> {
 mod tests {
     use super::*;
     use crate::error::{AppError, ErrorCode};
+    use crate::output::batch::Batch;
     use crate::output::call_syntax::CallSyntax;
-    use crate::output::data::batch::Batch;
 
     fn failed(changes: RestoreChanges) -> RestoreOutput {
         let task = "T-local-0123456789".parse().unwrap();

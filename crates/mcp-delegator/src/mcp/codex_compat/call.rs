@@ -19,7 +19,7 @@ use crate::mcp::tools::call_handler::catch_panic;
 use crate::mcp::tools::server_state::{AdmittedCall, ToolCall};
 use crate::mcp::tools::waiting::ProgressReporter;
 use crate::output::command_data::Data;
-use crate::output::data::task as task_data;
+use crate::output::data::stored_task::final_text;
 use crate::spec::formats::Format;
 
 struct CodexResult {
@@ -132,7 +132,7 @@ fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Va
 
 fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
     let task = match started {
-        Started::Finished(output) => output.completion.parts().0.and_then(Data::task),
+        Started::Finished(output) => output.data.as_ref().and_then(Data::task),
         Started::Waiting(..) => None,
     };
     let id = task.and_then(|task| task.task_id.parse().ok());
@@ -145,7 +145,7 @@ fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<Code
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
     let message = match task_error(&task, &files) {
-        None => Ok(task_data::final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
+        None => Ok(final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
         Some(error) => Err(error),
     };
     Ok(CodexResult { thread: task.thread_id, message })

@@ -19,12 +19,12 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::{stdin, validation};
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::awaited_task::Attachment;
-use crate::output::data::task as task_data;
-use crate::output::outcome::{CallClock, CommandOutput, SizeUnit, Warning};
+use crate::output::outcome::{CallClock, CommandOutput, Warning};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::output::screen::Screen;
-use crate::output::truncation::{SizeLimit, truncate_to_fit};
+use crate::output::truncation::{SizeLimit, SizeUnit, truncate_to_fit};
+use crate::output::values::truncate_chars;
 use crate::spec::formats::Format;
 use crate::spec::process::Process;
 use crate::spec::{CallOrigin, CommandSpec, PreflightContext, Surface};
@@ -120,7 +120,7 @@ impl ServerState {
 
     /// The agent's own text, truncated and redacted.
     pub fn redact_text(&self, text: &str) -> String {
-        self.printer.redact(&task_data::truncate_chars(text, MAX_TEXT))
+        self.printer.redact(&truncate_chars(text, MAX_TEXT))
     }
 
     /// Runs `act` with the context of a call; a panic becomes an error.
@@ -152,7 +152,7 @@ impl ServerState {
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
         let presentation = self.presentation(call.format);
-        if let (_, Some(error)) = output.completion.parts_mut() {
+        if let Some(error) = output.completion.error_mut() {
             presentation.call_syntax().name_inputs_of(error);
         }
         let limit =

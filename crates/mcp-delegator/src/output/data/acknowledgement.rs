@@ -12,7 +12,8 @@ use crate::output::data::group::GroupData;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::RemoteData;
 use crate::output::data::status::WaitingFor;
-use crate::output::data::task::{TaskReport, state_names, thread};
+use crate::output::data::stored_task::{state_names, thread};
+use crate::output::data::task::TaskReport;
 use crate::output::values::UtcTime;
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]

@@ -5,8 +5,8 @@ use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output::data::task::state_names;
-use crate::output::documents::document::{Block, Document};
+use crate::output::data::stored_task::state_names;
+use crate::output::documents::document::Document;
 
 /// The task that a task follows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -33,7 +33,6 @@ pub struct FollowerData {
     pub title: String,
 }
 
-/// The followers among these tasks.
 pub fn followers(tasks: &[Task]) -> Vec<FollowerData> {
     let follower = |task: &Task| {
         Some(FollowerData {
@@ -58,7 +57,6 @@ impl FollowsData {
     }
 }
 
-/// Adds the table of the followers.
 pub fn append_to(document: Document, followers: &[FollowerData]) -> Document {
     if followers.is_empty() {
         return document;
@@ -68,6 +66,6 @@ pub fn append_to(document: Document, followers: &[FollowerData]) -> Document {
         vec![follower.task_id.clone(), after, follower.state.to_owned(), follower.title.clone()]
     };
     document
-        .block(Block::Text("Followed by:".to_owned()))
+        .text("Followed by:")
         .table(&["task", "after", "state", "title"], followers.iter().map(row).collect())
 }

@@ -7,8 +7,7 @@ use delegator_registry::{Message, StoredQuestion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output::data::task::truncate_chars;
-use crate::output::values::UtcTime;
+use crate::output::values::{UtcTime, truncate_chars};
 
 /// Characters of a question that are shown.
 const MAX_TITLE_CHARS: usize = 500;

@@ -1,8 +1,9 @@
 //! Whether a read-only task tried to write, and how to let it.
 //!
-//! Decided from what the agent reported: a patch that its sandbox refused, a patch that failed, or a failed command that
-//! got the system's error for a read-only file system. A command that printed this error and succeeded may only have shown
-//! a text with it, so that is reported as a possibility. A failure of another kind is no attempt to write.
+//! Decided from what the agent reported: a patch that its sandbox refused, a patch that failed, or a failed
+//! command that got the system's error for a read-only file system. A command that printed this error and
+//! succeeded may only have shown a text with it, so that is reported as a possibility. A failure of another
+//! kind is no attempt to write.
 
 use delegator_domain::task::Mode;
 use delegator_engine::{Record, is_refused_write};
@@ -69,7 +70,7 @@ pub fn of_task(
         ),
         None => Suggestion::with_call(
             "If it may write in its directory, start it again: {call}",
-            NextCall::new(&["retry"]).with("task_id", task.id.as_str()).with("mode", mode),
+            NextCall::for_task(&["retry"], task.id.as_str()).with("mode", mode),
         ),
     };
     Some(DeniedWrite { reason: attempt.reason(), suggestion: syntax.sentence(&suggestion) })
@@ -80,9 +81,10 @@ fn attempt_to_write(record: &Record) -> Option<Attempt> {
     let is_certain = report.files.failed_patches > 0
         || record.refused.last.iter().any(|message| is_refused_write(message));
     let by_commands = || report.commands.list.iter().filter_map(attempt_by_command);
-    match is_certain || by_commands().any(|attempt| attempt == Attempt::Certain) {
-        true => Some(Attempt::Certain),
-        false => by_commands().next(),
+    if is_certain || by_commands().any(|attempt| attempt == Attempt::Certain) {
+        Some(Attempt::Certain)
+    } else {
+        by_commands().next()
     }
 }
 
@@ -94,15 +96,16 @@ fn attempt_by_command(command: &CommandReport) -> Option<Attempt> {
     }
 }
 
-/// The error EROFS as shells and C programs print it: `program: …: Read-only file system`. Not a line that a search found,
-/// which begins with `path:line:`.
+/// The error EROFS as shells and C programs print it: `program: …: Read-only file system`. Not a line that a
+/// search found, which begins with `path:line:`.
 fn is_error_of_a_program(line: &str) -> bool {
     let begins_with_program =
         line.split_once(": ").is_some_and(|(program, _)| !program.contains([' ', '\t', ':', '"', '\'']));
     begins_with_program && line.ends_with(": Read-only file system")
 }
 
-/// The error EROFS as shells and C programs, Go, Rust, Python and Node print it: with the failed operation before it.
+/// The error EROFS as shells and C programs, Go, Rust, Python and Node print it: with the failed operation
+/// before it.
 fn is_read_only_error(line: &str) -> bool {
     [": Read-only file system", ": read-only file system"].iter().any(|end| line.ends_with(end))
         || [

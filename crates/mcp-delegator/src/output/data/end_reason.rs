@@ -1,14 +1,15 @@
-//! Why a task did not complete, for the commands that show its events: an event may not say it, because the agent was never
-//! started or the worker is gone. The words are our own; what the agent reported is in its events.
+//! Why a task did not complete, for the commands that show its events: an event may not say it, because the
+//! agent was never started or the worker is gone. The words are our own; what the agent reported is in its
+//! events.
 
 use delegator_domain::task::{LimitKind, TaskEnd};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::engine::sentence;
+use crate::error::sentence;
 use crate::output::data::failure;
-use crate::output::data::task::exit_code;
+use crate::output::data::stored_task::exit_code;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EndReason {

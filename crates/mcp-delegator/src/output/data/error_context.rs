@@ -1,9 +1,10 @@
 //! Why a task failed: `metadata.error_context` of the tool envelope.
 //!
-//! The end of the task comes from its record, the errors of its commands from the fold: commands that failed and never
-//! succeeded later. The last of them with a location is what the failure is about. A command is blamed for the failure only
-//! if the agent gave no known reason and the command was the last one it ran; then the error is the command's, and the
-//! agent's message becomes `agent_message`. A failure without a command is the agent's own, from its texts.
+//! The end of the task comes from its record, the errors of its commands from the fold: commands that failed
+//! and never succeeded later. The last of them with a location is what the failure is about. A command is
+//! blamed for the failure only if the agent gave no known reason and the command was the last one it ran;
+//! then the error is the command's, and the agent's message becomes `agent_message`. A failure without a
+//! command is the agent's own, from its texts.
 //!
 //! All text of agents and commands is truncated, and characters that control a terminal are removed.
 
@@ -16,12 +17,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::failure::{FailureText, PartialResults, describe};
+use crate::output::data::failure::{FailureText, PartialResults, Position, describe};
+use crate::output::data::stored_task::exit_code;
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
-use crate::output::data::task as task_data;
 use crate::output::values::UtcTime;
 
-/// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
@@ -58,16 +58,8 @@ pub struct ReportedLocation {
     pub command: String,
 }
 
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Position {
-    pub file: String,
-    pub line: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<u32>,
-}
-
-/// `None` for a task that did not fail. The error of a foreground run has the partial results itself, so that its data
-/// need not repeat them.
+/// `None` for a task that did not fail. The error of a foreground run has the partial results itself, so that
+/// its data need not repeat them.
 pub fn of_task(
     task: &Task,
     record: Option<&Record>,
@@ -77,7 +69,7 @@ pub fn of_task(
     let end = &task.ended.as_ref()?.end;
     let (text, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at_ms } => {
-            let text = describe(*kind, &sanitize(message), task_data::exit_code(task));
+            let text = describe(*kind, &sanitize(message), exit_code(task));
             (text, kind.name(), retry_at_ms.map(UtcTime::from_ms))
         }
         TaskEnd::Timeout(limit) => {

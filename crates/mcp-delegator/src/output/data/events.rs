@@ -1,7 +1,7 @@
 //! The last events of an agent in our JSON, as the agent wrote them.
 //!
-//! To save space, long events are shortened and the oldest are dropped. None is lost: the cursor always points to the first
-//! event of the list, so the caller can page backwards.
+//! To save space, long events are shortened and the oldest are dropped. None is lost: the cursor always
+//! points to the first event of the list, so the caller can page backwards.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,7 +55,8 @@ fn name_at(event: &Value, pointers: &[&str]) -> Value {
 }
 
 impl EventsPage {
-    /// Shortens long events and drops the oldest, as the plan says. The cursor moves to the new beginning of the list.
+    /// Shortens long events and drops the oldest, as the plan says. The cursor moves to the new beginning of
+    /// the list.
     pub fn shrink(&mut self, task_id: &str, plan: TruncationPlan) {
         let Some(items) = &mut self.items else { return };
         let dropped = truncate(items, plan);
@@ -76,21 +77,16 @@ impl EventsPage {
     /// Adds the events to a document, with the call for earlier ones.
     pub fn append_to(&self, document: Document, task_id: &str) -> Document {
         let Some(items) = &self.items else { return document };
-        let label = match self.count > items.len() as u64 {
-            true => format!("The agent's events, {} of {}:", items.len(), self.count),
-            false => "The agent's events:".to_owned(),
+        let label = if self.count > items.len() as u64 {
+            format!("The agent's events, {} of {}:", items.len(), self.count)
+        } else {
+            "The agent's events:".to_owned()
         };
         let lines: Vec<String> = items.iter().map(Value::to_string).collect();
-        let document = document.quote(&label, lines.join("\n"));
-        match &self.next_cursor {
-            Some(cursor) => {
-                let results = NextCall::new(&["local", "results"])
-                    .with("task_id", task_id)
-                    .with("events_cursor", cursor.as_str());
-                document.block(Block::Next(results))
-            }
-            None => document,
-        }
+        document.quote(label, lines.join("\n")).with(self.next_cursor.as_deref(), |document, cursor| {
+            let results = NextCall::for_task(&["local", "results"], task_id);
+            document.block(Block::Next(results.with("events_cursor", cursor)))
+        })
     }
 }
 

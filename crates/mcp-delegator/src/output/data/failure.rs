@@ -1,22 +1,24 @@
-//! The error message of a failed task: our own sentence, and the agent's text as a separate quote of bounded size.
+//! The error message of a failed task: our own sentence, and the agent's text as a separate quote of bounded
+//! size.
 //!
-//! People and models trust an error message as ours and act on it. So it never contains text written by an agent; that
-//! text is data, in a field named after its author.
+//! People and models trust an error message as ours and act on it. So it never contains text written by an
+//! agent; that text is data, in a field named after its author.
 
 use std::collections::BTreeSet;
 
 use delegator_domain::task::FailureKind;
 use delegator_engine::Record;
+use delegator_transcript::{RecentLine, without_repeated_keys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::apply::ConflictContext;
 use crate::error::restore::OverlapContext;
 use crate::error::{ErrorCode, truncate_quote};
-use crate::output::data::error_context::Position;
 use crate::output::data::verification::VerificationData;
-use crate::output::data::{output, task};
+use crate::output::data::{events, output};
+use crate::output::truncation::plan::{Sizes, TruncationPlan};
 use crate::output::values::UtcTime;
 
 /// The known keys of an error's context; each error has those that apply to it, and may have others.
@@ -129,10 +131,22 @@ pub struct PartialResults {
 
 impl PartialResults {
     pub fn of(record: &Record) -> PartialResults {
+        // A line that is not an event, or was truncated, stays a text.
+        let event = |line: &RecentLine| {
+            let event: Option<Value> = serde_json::from_str(&without_repeated_keys(&line.text)).ok();
+            event.filter(Value::is_object).unwrap_or_else(|| json!(line))
+        };
         PartialResults {
-            last_events: task::last_events(record),
+            last_events: record.report.recent_lines.iter().map(event).collect(),
             last_output: output::last_output(&record.last_output, &record.last_stderr),
         }
+    }
+
+    pub fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        let (output_bytes, event_count) = (self.last_output.len(), self.last_events.len());
+        self.last_output = output::shrink_last_output(&self.last_output, plan.output_bytes);
+        events::truncate(&mut self.last_events, plan);
+        Sizes { output_bytes, event_count, total_bytes: 0 }
     }
 }
 
@@ -148,6 +162,14 @@ pub struct FailureContext {
     pub stderr_tail: String,
     #[serde(flatten)]
     pub position: Option<Position>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Position {
+    pub file: String,
+    pub line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -167,7 +189,8 @@ pub fn describe(kind: FailureKind, message: &str, exit_code: Option<i32>) -> Fai
     }
 }
 
-/// Our sentence about a failure that the agent reported; `None` if we observed it and recorded a sentence ourselves.
+/// Our sentence about a failure that the agent reported; `None` if we observed it and recorded a sentence
+/// ourselves.
 fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String> {
     let sentence = match kind {
         FailureKind::Auth => "The agent is not signed in, or its credentials were refused.",

@@ -1,8 +1,8 @@
 //! The file changes of a task in our JSON: `file_operations`, `artifacts`, and warnings about contradictions.
 //!
-//! The lists hold everything that changed during the task; `unattributed_files` names what nothing attributes to the
-//! agent. The tool envelope defines the three lists and `lines_changed`, but no renames: the old name is in
-//! `deleted_files`, the new one in `added_files`, and `renamed_files` contains the pairs.
+//! The lists hold everything that changed during the task; `unattributed_files` names what nothing attributes
+//! to the agent. The tool envelope defines the three lists and `lines_changed`, but no renames: the old name
+//! is in `deleted_files`, the new one in `added_files`, and `renamed_files` contains the pairs.
 
 use std::collections::BTreeMap;
 
@@ -163,7 +163,6 @@ pub fn git_changes(changes: &RepositoryChanges) -> GitChanges {
     }
 }
 
-/// Warnings about the file changes.
 pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
     let findings = record.map(|record| record.findings.as_slice()).unwrap_or_default();
     let mut warnings: Vec<Warning> = findings.iter().map(warning).collect();

@@ -1,6 +1,8 @@
-//! The agent's final message in a result: complete on request, else its most useful part and the call for the rest.
+//! The agent's final message in a result: complete on request, else its most useful part and the call for the
+//! rest.
 //!
-//! The beginning of a message has its summary. The message of a plain agent is everything it printed, so its end is shown.
+//! The beginning of a message has its summary. The message of a plain agent is everything it printed, so its
+//! end is shown.
 
 use delegator_domain::task::TaskId;
 use delegator_engine::Record;
@@ -54,15 +56,15 @@ pub fn of_task(
 fn suggestion(id: &TaskId, message: &FinalMessage, is_shortened: bool, syntax: CallSyntax<'_>) -> Suggestion {
     let is_command = syntax == CallSyntax::Commands;
     if !is_shortened || message.truncated && is_command {
-        let logs = NextCall::new(&["logs"]).with("task_id", id.as_str()).with("raw", true);
+        let logs = NextCall::for_task(&["logs"], id.as_str()).with("raw", true);
         return Suggestion::with_call("Only the agent's output has the whole message: {call}", logs);
     }
-    let results =
-        NextCall::new(&["local", "results"]).with("task_id", id.as_str()).with("include_output", true);
+    let results = NextCall::for_task(&["local", "results"], id.as_str()).with("include_output", true);
     let needs_limit = !is_command && message.bytes > MAX_BYTES_WITHOUT_LIMIT;
-    let results = match needs_limit {
-        true => results.with("max_output_bytes", message.bytes.min(MAX_OUTPUT_BYTES)),
-        false => results,
+    let results = if needs_limit {
+        results.with("max_output_bytes", message.bytes.min(MAX_OUTPUT_BYTES))
+    } else {
+        results
     };
     let part = if message.truncated { "more of the" } else { "the whole" };
     Suggestion::with_call(format!("Read {part} message: {{call}}"), results)

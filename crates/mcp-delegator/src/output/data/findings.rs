@@ -1,7 +1,7 @@
 //! The findings of a review: the final message of the agent, parsed leniently.
 //!
-//! Not every agent has an output schema, and some wrap JSON in prose or name the keys differently. A message without
-//! findings that can be read stays a text, with a warning.
+//! Not every agent has an output schema, and some wrap JSON in prose or name the keys differently. A message
+//! without findings that can be read stays a text, with a warning.
 
 use delegator_domain::task::State;
 use delegator_domain::warning_code::WarningCode;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::documents::document::{Block, Document, cell};
+use crate::output::documents::document::{Document, cell};
 use crate::output::outcome::Warning;
 
 /// More are not read.
@@ -80,7 +80,8 @@ pub fn warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     })
 }
 
-/// The findings in a message: the message itself, a fenced block, or the first JSON value in it that has findings.
+/// The findings in a message: the message itself, a fenced block, or the first JSON value in it that has
+/// findings.
 fn parse(message: &str) -> Option<Vec<Finding>> {
     let starts = message.char_indices().filter(|(_, character)| matches!(character, '{' | '['));
     starts.take(MAX_BRACKETS).find_map(|(at, _)| findings_at(&message[at..]))
@@ -131,10 +132,9 @@ fn severity_of(name: &str) -> &'static str {
     }
 }
 
-/// Adds the table of findings to a document.
 pub fn append_to(document: Document, findings: &[Finding]) -> Document {
     if findings.is_empty() {
-        return document.block(Block::Text("The reviewer found no problems.".to_owned()));
+        return document.text("The reviewer found no problems.");
     }
     let row = |finding: &Finding| {
         let file = cell(finding.file.as_ref());

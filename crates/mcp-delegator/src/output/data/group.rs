@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::suggestion::NextCall;
 use crate::output::command_data::CommandData;
-use crate::output::data::task::{RunTimes, state_names, summary};
+use crate::output::data::stored_task::{RunTimes, state_names, summary};
 use crate::output::documents::document::{Block, Document, cell};
 
 /// The place of a task in a group.
@@ -162,15 +162,15 @@ impl GroupData {
     pub fn append_to(&self, document: Document) -> Document {
         let document =
             document.table(self.columns(), self.attempts.iter().map(|row| self.row(row)).collect());
-        let next = |command| Block::Next(NextCall::new(command).with("task_id", self.group_id.as_str()));
+        let next = |command| Block::Next(NextCall::for_task(command, self.group_id.as_str()));
         let Some(reason) = &self.recommendation_reason else {
             return document.block(next(&["local", "wait"]));
         };
         match self.recommended_attempt {
             Some(number) => document
-                .block(Block::Text(format!("Recommended: attempt {number}, because {reason}.")))
+                .text(format!("Recommended: attempt {number}, because {reason}."))
                 .block(next(&["apply"])),
-            None => document.block(Block::Text(format!("No attempt is recommended: {reason}."))),
+            None => document.text(format!("No attempt is recommended: {reason}.")),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The data of the envelopes as structs: tasks, what they did, and what the registry tools return. `serde` writes their
-//! keys, and the published schemas are generated from them.
+//! The data of the envelopes as structs: tasks, what they did, and what the registry tools return. `serde`
+//! writes their keys, and the published schemas are generated from them.
 
 pub mod acknowledgement;
 pub mod agent_pauses;
@@ -25,11 +25,12 @@ pub mod remote;
 pub mod restore_point;
 pub mod shown_diff;
 pub mod status;
+pub mod stored_task;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;
 pub mod task_facts;
-mod task_parts;
+pub mod test_results;
 pub mod usage;
 pub mod verification;
 pub mod warnings;

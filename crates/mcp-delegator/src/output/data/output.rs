@@ -1,9 +1,11 @@
 //! The agent's stdout and stderr in our JSON, within one budget.
 //!
-//! Each stream gets half of the budget; one stream may use what the other does not need. The first and the last half of
-//! a stream's share are retained, split at character boundaries, with a mark between them that counts.
+//! Each stream gets half of the budget; one stream may use what the other does not need. The first and the
+//! last half of a stream's share are retained, split at character boundaries, with a mark between them that
+//! counts.
 //!
-//! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied last.
+//! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied
+//! last.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +17,7 @@ pub const MARK: &str = " [truncated] ";
 const MIN_SECOND_REDUCTION: usize = 4 * MARK.len();
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AgentOutput {
     pub included: bool,
     /// Why it is not included.
@@ -31,16 +33,7 @@ pub struct AgentOutput {
 
 /// Output that is not included, with the reason.
 pub fn excluded(reason: &str) -> AgentOutput {
-    let reason = Some(reason.to_owned());
-    AgentOutput {
-        included: false,
-        reason,
-        stdout: None,
-        stderr: None,
-        truncated: false,
-        max_bytes: 0,
-        original_size: None,
-    }
+    AgentOutput { reason: Some(reason.to_owned()), ..AgentOutput::default() }
 }
 
 /// Both streams within the budget. `sizes` are the sizes that the agent wrote.
@@ -84,7 +77,6 @@ impl AgentOutput {
     }
 }
 
-/// The tail of a text, with the mark in front.
 pub fn tail(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();
@@ -101,8 +93,8 @@ const MAX_LAST_OUTPUT: usize = 65_536;
 /// Separates the streams in `last_output`, on a line of its own.
 const STDERR_HEADING: &str = "--- stderr ---\n";
 
-/// The ends of both streams in one text, as the tool envelope defines it: stdout, then stderr under a heading. The order in
-/// which an agent wrote to the two is not known.
+/// The ends of both streams in one text, as the tool envelope defines it: stdout, then stderr under a
+/// heading. The order in which an agent wrote to the two is not known.
 pub fn last_output(stdout: &str, stderr: &str) -> String {
     join_tails(stdout, stderr, MAX_LAST_OUTPUT)
 }
@@ -138,7 +130,8 @@ fn excerpts(stdout: &str, stderr: &str, budget: usize) -> (String, String) {
     (excerpt(stdout, out_share), excerpt(stderr, err_share))
 }
 
-/// The bytes that stdout and stderr may use: at least half of the budget each, and what the other does not need.
+/// The bytes that stdout and stderr may use: at least half of the budget each, and what the other does not
+/// need.
 fn shares(stdout: usize, stderr: usize, budget: usize) -> (usize, usize) {
     let for_stderr = stderr.min((budget / 2).max(budget.saturating_sub(stdout)));
     (budget - for_stderr, for_stderr)

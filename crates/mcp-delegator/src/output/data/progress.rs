@@ -1,7 +1,7 @@
 //! The progress of a task that has not ended, in our JSON and as text.
 //!
-//! The percentage comes from the agent's plan or is an estimate from similar tasks; every text marks an estimate. Without
-//! either it is null, and activity and counts show what the agent does.
+//! The percentage comes from the agent's plan or is an estimate from similar tasks; every text marks an
+//! estimate. Without either it is null, and activity and counts show what the agent does.
 
 use delegator_engine::{Percent, PercentSource, Snapshot};
 use delegator_transcript::Report;

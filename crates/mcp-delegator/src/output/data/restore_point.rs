@@ -1,4 +1,5 @@
-//! A restore point in our JSON: the saved work trees of a task, and the command that shows what a restore would change.
+//! A restore point in our JSON: the saved work trees of a task, and the command that shows what a restore
+//! would change.
 
 use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_domain::warning_code::WarningCode;
@@ -90,7 +91,8 @@ impl PointData {
     }
 }
 
-/// The files that a restore point does not contain. A nested repository with its own restore point does not count.
+/// The files that a restore point does not contain. A nested repository with its own restore point does not
+/// count.
 fn files_left_out<'a>(record: &RestorePointRecord, point: &'a RestorePoint) -> Vec<&'a LeftOut> {
     let has_own_point = |file: &LeftOut| {
         let path = point.top_level.join(&file.path);
@@ -99,7 +101,6 @@ fn files_left_out<'a>(record: &RestorePointRecord, point: &'a RestorePoint) -> V
     point.left_out.iter().filter(|file| !has_own_point(file)).collect()
 }
 
-/// Warnings about missing or incomplete restore points.
 pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
     let Some(record) = record else { return Vec::new() };
     let mut warnings = Vec::new();
@@ -107,17 +108,15 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
         let message = "no restore point was created before the task; its changes there cannot be restored";
         let mut warning = Warning::new(WarningCode::NoRestorePoint, message);
         if !path.as_os_str().is_empty() {
-            warning.context.insert("path".to_owned(), path.display().to_string().into());
+            warning = warning.context("path", path.display().to_string());
         }
-        warning.context.insert("problem".to_owned(), problem.clone().into());
-        warnings.push(warning);
+        warnings.push(warning.context("problem", problem.as_str()));
     }
     for path in &record.gone {
         let message =
             "the restore point was deleted after it was created; the changes there cannot be restored";
-        let mut warning = Warning::new(WarningCode::RestorePointGone, message);
-        warning.context.insert("path".to_owned(), path.display().to_string().into());
-        warnings.push(warning);
+        let path = path.display().to_string();
+        warnings.push(Warning::new(WarningCode::RestorePointGone, message).context("path", path));
     }
     let left_out: usize = record.points.iter().map(|point| files_left_out(record, point).len()).sum();
     if left_out > 0 {

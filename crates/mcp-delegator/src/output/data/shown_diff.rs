@@ -1,8 +1,8 @@
 //! The part of a long diff that a result shows. Pure.
 //!
-//! The files share the space equally, and what a small file does not need, the others get: one large file does not hide the
-//! changes of the rest. Binary contents are left out first. Each gap has a line that says how much is missing, so a shortened
-//! diff cannot be applied by mistake.
+//! The files share the space equally, and what a small file does not need, the others get: one large file
+//! does not hide the changes of the rest. Binary contents are left out first. Each gap has a line that says
+//! how much is missing, so a shortened diff cannot be applied by mistake.
 
 /// Less of a file says nothing; if there is not so much for each file, the last files are left out.
 const MIN_FILE_BYTES: usize = 500;
@@ -48,7 +48,8 @@ fn note(missing: &str) -> String {
     format!("[{missing} left out; the command 'diff' prints all]\n")
 }
 
-/// The changes of each file. The lines of a change never begin with this word: they have a sign or are encoded.
+/// The changes of each file. The lines of a change never begin with this word: they have a sign or are
+/// encoded.
 fn split_files(diff: &str) -> Vec<&str> {
     let mut files = Vec::new();
     let mut rest = diff;

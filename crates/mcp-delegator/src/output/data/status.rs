@@ -15,12 +15,10 @@ use crate::output::data::chain::FollowsData;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::{GroupData, MemberData};
 use crate::output::data::progress::Progress;
-use crate::output::data::task::{RunTimes, seconds_since, state_names, truncate_chars};
+use crate::output::data::stored_task::{RunTimes, seconds_since, state_names};
 use crate::output::data::usage::Usage;
 use crate::output::outcome::ListCursors;
-use crate::output::truncation::apply::{json_size, retain_first};
-use crate::output::truncation::plan::TruncationPlan;
-use crate::output::values::UtcTime;
+use crate::output::values::{UtcTime, truncate_chars};
 
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
@@ -78,16 +76,8 @@ impl StatusSnapshot {
         [self.tasks.len(), self.queue.len(), self.recently_completed.len()]
     }
 
-    /// Retains the first items of each list that fit.
-    pub fn shrink_lists(&mut self, plan: TruncationPlan) {
-        let before = self.list_lengths();
-        retain_first(&mut self.tasks, plan.task_list_bytes, json_size);
-        retain_first(&mut self.queue, plan.other_bytes, json_size);
-        retain_first(&mut self.recently_completed, plan.other_bytes, json_size);
-        self.follow_lists(before);
-    }
-
-    /// Updates `all_tasks` and `not_listed` after the lists were built or truncated. `before` are their former lengths.
+    /// Updates `all_tasks` and `not_listed` after the lists were built or truncated. `before` are their
+    /// former lengths.
     pub fn follow_lists(&mut self, before: [usize; 3]) {
         let shown = self.list_lengths();
         if let Some(all) = &mut self.all_tasks {
@@ -338,7 +328,6 @@ fn sandbox_names_or_null() -> Vec<Option<&'static str>> {
     SandboxKind::NAMES.map(Some).into_iter().chain([None]).collect()
 }
 
-/// Labels with truncated values.
 fn short_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
     labels.values_mut().for_each(|value| *value = truncate_chars(value, LABEL_CHARS));
     labels

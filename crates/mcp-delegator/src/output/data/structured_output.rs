@@ -1,9 +1,10 @@
-//! The structured output of a task with an output schema: its final message as JSON, validated against the schema.
+//! The structured output of a task with an output schema: its final message as JSON, validated against the
+//! schema.
 //!
-//! The message must be JSON as a whole, or exactly one fenced block of JSON; anything looser would be guessing. It is
-//! validated when the result is rendered. Nothing is fetched from the network or a file: a schema with an external
-//! reference is unusable. A violation does not change the state of the task, because the agent did complete; it is
-//! reported as a warning.
+//! The message must be JSON as a whole, or exactly one fenced block of JSON; anything looser would be
+//! guessing. It is validated when the result is rendered. Nothing is fetched from the network or a file: a
+//! schema with an external reference is unusable. A violation does not change the state of the task, because
+//! the agent did complete; it is reported as a warning.
 
 use delegator_domain::task::State;
 use delegator_domain::warning_code::WarningCode;
@@ -62,7 +63,6 @@ pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutpu
     Some(output)
 }
 
-/// Parses a message and validates it.
 pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
     let value: Value = match serde_json::from_str(strip_fence(text.trim())) {
         Ok(value) => value,

@@ -1,7 +1,8 @@
-//! Suggestions for a failed task, at most three. Each is derived from a finding; without findings there are none.
+//! Suggestions for a failed task, at most three. Each is derived from a finding; without findings there are
+//! none.
 //!
-//! People and models trust a suggestion as ours and act on it. Text of an agent or a command appears in it only in quotation
-//! marks, on one line, truncated.
+//! People and models trust a suggestion as ours and act on it. Text of an agent or a command appears in it
+//! only in quotation marks, on one line, truncated.
 
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_engine::{sandbox_advice, sign_in_command};
@@ -95,9 +96,17 @@ fn by_kind(
             "If memory ran out, add memory or lower max_concurrent.".to_owned()
         }
         FailureKind::SupervisorLost => return Some(continue_call(task_id, mode, thread.is_some())),
-        FailureKind::SubmissionUnconfirmed => return Some(confirm_submission(task_id)),
-        FailureKind::RemoteGone => return Some(restore_provider(task_id)),
-        FailureKind::NotAccepted | FailureKind::WorkerLost => return Some(retry_call(task_id)),
+        FailureKind::SubmissionUnconfirmed => {
+            let text = "Look in the task list of the provider. If the task is not there, submit it again: {call}";
+            return Some(retry_call(text, task_id));
+        }
+        FailureKind::RemoteGone => {
+            let text = "Check that database_url is that of the fleet to which it was submitted. To run it again: {call}";
+            return Some(retry_call(text, task_id));
+        }
+        FailureKind::NotAccepted | FailureKind::WorkerLost => {
+            return Some(retry_call("Run it again: {call}", task_id));
+        }
         FailureKind::CheckoutFailed => {
             "Check repoUrl and branch of the environment, and that git on the worker has access to them."
                 .to_owned()
@@ -121,7 +130,6 @@ fn by_kind(
     Some(text.into())
 }
 
-/// How the user signs in to an agent.
 pub fn sign_in(agent: &str, is_remote: bool) -> String {
     match (sign_in_command(agent), is_remote) {
         (Some(command), false) => format!("Sign in: {command}"),
@@ -158,38 +166,16 @@ fn new_task_call(thread: Option<&str>) -> Suggestion {
     )
 }
 
-fn confirm_submission(task_id: &str) -> Suggestion {
-    Suggestion::with_call(
-        "Look in the task list of the provider. If the task is not there, submit it again: {call}",
-        NextCall::new(&["retry"]).with("task_id", task_id),
-    )
-}
-
-fn restore_provider(task_id: &str) -> Suggestion {
-    Suggestion::with_call(
-        "Check that database_url is that of the fleet to which it was submitted. To run it again: {call}",
-        NextCall::new(&["retry"]).with("task_id", task_id),
-    )
-}
-
-fn retry_call(task_id: &str) -> Suggestion {
-    Suggestion::with_call("Run it again: {call}", NextCall::new(&["retry"]).with("task_id", task_id))
+fn retry_call(text: &str, task_id: &str) -> Suggestion {
+    Suggestion::with_call(text, NextCall::for_task(&["retry"], task_id))
 }
 
 fn continue_call(task_id: &str, mode: &str, has_thread: bool) -> Suggestion {
-    match has_thread {
-        true => Suggestion::with_call(
-            "Continue where it stopped: {call}",
-            NextCall::new(&["local", "resume"])
-                .with("task", "go on")
-                .with("task_id", task_id)
-                .with("mode", mode),
-        ),
-        false => Suggestion::with_call(
-            "It had no thread yet; submit it again: {call}",
-            NextCall::new(&["retry"]).with("task_id", task_id),
-        ),
+    if !has_thread {
+        return retry_call("It had no thread yet; submit it again: {call}", task_id);
     }
+    let resume = NextCall::new(&["local", "resume"]).with("task", "go on").with("task_id", task_id);
+    Suggestion::with_call("Continue where it stopped: {call}", resume.with("mode", mode))
 }
 
 fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
@@ -251,7 +237,6 @@ fn by_tests(failed: &[String]) -> Option<String> {
     }
 }
 
-/// Foreign text in quotation marks.
 fn quote(text: &str) -> String {
     let short: String = text.chars().take(MAX_QUOTED_CHARS).filter(|c| !c.is_control()).collect();
     format!("\"{}\"", short.replace('"', "'"))

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{ExitStatus, Mode, SandboxKind, State, TaskEnd};
+use delegator_domain::task::{Mode, SandboxKind, State};
 use delegator_engine::{Record, TaskFiles};
-use delegator_registry::{EndRecord, Task};
-use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
+use delegator_registry::Task;
+use delegator_transcript::Usage;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::batch::BatchResult;
@@ -25,72 +25,17 @@ use crate::output::data::output::AgentOutput;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::{DiffData, RemoteData};
 use crate::output::data::restore_point::TaskRestorePoints;
+use crate::output::data::stored_task::{RunTimes, elapsed_seconds, exit_code, state_names, summary, thread};
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
+use crate::output::data::test_results::TestResults;
 use crate::output::data::usage::dollars;
 use crate::output::data::verification::VerificationData;
 use crate::output::data::worktree::WorktreeData;
 use crate::output::data::{
     denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
 };
-use crate::output::documents::document::known_facts;
+use crate::output::truncation::plan::{Sizes, TruncationPlan};
 use crate::output::values::UtcTime;
-
-/// Marks a truncated text; its length counts.
-const MARK: &str = " [truncated]";
-
-/// The names of the states that callers see.
-pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
-    let mut names: Vec<&str> =
-        State::ALL.into_iter().filter(|state| include(*state)).map(State::public_name).collect();
-    names.dedup();
-    names
-}
-
-/// When a task ran, as responses show it: `duration_ms` is always the difference of the two times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunTimes {
-    pub started_ms: i64,
-    pub ended_ms: i64,
-}
-
-impl RunTimes {
-    /// A task that never started took no time, however long it was queued. If the wall clock was set during the run, the
-    /// start is counted back from the end by the monotonic clock.
-    pub fn of(task: &Task) -> RunTimes {
-        let ended_ms = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
-        let ran_ms = task.ended.as_ref().and_then(|ended| i64::try_from(ended.ran_ms?).ok());
-        let by_wall_ms = task.started_at_ms.map(|started| ended_ms - started);
-        let duration_ms = match (by_wall_ms, ran_ms) {
-            (None, _) => 0,
-            (Some(by_wall_ms), Some(ran_ms)) if !is_plausible(by_wall_ms, ran_ms) => ran_ms,
-            (Some(by_wall_ms), _) => by_wall_ms.max(0),
-        };
-        RunTimes { started_ms: ended_ms - duration_ms, ended_ms }
-    }
-
-    pub fn duration_ms(self) -> u64 {
-        (self.ended_ms - self.started_ms).unsigned_abs()
-    }
-
-    pub fn duration_seconds(self) -> u64 {
-        self.duration_ms() / 1000
-    }
-}
-
-/// Whether the wall clock was not set: the whole run lasts as long as the agent ran, plus the time to prepare it and to
-/// examine its changes.
-fn is_plausible(by_wall_ms: i64, agent_ran_ms: i64) -> bool {
-    const MAX_OVERHEAD_MS: i64 = 60 * 60 * 1000;
-    (agent_ran_ms..agent_ran_ms.saturating_add(MAX_OVERHEAD_MS)).contains(&by_wall_ms)
-}
-
-pub fn exit_code(task: &Task) -> Option<i32> {
-    match task.ended.as_ref()?.exit? {
-        ExitStatus::Code(code) => Some(code),
-        // The shell convention.
-        ExitStatus::Signal(signal) => Some(128 + signal),
-    }
-}
 
 /// The agent's output to include in a result.
 #[derive(Debug)]
@@ -229,23 +174,6 @@ pub struct ThreadInfo {
     pub cost_usd: Option<f64>,
 }
 
-/// Flags are included only if they are set.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct TestResults {
-    pub passed: u64,
-    pub failed: u64,
-    pub skipped: u64,
-    pub failed_tests: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_tests_not_listed_count: Option<u64>,
-    /// Some tests ran without being counted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_incomplete: bool,
-    /// A test command failed although none of its tests did.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub has_ended_badly: bool,
-}
-
 impl TaskResult {
     pub fn of(
         task: &Task,
@@ -323,6 +251,19 @@ impl TaskReport {
     }
 }
 
+impl TaskReport {
+    pub fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        let missing = &mut self.final_message_truncated;
+        final_message::shrink(&mut self.final_message, missing, plan.priority_bytes);
+        if let Some(verification) = &mut self.verification {
+            verification.shrink(plan.output_bytes);
+        }
+        let context = self.metadata.error_context.as_mut();
+        let partial = context.and_then(|context| context.partial_results.as_mut());
+        partial.map(|partial| partial.shrink(plan)).unwrap_or_default()
+    }
+}
+
 impl Metadata {
     fn of(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>, includes_output: bool) -> Metadata {
         let report = record.map(|record| &record.report);
@@ -342,65 +283,6 @@ impl Metadata {
             containment: task.containment.clone(),
             task_status: task.state.is_terminal().then(|| task.state.name()),
         }
-    }
-}
-
-/// The result in one sentence.
-pub fn summary(task: &Task) -> String {
-    match &task.ended {
-        Some(EndRecord { summary: Some(summary), .. }) => summary.clone(),
-        Some(EndRecord { end: TaskEnd::Cancelled { reason: Some(reason) }, .. }) => {
-            format!("Cancelled ({reason}) before it began")
-        }
-        _ => format!("Task {}", task.state.public_name()),
-    }
-}
-
-/// The last events as the agent wrote them. A line that is not an event, or was truncated, stays a text.
-pub fn last_events(record: &Record) -> Vec<Value> {
-    let event = |line: &RecentLine| serde_json::from_str(&without_repeated_keys(&line.text)).ok();
-    let lines = record.report.recent_lines.iter();
-    lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| json!(line))).collect()
-}
-
-pub fn final_text(record: Option<&Record>) -> Option<&str> {
-    Some(&record?.report.final_message.as_ref()?.text)
-}
-
-/// Truncates a text to `max_chars`, including the mark.
-pub fn truncate_chars(text: &str, max_chars: usize) -> String {
-    if text.chars().nth(max_chars).is_none() {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(max_chars.saturating_sub(MARK.len())).collect();
-    format!("{head}{MARK}")
-}
-
-impl TestResults {
-    /// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.
-    pub fn facts(&self) -> Vec<(String, String)> {
-        let TestResults { passed, failed, skipped, .. } = self;
-        let mut counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
-        if self.is_incomplete {
-            counts.push_str("; the count is incomplete");
-        }
-        if self.has_ended_badly {
-            counts.push_str("; a test command failed although none of its tests did");
-        }
-        known_facts([("tests", Some(counts)), ("failed tests", files::joined(&self.failed_tests))])
-    }
-
-    /// `None` if no test was counted: uncounted tests are not zero tests.
-    pub fn of(tests: &TestReport) -> Option<TestResults> {
-        ((tests.passed, tests.failed, tests.skipped) != (0, 0, 0)).then(|| TestResults {
-            passed: tests.passed,
-            failed: tests.failed,
-            skipped: tests.skipped,
-            failed_tests: tests.failed_tests.clone(),
-            failed_tests_not_listed_count: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
-            is_incomplete: tests.incomplete,
-            has_ended_badly: tests.ended_badly,
-        })
     }
 }
 
@@ -503,16 +385,6 @@ impl From<RunTimes> for WaitFacts {
     }
 }
 
-/// How long a task has been running; `None` before its start.
-pub fn elapsed_seconds(task: &Task, now_ms: i64) -> Option<u64> {
-    task.started_at_ms.map(|started_ms| seconds_since(started_ms, now_ms))
-}
-
-/// 0 if the clock was set back.
-pub fn seconds_since(started_ms: i64, now_ms: i64) -> u64 {
-    (now_ms - started_ms).max(0).unsigned_abs() / 1000
-}
-
 impl UnfinishedTask {
     pub fn of(task: &Task, files: &TaskFiles, now_ms: i64) -> UnfinishedTask {
         UnfinishedTask {
@@ -531,14 +403,4 @@ impl UnfinishedTask {
             group: task.group.as_ref().map(Into::into),
         }
     }
-}
-
-/// The thread of a task. A resuming task has it before its agent reports it.
-pub fn thread(task: &Task) -> Option<&str> {
-    task.thread_id.as_deref().or(task.resumed_thread.as_deref())
-}
-
-/// Failed and timed-out tasks always include the output, because it contains the reason.
-pub fn includes_output(state: State, is_requested: bool) -> bool {
-    is_requested || matches!(state, State::Failed | State::Timeout)
 }

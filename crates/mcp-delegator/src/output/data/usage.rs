@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::output::documents::document::{Block, Document, cell};
+use crate::output::documents::document::{Document, cell};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Usage {
@@ -131,23 +131,22 @@ impl Usage {
     /// The usage as tables; empty ones are omitted.
     pub fn append_to(&self, document: Document) -> Document {
         let UsageSums { duration_seconds, input_tokens, cached_input_tokens, output_tokens, .. } = self.total;
-        let mut document = document.block(Block::Text(format!(
+        let total = format!(
             "Ended tasks in the registry: {}, {duration_seconds} s, {input_tokens} input tokens \
              ({cached_input_tokens} cached), {output_tokens} output tokens",
             cell(self.total.task_count.as_ref()),
-        )));
-        if let Some(count) = self.total.tasks_without_tokens_count {
-            let text = format!("The agents of {count} of these tasks reported no tokens.");
-            document = document.block(Block::Text(text));
-        }
-        if let Some(cost) = self.total.cost_usd {
-            let text = format!("Cost, where agents report it: {} US dollars", json!(cost));
-            document = document.block(Block::Text(text));
-        }
+        );
         let days = self.per_day.iter().map(|usage| usage.sums.cells(&usage.day));
         let labels = self.per_label.iter().map(|usage| usage.sums.cells(&usage.label));
         let tasks = self.per_task.iter().map(|usage| usage.sums.cells(&usage.task_id));
-        document = document
+        let document = document
+            .text(total)
+            .with(self.total.tasks_without_tokens_count, |document, count| {
+                document.text(format!("The agents of {count} of these tasks reported no tokens."))
+            })
+            .with(self.total.cost_usd, |document, cost| {
+                document.text(format!("Cost, where agents report it: {} US dollars", json!(cost)))
+            })
             .table(&columns("day (UTC)"), days.collect())
             .table(&columns("label"), labels.collect())
             .table(&columns("task"), tasks.collect());
@@ -177,7 +176,7 @@ impl WorktreeUsage {
             vec![worktree.task_id.clone(), worktree.size_bytes.to_string(), worktree.path.clone()]
         };
         document
-            .block(Block::Text(format!("Worktrees: {}, {} bytes", self.count, self.total_bytes)))
+            .text(format!("Worktrees: {}, {} bytes", self.count, self.total_bytes))
             .table(&["worktree of", "bytes", "directory"], self.per_worktree.iter().map(row).collect())
     }
 }

@@ -1,4 +1,5 @@
-//! The verification of a task's work in our JSON and in documents. It is our own result, separate from the agent's report.
+//! The verification of a task's work in our JSON and in documents. It is our own result, separate from the
+//! agent's report.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task::TestResults;
+use crate::output::data::test_results::TestResults;
 use crate::output::documents::document::{Block, Document, known_facts};
 use crate::output::outcome::Warning;
 
@@ -49,7 +50,8 @@ pub struct VerifyRun {
     pub signal: Option<i32>,
 }
 
-/// The verification of an ended task; `None` if none was requested. `budget`: the output size that the caller requested.
+/// The verification of an ended task; `None` if none was requested. `budget`: the output size that the caller
+/// requested.
 pub fn of_task(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Option<VerificationData> {
     let command = verify_command(task)?;
     let Some(check) = record.and_then(|record| record.check.as_ref()) else {
@@ -111,15 +113,13 @@ impl VerificationData {
         ]);
         let tests = self.run.as_ref().and_then(|run| run.test_results.as_ref());
         facts.extend(tests.into_iter().flat_map(TestResults::facts));
-        let document = document.block(Block::Facts(facts));
         let output = self.run.as_ref().map(|run| run.output_tail.as_str());
-        match output.filter(|text| !text.is_empty() && self.status != Verification::Verified.status()) {
-            Some(text) => document.quote("The last output of the verify command:", text),
-            None => document,
-        }
+        let output = output.filter(|text| !text.is_empty() && self.status != Verification::Verified.status());
+        document
+            .block(Block::Facts(facts))
+            .with(output, |document, text| document.quote("The last output of the verify command:", text))
     }
 
-    /// Truncates the output tail to the budget.
     pub fn shrink(&mut self, budget: usize) {
         if let Some(run) = &mut self.run {
             run.output_tail = tail(&run.output_tail, Some(budget)).to_owned();

@@ -44,9 +44,7 @@ fn attempts_of_provider(task: &Task) -> Option<Warning> {
         "the task has {attempts} attempts, and this is the first; to see another one, run 'mcp-delegator diff {id} --attempt 2', \
          and to apply it, 'mcp-delegator cloud apply {id} --attempt 2'"
     );
-    let mut warning = Warning::new(WarningCode::MoreAttempts, message);
-    warning.context.insert("attempts".to_owned(), attempts.into());
-    Some(warning)
+    Some(Warning::new(WarningCode::MoreAttempts, message).context("attempts", attempts))
 }
 
 /// Agents that came first in the list of the task and could not run.
@@ -55,20 +53,15 @@ fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = 
     skipped.iter().map(|skipped| {
         let message =
             format!("{} did not run, {} did: {}", skipped.agent, task.agent, truncate_quote(&skipped.reason));
-        let mut warning = Warning::new(WarningCode::AgentSkipped, message);
-        warning.context.insert("agent".to_owned(), skipped.agent.as_str().into());
-        warning
+        Warning::new(WarningCode::AgentSkipped, message).context("agent", skipped.agent.as_str())
     })
 }
 
 /// What the supervisor has noticed so far: budgets that are nearly used.
 pub fn of_running_task(running: &RunningTask) -> impl Iterator<Item = Warning> {
     let noticed = running.snapshot.iter().flat_map(|snapshot| &snapshot.warnings);
-    noticed.map(|text| {
-        let mut warning = Warning::new(WarningCode::AgentNotice, text.clone());
-        warning.context.insert("task_id".to_owned(), running.task.id.as_str().into());
-        warning
-    })
+    noticed
+        .map(|text| Warning::new(WarningCode::AgentNotice, text).context("task_id", running.task.id.as_str()))
 }
 
 /// Where the final message of a task that a limit ended comes from.
@@ -118,12 +111,10 @@ pub fn fleet_obstacles(obstacles: &BTreeMap<FleetObstacle, Vec<TaskId>>) -> impl
             [only] => format!("{only} waits"),
             tasks => format!("{} tasks wait", tasks.len()),
         };
-        let mut warning =
-            Warning::new(WarningCode::FleetObstacle, format!("{waiting}: {}", obstacle_sentence(*obstacle)));
+        let message = format!("{waiting}: {}", obstacle_sentence(*obstacle));
         let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
-        let context = json!({ "kind": obstacle.name(), "task_ids": tasks });
-        warning.context.insert("obstacle".to_owned(), context);
-        warning
+        Warning::new(WarningCode::FleetObstacle, message)
+            .context("obstacle", json!({ "kind": obstacle.name(), "task_ids": tasks }))
     })
 }
 
@@ -147,8 +138,8 @@ fn obstacle_sentence(obstacle: FleetObstacle) -> &'static str {
 /// What is recorded about the tasks of this provider may be outdated.
 pub fn provider_not_queried(problem: &ProviderProblem) -> Warning {
     let message = format!("{}, so the state of its tasks may be outdated", problem.error);
-    let mut warning = Warning::new(WarningCode::ProviderNotQueried, message);
-    warning.context.insert("provider".to_owned(), problem.provider.name().into());
+    let mut warning =
+        Warning::new(WarningCode::ProviderNotQueried, message).context("provider", problem.provider.name());
     let output = problem.error.output().map(truncate_quote);
     warning.context.extend(output.map(|output| ("provider_message".to_owned(), output.into())));
     warning
@@ -161,13 +152,12 @@ fn refused_calls(record: &Record) -> Option<Warning> {
             1 => "1 call of the agent was refused".to_owned(),
             count => format!("{count} calls of the agent were refused"),
         };
-        let mut warning = Warning::new(WarningCode::AgentNotice, message);
-        warning.context.insert("agent_messages".to_owned(), refused.last.clone().into());
-        warning
+        Warning::new(WarningCode::AgentNotice, message).context("agent_messages", refused.last.clone())
     })
 }
 
-/// Warns if a completed agent ran no tests or its last tests failed. A requested verification replaces the former.
+/// Warns if a completed agent ran no tests or its last tests failed. A requested verification replaces the
+/// former.
 fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let record = record.filter(|_| task.state == State::Completed)?;
     let Report { tests, commands, .. } = &record.report;
@@ -180,7 +170,8 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed.files());
     let ran_none =
         tests.is_none() && !commands.list.iter().any(|command| looks_like_test_run(&command.command));
-    // The commands of an agent that prints text are unknown, and those of a task of which there is only the diff.
+    // The commands of an agent that prints text are unknown, and those of a task of which there is only the
+    // diff.
     let is_known = record.report.dialect != Some(Dialect::Plain)
         && record.evidence.as_ref().is_none_or(|evidence| evidence.source != Source::Diff);
     (changed > 0 && ran_none && is_known && record.check.is_none())

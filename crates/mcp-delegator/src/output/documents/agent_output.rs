@@ -1,7 +1,8 @@
-//! The final message and the output of an agent in the document of a task: each text once, and how much of it is missing.
+//! The final message and the output of an agent in the document of a task: each text once, and how much of it
+//! is missing.
 //!
-//! The stdout of a structured agent has an event with the final message, and the stdout of a plain agent is the message.
-//! People read the events with `logs`.
+//! The stdout of a structured agent has an event with the final message, and the stdout of a plain agent is
+//! the message. People read the events with `logs`.
 
 use delegator_domain::text::beginning;
 use delegator_engine::omitted_bytes;
@@ -14,28 +15,25 @@ use crate::output::documents::document::{Block, Document};
 
 /// Adds the streams to a document, and how much is missing. `stdout` is what the document shows of it.
 pub(super) fn append_to(
-    mut document: Document,
+    document: Document,
     task_id: &str,
     output: &AgentOutput,
     stdout: Option<Stdout>,
 ) -> Document {
-    document = match stdout {
-        Some(Stdout::Events(events)) => {
-            let logs = NextCall::new(&["logs"]).with("task_id", task_id);
+    let append_stdout = |document: Document, stdout| match stdout {
+        Stdout::Events(events) => {
+            let logs = NextCall::for_task(&["logs"], task_id);
             document
                 .block(Block::ForModels("The agent's stdout:", events))
                 .block(Block::ForPeople(Suggestion::with_call("What the agent did: {call}", logs)))
         }
-        Some(Stdout::Text(text)) => document.quote("The agent's stdout:", text),
-        None => document,
+        Stdout::Text(text) => document.quote("The agent's stdout:", text),
     };
-    if let Some(stderr) = output.stderr.as_ref().filter(|stderr| !stderr.is_empty()) {
-        document = document.quote("The agent's stderr:", stderr.as_str());
-    }
-    match truncation_remark(output) {
-        Some(remark) => document.block(Block::Text(remark)),
-        None => document,
-    }
+    let stderr = output.stderr.as_deref().filter(|stderr| !stderr.is_empty());
+    document
+        .with(stdout, append_stdout)
+        .with(stderr, |document, stderr| document.quote("The agent's stderr:", stderr))
+        .with(truncation_remark(output), Document::text)
 }
 
 /// How much of the output is missing.
@@ -56,8 +54,8 @@ pub(super) enum Stdout {
     Text(String),
 }
 
-/// The final message and stdout of a result as a document shows them: each text once. The stdout of a structured agent
-/// has an event with the message, and the stdout of a plain agent is the message.
+/// The final message and stdout of a result as a document shows them: each text once. The stdout of a
+/// structured agent has an event with the message, and the stdout of a plain agent is the message.
 pub(super) fn distinct_texts<'a>(
     message: Option<&'a str>,
     stdout: Option<&str>,
@@ -96,9 +94,10 @@ fn without_message<'a>(events: &'a str, message: &str) -> String {
     let text = Value::from(message).to_string();
     let start = beginning(&text, MAX_RECOGNISED_BYTES);
     let line = |line: &'a str| if line.contains(start) { "[the event with the final message]" } else { line };
-    match message.trim().is_empty() {
-        true => events.to_owned(),
-        false => events.lines().map(line).collect::<Vec<_>>().join("\n"),
+    if message.trim().is_empty() {
+        events.to_owned()
+    } else {
+        events.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -16,12 +16,13 @@ pub fn append_questions(document: Document, task_id: &str, open: &[QuestionData]
 
 /// One question with its possible answers. An open one also has the call that answers it.
 pub fn append_question(document: Document, task_id: &str, question: &QuestionData) -> Document {
-    let label = match question.kind == QuestionKind::Permission.name() {
-        true => "The agent asks for permission",
-        false => "The agent asks",
+    let label = if question.kind == QuestionKind::Permission.name() {
+        "The agent asks for permission"
+    } else {
+        "The agent asks"
     };
     let (number, title) = (question.question_number, &question.title);
-    let mut document = document.block(Block::Text(format!("{label} (question {number}): {title}")));
+    let mut document = document.text(format!("{label} (question {number}): {title}"));
     if let Some(detail) = &question.detail {
         document = document.block(Block::Verbatim(detail.clone()));
     }
@@ -37,7 +38,7 @@ pub fn append_question(document: Document, task_id: &str, question: &QuestionDat
 
 /// The call that answers a question, with its first option.
 fn how_to_answer(task_id: &str, question: &QuestionData) -> Suggestion {
-    let call = NextCall::new(&["answer"]).with("task_id", task_id);
+    let call = NextCall::for_task(&["answer"], task_id);
     let (call, text) = match question.options.first() {
         Some(first) if question.is_text_accepted => (
             call.with("option", first.id.as_str()),
@@ -51,7 +52,6 @@ fn how_to_answer(task_id: &str, question: &QuestionData) -> Suggestion {
     Suggestion::with_call(text, call.with("question", question.question_number))
 }
 
-/// The last messages of a task.
 pub fn append_messages(document: Document, messages: Option<&MessagesData>) -> Document {
     let row = |message: &MessageData| {
         vec![

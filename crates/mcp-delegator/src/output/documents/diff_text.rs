@@ -1,7 +1,8 @@
-//! Renders the diff of a task as text: the diff itself for a terminal, one line per file, or only the paths. Pure.
+//! Renders the diff of a task as text: the diff itself for a terminal, one line per file, or only the paths.
+//! Pure.
 //!
-//! File content comes from an agent, so on a terminal every line is sanitised. In a pipe the diff is not changed at all, and
-//! this module is not used for it.
+//! File content comes from an agent, so on a terminal every line is sanitised. In a pipe the diff is not
+//! changed at all, and this module is not used for it.
 
 use anstyle::{AnsiColor, Style};
 use delegator_domain::terminal;
@@ -61,13 +62,12 @@ pub fn summary(files: &[&FileDiff<'_>], style: TextStyle) -> String {
     let mut text = String::new();
     for ((file, name), (added, deleted)) in files.iter().zip(&names).zip(&counts) {
         let padding = " ".repeat(width - textwrap::core::display_width(name));
-        let changes = match file.is_binary {
-            true => "binary".to_owned(),
-            false => {
-                let bar = |count: u64, sign: &str| sign.repeat(bar_length(count, most));
-                let bars = [style.paint(ADDED, &bar(*added, "+")), style.paint(DELETED, &bar(*deleted, "-"))];
-                format!("{:>digits$} {}", added + deleted, bars.concat())
-            }
+        let changes = if file.is_binary {
+            "binary".to_owned()
+        } else {
+            let bar = |count: u64, sign: &str| sign.repeat(bar_length(count, most));
+            let bars = [style.paint(ADDED, &bar(*added, "+")), style.paint(DELETED, &bar(*deleted, "-"))];
+            format!("{:>digits$} {}", added + deleted, bars.concat())
         };
         text.push_str(format!(" {name}{padding} | {changes}").trim_end());
         text.push('\n');

@@ -6,7 +6,6 @@ use delegator_domain::terminal::escape_line_breaks;
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::documents::markdown::MARKDOWN_SPECIAL;
 use crate::output::truncation::apply::{count_fitting, shorten};
 use crate::output::truncation::plan::UNLIMITED;
 
@@ -33,7 +32,6 @@ pub enum Block {
 }
 
 impl Block {
-    /// The facts that have a value.
     pub fn facts<const N: usize>(facts: [(&str, Option<String>); N]) -> Block {
         Block::Facts(known_facts(facts))
     }
@@ -60,9 +58,21 @@ impl Document {
         self
     }
 
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.block(Block::Text(text.into()))
+    }
+
     /// Adds a text under a label.
-    pub fn quote(self, label: &str, text: impl Into<String>) -> Self {
-        self.block(Block::Text(label.to_owned())).block(Block::Verbatim(text.into()))
+    pub fn quote(self, label: impl Into<String>, text: impl Into<String>) -> Self {
+        self.text(label).block(Block::Verbatim(text.into()))
+    }
+
+    /// Adds what describes the value, if there is one.
+    pub fn with<T>(self, value: Option<T>, add: impl FnOnce(Document, T) -> Document) -> Self {
+        match value {
+            Some(value) => add(self, value),
+            None => self,
+        }
     }
 
     /// Adds a table without its empty columns, unless it has no row.
@@ -93,8 +103,8 @@ impl Document {
         self.blocks.insert(next.unwrap_or(self.blocks.len()), block);
     }
 
-    /// A document of which every text and every table has at most this many bytes. A table of a list that continues on
-    /// another page has `listed` rows instead.
+    /// A document of which every text and every table has at most this many bytes. A table of a list that
+    /// continues on another page has `listed` rows instead.
     pub fn truncated(mut self, max_bytes: usize, listed: Option<usize>) -> Document {
         if max_bytes == UNLIMITED {
             return self;
@@ -132,7 +142,7 @@ impl Document {
             document = document.block(Block::Facts(facts));
         }
         for (key, value) in nested {
-            document = document.quote(&format!("{key}:"), pretty(value));
+            document = document.quote(format!("{key}:"), pretty(value));
         }
         document
     }
@@ -157,6 +167,9 @@ pub fn cell(value: Option<&impl ToString>) -> String {
 pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
+
+/// Characters with a meaning within a line of Markdown.
+pub(super) const MARKDOWN_SPECIAL: &str = "\\`|<![]*";
 
 /// Truncates a text to this many bytes, including Markdown escapes.
 pub fn truncate_cell(text: &str, bytes: usize) -> String {
@@ -281,7 +294,7 @@ mod tests {
         let markdown = document.to_markdown(CallSyntax::Commands);
         assert!(markdown.contains("  ````\n  ```\n  # pwned\n  ````"), "{markdown}");
         assert!(markdown.contains("- word: x\n") || markdown.ends_with("- word: x"), "{markdown}");
-        let document = Document::default().block(Block::Text("~~~\n# a\n12. b\n---\nplain".to_owned()));
+        let document = Document::default().text("~~~\n# a\n12. b\n---\nplain");
         assert_eq!(document.to_markdown(CallSyntax::Commands), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
     }
 }

@@ -1,7 +1,8 @@
-//! The Markdown document of an error: its codes, facts, labelled quotes of the agent, and the next useful call.
+//! The Markdown document of an error: its codes, facts, labelled quotes of the agent, and the next useful
+//! call.
 //!
-//! The facts are those of the envelope's `details`: short ones as a list, text printed by an agent as quotes. Only the tail
-//! of long output is shown; the suggested call returns the rest.
+//! The facts are those of the envelope's `details`: short ones as a list, text printed by an agent as quotes.
+//! Only the tail of long output is shown; the suggested call returns the rest.
 
 use delegator_domain::task::FailureKind;
 use serde::Deserialize;
@@ -27,38 +28,30 @@ const RENDERED_SEPARATELY: [&str; 7] =
 pub fn build(outcome: &Outcome, error: &AppError, syntax: CallSyntax<'_>) -> Document {
     let codes = error.code.facts();
     let cli_code = if codes.agent == codes.tool { String::new() } else { format!(" ({})", codes.agent) };
-    let mut document = Document::titled(format!("Error: {}{cli_code}", codes.tool))
-        .block(Block::Text(error.message.clone()))
-        .block(Block::Facts(facts(outcome, error)));
     // A single problem is completely described by the message, and its suggestion is the next step.
     let is_complete = matches!(error.problems.as_slice(), [] | [_]);
-    if !is_complete {
-        document = document.block(problems(error));
-    }
-    if let Some(detail) = &error.detail {
-        document = document.block(Block::Verbatim(detail.clone()));
-    }
     let verification = error.context.get("verification").map(VerificationData::deserialize);
-    if let Some(Ok(verification)) = verification {
-        document = verification.append_to(document);
-    }
-    document = append_quotes(document, &error.context);
+    let document = Document::titled(format!("Error: {}{cli_code}", codes.tool))
+        .text(error.message.as_str())
+        .block(Block::Facts(facts(outcome, error)))
+        .with((!is_complete).then(|| problems(error)), Document::block)
+        .with(error.detail.clone().map(Block::Verbatim), Document::block)
+        .with(verification.and_then(Result::ok), |document, verification| verification.append_to(document));
+    let mut document = append_quotes(document, &error.context);
     if let Some(batch) = outcome.failure_data().and_then(Data::batch) {
-        document = batch.append_failures(document);
+        batch.append_failures(&mut document);
     }
     let suggestion = error.hint().filter(|_| is_complete);
     let suggestion = suggestion.map(|suggestion| syntax.sentence(suggestion));
     let next = error.redirect.as_ref().map(|redirect| redirect.command.clone()).or(suggestion);
-    if let Some(next) = next {
-        document = document.block(Block::Text(format!("Next: {next}")));
-    }
+    let document = document.with(next, |document, next| document.text(format!("Next: {next}")));
     next_calls(outcome, error).into_iter().fold(document, Document::block)
 }
 
 fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
     let retryable = if is_retryable(outcome.command, error.code) { "yes" } else { "no" };
     let mut facts = vec![("retryable".to_owned(), retryable.to_owned())];
-    if let Some(wait) = error.retry_after() {
+    if let Some(wait) = error.retry_after {
         facts.push(("retry after ms".to_owned(), wait.as_millis().to_string()));
     }
     let detail = error.detail.as_deref().unwrap_or_default();
@@ -93,10 +86,7 @@ fn format_location(context: &Map<String, Value>) -> Option<String> {
 
 fn problems(error: &AppError) -> Block {
     let suggests = error.problems.iter().any(|problem| problem.hint().is_some());
-    let columns = match suggests {
-        true => vec!["field", "problem", "suggestion"],
-        false => vec!["field", "problem"],
-    };
+    let columns = if suggests { vec!["field", "problem", "suggestion"] } else { vec!["field", "problem"] };
     let row = |problem: &crate::error::Problem| {
         let cells = [problem.field.clone(), problem.problem.clone()].into_iter();
         cells.chain(suggests.then(|| problem.hint().unwrap_or_default())).collect()
@@ -131,7 +121,8 @@ fn tail(text: &str) -> &str {
     }
 }
 
-/// For an ended task: the call for its results, and the call that continues its thread, unless only a sign-in helps.
+/// For an ended task: the call for its results, and the call that continues its thread, unless only a sign-in
+/// helps.
 fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
     let task = outcome.failure_data().and_then(Data::task);
     let Some(TaskState { task_id: id, .. }) =
@@ -139,7 +130,7 @@ fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
     else {
         return Vec::new();
     };
-    let mut calls = vec![Block::Next(NextCall::new(&["local", "results"]).with("task_id", id))];
+    let mut calls = vec![Block::Next(NextCall::for_task(&["local", "results"], id))];
     let needs_sign_in =
         error.context.get("failure_kind").is_some_and(|kind| kind == FailureKind::Auth.name());
     if error.context.contains_key("thread_id") && !needs_sign_in {

@@ -1,5 +1,5 @@
-//! The guide that gives an environment access to GitHub: create a token with minimal permissions, store it, verify it with
-//! a task.
+//! The guide that gives an environment access to GitHub: create a token with minimal permissions, store it,
+//! verify it with a task.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use delegator_domain::terminal;
 
 use crate::output::call_syntax::CallSyntax;
-use crate::output::documents::document::{Block, Document};
+use crate::output::documents::document::{Block, Document, MARKDOWN_SPECIAL};
 
 impl Document {
     pub fn to_markdown(&self, syntax: CallSyntax<'_>) -> String {
@@ -46,17 +46,16 @@ fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
 
 /// A fact; a value of several lines goes into a fenced block.
 fn fact(name: &str, value: &str) -> String {
-    match value.trim_end().contains(['\n', '\r']) {
-        false => format!("- {}: {}", inline(name), inline(value)),
-        true => {
-            let block: Vec<String> = fenced(value).lines().map(|line| format!("  {line}")).collect();
-            format!("- {}:\n\n{}\n", inline(name), block.join("\n"))
-        }
+    if value.trim_end().contains(['\n', '\r']) {
+        let block: Vec<String> = fenced(value).lines().map(|line| format!("  {line}")).collect();
+        format!("- {}:\n\n{}\n", inline(name), block.join("\n"))
+    } else {
+        format!("- {}: {}", inline(name), inline(value))
     }
 }
 
-// Text is sanitised before it is escaped or fenced, never after: removing a character could join two backticks, or detach
-// a backslash from the character it escapes.
+// Text is sanitised before it is escaped or fenced, never after: removing a character could join two
+// backticks, or detach a backslash from the character it escapes.
 
 fn fenced(text: &str) -> String {
     terminal::fenced(&terminal::sanitize(text))
@@ -80,9 +79,6 @@ fn escape_line(text: &str) -> String {
         _ => escape_markdown(text),
     }
 }
-
-/// Characters with a meaning within a line.
-pub(super) const MARKDOWN_SPECIAL: &str = "\\`|<![]*";
 
 /// Escapes text so that it cannot open a table cell, code span, element or image.
 fn escape_markdown(text: &str) -> String {

@@ -9,6 +9,7 @@ pub mod github_guide;
 pub mod human;
 pub mod markdown;
 pub mod meta_facts;
+mod plain_text;
 pub mod status;
 pub mod task;
 pub mod text;

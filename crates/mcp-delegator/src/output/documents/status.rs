@@ -1,5 +1,6 @@
-//! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are short and
-//! empty columns are omitted: one task fits in 600 bytes. Columns are ordered by importance: a narrow terminal omits the last.
+//! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are
+//! short and empty columns are omitted: one task fits in 600 bytes. Columns are ordered by importance: a
+//! narrow terminal omits the last.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use crate::output::data::status::{
 use crate::output::documents::conversation;
 use crate::output::documents::document::{Block, Document, cell, truncate_cell};
 use crate::output::documents::task as task_document;
-use crate::output::truncation::plan::TruncationPlan;
+use crate::output::truncation::apply::{json_size, retain_first};
+use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
 /// Maximum bytes of cells with foreign text.
 const MAX_TITLE_BYTES: usize = 100;
@@ -27,38 +29,43 @@ impl CommandData for StatusSnapshot {
     fn document(&self) -> Document {
         let common =
             task_document::common_directory(self.descriptions().map(|task| task.working_dir.as_str()));
-        let mut document = Document::titled(self.headline())
+        let rows = self.recently_completed.iter().map(|task| ended_row(task, common));
+        let document = Document::titled(self.headline())
             .table(&RUNNING_COLUMNS, self.tasks.iter().map(|task| running_row(task, common)).collect())
-            .table(&QUEUED_COLUMNS, self.queue.iter().map(|task| queued_row(task, common)).collect());
-        document.blocks.extend(self.not_listed_text().map(Block::Text));
-        document = document.table(
-            &ENDED_COLUMNS,
-            self.recently_completed.iter().map(|task| ended_row(task, common)).collect(),
-        );
-        document = self.append_facts(document, common);
-        document = self.append_conversations(document);
-        for task in &self.tasks {
-            if let Some(lines) = task.last_lines.as_ref().filter(|lines| !lines.is_empty()) {
-                document = document.quote(&format!("Last lines of {}:", task.task_id), lines.join("\n"));
-            }
-        }
-        if let Some(usage) = &self.usage {
-            document = usage.append_to(document);
-        }
-        document.blocks.extend(self.next_call().map(Block::Next));
-        let is_empty = self.descriptions().next().is_none();
-        if is_empty && self.cloud.is_none() {
-            document = document.block(Block::ForPeople(self.first_step()));
-        }
+            .table(&QUEUED_COLUMNS, self.queue.iter().map(|task| queued_row(task, common)).collect())
+            .with(self.not_listed_text(), Document::text)
+            .table(&ENDED_COLUMNS, rows.collect());
+        let document = self.append_conversations(self.append_facts(document, common));
+        let with_lines = self.tasks.iter().filter_map(|task| Some((task, task.last_lines.as_ref()?)));
+        let document =
+            with_lines.filter(|(_, lines)| !lines.is_empty()).fold(document, |document, (task, lines)| {
+                document.quote(format!("Last lines of {}:", task.task_id), lines.join("\n"))
+            });
+        let is_empty = self.descriptions().next().is_none() && self.cloud.is_none();
         document
+            .with(self.usage.as_ref(), |document, usage| usage.append_to(document))
+            .with(self.next_call().map(Block::Next), Document::block)
+            .with(is_empty.then(|| Block::ForPeople(self.first_step())), Document::block)
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        self.shrink_lists(plan);
+    /// Retains the first items of each list that fit.
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        let before = self.list_lengths();
+        retain_first(&mut self.tasks, plan.task_list_bytes, json_size);
+        retain_first(&mut self.queue, plan.other_bytes, json_size);
+        retain_first(&mut self.recently_completed, plan.other_bytes, json_size);
+        self.follow_lists(before);
+        Sizes::default()
     }
 
-    fn next_cursor(&self) -> Option<String> {
-        self.cursors.as_ref()?.next_cursor(self.list_lengths())
+    fn next_cursor(&self, is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
+        let is_read = |list: &str| is_selected(list) || is_selected("all_tasks");
+        let [running, queued, ended] = self.list_lengths();
+        self.cursors.as_ref()?.next_cursor([
+            is_read("tasks").then_some(running),
+            is_read("queue").then_some(queued),
+            is_read("recently_completed").then_some(ended),
+        ])
     }
 }
 
@@ -103,8 +110,7 @@ impl StatusSnapshot {
             let open = &task.conversation.waiting_for_answer;
             if !open.is_empty() {
                 let label = format!("{} waits for an answer.", task.task_id);
-                document =
-                    conversation::append_questions(document.block(Block::Text(label)), &task.task_id, open);
+                document = conversation::append_questions(document.text(label), &task.task_id, open);
             }
         }
         let running = self.tasks.iter().map(|task| task.conversation.messages.as_ref());
@@ -113,10 +119,10 @@ impl StatusSnapshot {
         running.chain(queued).chain(ended).fold(document, conversation::append_messages)
     }
 
-    /// A wait for the only task that has not ended; if there is none, the results of an unread task, or else the list of
-    /// the cloud tasks.
+    /// A wait for the only task that has not ended; if there is none, the results of an unread task, or else
+    /// the list of the cloud tasks.
     fn next_call(&self) -> Option<NextCall> {
-        let next = |command, id: &str| Some(NextCall::new(command).with("task_id", id));
+        let next = |command, id: &str| Some(NextCall::for_task(command, id));
         let running = self.tasks.iter().map(|task| &task.task_id);
         let mut unfinished = running.chain(self.queue.iter().map(|task| &task.task_id));
         match (unfinished.next(), unfinished.next()) {
@@ -157,12 +163,11 @@ const RUNNING_COLUMNS: [&str; 9] =
 
 fn running_row(task: &RunningTask, common_directory: Option<&str>) -> Vec<String> {
     let (description, progress) = (&task.description, task.progress.as_ref());
-    let activity = match task.conversation.waiting_for_answer.is_empty() {
-        false => "Waiting for an answer".to_owned(),
-        true => {
-            let activity = progress.and_then(|progress| progress.current_activity.as_ref());
-            truncate_cell(&cell(activity), MAX_ACTIVITY_BYTES)
-        }
+    let activity = if task.conversation.waiting_for_answer.is_empty() {
+        let activity = progress.and_then(|progress| progress.current_activity.as_ref());
+        truncate_cell(&cell(activity), MAX_ACTIVITY_BYTES)
+    } else {
+        "Waiting for an answer".to_owned()
     };
     // The percentage; if it is unknown, what the agent has done so far.
     let done = progress.and_then(|progress| progress.percent_text().or_else(|| progress.counts_text()));

@@ -13,16 +13,16 @@ use crate::output::data::error_context::{ErrorContext, ReportedLocation};
 use crate::output::data::events::EventsPage;
 use crate::output::data::findings;
 use crate::output::data::group::MemberData;
-use crate::output::data::output::AgentOutput;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::{DiffData, RemoteData};
 use crate::output::data::structured_output::Violation;
 use crate::output::data::task::{
-    EndedItem, ResultSet, TaskReport, TaskResult, TestResults, UnfinishedTask, WaitBatch, WaitedTask,
-    WaitedTasks,
+    EndedItem, ResultSet, TaskReport, TaskResult, UnfinishedTask, WaitBatch, WaitedTask, WaitedTasks,
 };
+use crate::output::data::test_results::TestResults;
 use crate::output::documents::document::{Block, Document, cell, known_facts};
 use crate::output::documents::{agent_output, conversation};
+use crate::output::truncation::apply::{json_size, retain_first};
 use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
 /// Error locations that are shown.
@@ -42,14 +42,8 @@ impl CommandData for ExecutionAck {
         }
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        if let Some(report) = &mut self.report {
-            report.shrink(plan);
-        }
-    }
-
-    fn part_sizes(&self) -> Sizes {
-        self.report.as_ref().map_or_else(Sizes::default, TaskReport::sizes)
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        self.report.as_mut().map(|report| report.shrink(plan)).unwrap_or_default()
     }
 
     fn task(&self) -> Option<TaskState<'_>> {
@@ -85,12 +79,10 @@ impl CommandData for TaskResult {
         EndedView::of_result(self).document()
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        TaskResult::shrink(self, plan);
-    }
-
-    fn part_sizes(&self) -> Sizes {
-        self.sizes()
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        let output_bytes = self.output.size();
+        self.output.shrink(plan.output_bytes);
+        self.report.shrink(plan).max(Sizes { output_bytes, ..Sizes::default() })
     }
 
     fn task(&self) -> Option<TaskState<'_>> {
@@ -103,12 +95,10 @@ impl CommandData for ResultSet {
         EndedView { events: Some(&self.events), ..EndedView::of_result(&self.result) }.document()
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        ResultSet::shrink(self, plan);
-    }
-
-    fn part_sizes(&self) -> Sizes {
-        self.sizes()
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        let event_count = self.events.items.as_ref().map_or(0, Vec::len);
+        self.events.shrink(&self.result.task_id, plan);
+        self.result.shrink(plan).max(Sizes { event_count, ..Sizes::default() })
     }
 
     fn task(&self) -> Option<TaskState<'_>> {
@@ -148,12 +138,14 @@ impl CommandData for WaitedTasks {
         }
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        WaitedTasks::shrink(self, plan);
-    }
-
-    fn part_sizes(&self) -> Sizes {
-        self.sizes()
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        let ended = self.tasks.iter_mut().filter_map(|task| match task {
+            WaitedTask::Ended(ended) => Some(ended.result.shrink(plan)),
+            WaitedTask::Unfinished(_) => None,
+        });
+        let sizes = ended.fold(Sizes::default(), Sizes::max);
+        retain_first(&mut self.tasks, plan.task_list_bytes, json_size);
+        sizes
     }
 }
 
@@ -162,12 +154,8 @@ impl CommandData for WaitBatch {
         self.data.document()
     }
 
-    fn shrink(&mut self, plan: TruncationPlan) {
-        self.data.shrink(plan);
-    }
-
-    fn part_sizes(&self) -> Sizes {
-        self.data.sizes()
+    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
+        self.data.shrink(plan)
     }
 }
 
@@ -180,12 +168,10 @@ struct EndedView<'a> {
     working_dir: &'a String,
     sandbox: Option<&'static str>,
     remote: Option<&'a RemoteData>,
-    follows: Option<&'a FollowsData>,
     followers: &'a [FollowerData],
-    member: Option<&'a MemberData>,
     report: &'a TaskReport,
-    diff: Option<&'a DiffData>,
-    output: Option<&'a AgentOutput>,
+    /// `None` for a run: it has neither a diff nor output of the agent.
+    result: Option<&'a TaskResult>,
     events: Option<&'a EventsPage>,
     agent_exit_code: Option<i32>,
 }
@@ -199,12 +185,9 @@ impl<'a> EndedView<'a> {
             working_dir: &task.working_dir,
             sandbox: task.sandbox,
             remote: task.remote.as_ref(),
-            follows: task.follows.as_ref(),
             followers: &task.followers,
-            member: task.group.as_ref(),
             report: &task.report,
-            diff: task.diff.as_ref(),
-            output: Some(&task.output),
+            result: Some(task),
             events: None,
             agent_exit_code: None,
         }
@@ -223,12 +206,9 @@ impl<'a> EndedView<'a> {
             working_dir: &task.working_dir,
             sandbox: task.sandbox,
             remote: task.remote.as_ref(),
-            follows: None,
             followers: &task.followers,
-            member: None,
             report,
-            diff: None,
-            output: None,
+            result: None,
             events: None,
             agent_exit_code: None,
         }
@@ -242,40 +222,25 @@ impl<'a> EndedView<'a> {
     fn append_to(self, document: Document) -> Document {
         let report = self.report;
         let context = report.metadata.error_context.as_ref();
-        let mut document = document.block(Block::Facts(self.facts()));
-        if let Some(context) = context {
-            document = append_failure(document, context);
-        }
-        document = append_violations(document, &report.structured_output_violations);
-        if let Some(findings) = &report.findings {
-            document = findings::append_to(document, findings);
-        }
-        if let Some(verification) = &report.verification {
-            document = verification.append_to(document);
-        }
-        document.blocks.extend(report.denied_write.as_ref().map(|denied| denied.block()));
-        if let Some(message) = context.and_then(|context| context.agent_message.as_ref()) {
-            document = document.quote("Reported by the agent:", message.as_str());
-        }
+        let output = self.result.map(|result| &result.output);
         let (message, stdout) = agent_output::distinct_texts(
             report.final_message.as_deref(),
-            self.output.and_then(|output| output.stdout.as_deref()),
+            output.and_then(|output| output.stdout.as_deref()),
         );
-        if let Some(message) = message {
-            document = append_message(document, message, report);
-        }
-        document = conversation::append_messages(document, report.messages.as_ref());
-        if let Some(diff) = self.diff {
-            document = append_diff(document, diff);
-        }
-        document = chain::append_to(document, self.followers);
-        if let Some(output) = self.output {
-            document = agent_output::append_to(document, self.task_id, output, stdout);
-        }
-        match self.events {
-            Some(events) => events.append_to(document, self.task_id),
-            None => document,
-        }
+        let document = document.block(Block::Facts(self.facts())).with(context, append_failure);
+        let document = append_violations(document, &report.structured_output_violations)
+            .with(report.findings.as_deref(), findings::append_to)
+            .with(report.verification.as_ref(), |document, verification| verification.append_to(document))
+            .with(report.denied_write.as_ref(), |document, denied| document.block(denied.block()))
+            .with(context.and_then(|context| context.agent_message.as_ref()), |document, message| {
+                document.quote("Reported by the agent:", message.as_str())
+            })
+            .with(message, |document, message| append_message(document, message, report));
+        let document = conversation::append_messages(document, report.messages.as_ref())
+            .with(self.result.and_then(|result| result.diff.as_ref()), append_diff);
+        chain::append_to(document, self.followers)
+            .with(output, |document, output| agent_output::append_to(document, self.task_id, output, stdout))
+            .with(self.events, |document, events| events.append_to(document, self.task_id))
     }
 
     fn facts(self) -> Vec<(String, String)> {
@@ -293,8 +258,8 @@ impl<'a> EndedView<'a> {
             ("started from", remote(|remote| remote.base_commit.as_ref())),
             ("pushed to", remote(|remote| remote.pushed_branch.as_ref())),
             ("sandbox", sandbox(self.sandbox)),
-            ("follows", self.follows.map(FollowsData::text)),
-            ("attempt", self.member.map(MemberData::text)),
+            ("follows", self.result.and_then(|result| result.follows.as_ref()).map(FollowsData::text)),
+            ("attempt", self.result.and_then(|result| result.group.as_ref()).map(MemberData::text)),
         ]);
         facts.extend(files.facts(report.git.as_ref()));
         facts.extend(metadata.test_results.iter().flat_map(TestResults::facts));
@@ -329,13 +294,11 @@ impl<'a> EndedView<'a> {
 /// The diff of a cloud task; if a part is missing, how to read all of it.
 fn append_diff(document: Document, diff: &DiffData) -> Document {
     let document = document.block(Block::Verbatim(diff.text.clone()));
-    match diff.is_truncated {
-        true => document.block(Block::Text(format!(
-            "Parts of this diff of {} bytes are left out; the command 'diff' prints all of it.",
-            diff.bytes
-        ))),
-        false => document,
-    }
+    document.with(diff.is_truncated.then_some(diff.bytes), |document, bytes| {
+        document.text(format!(
+            "Parts of this diff of {bytes} bytes are left out; the command 'diff' prints all of it."
+        ))
+    })
 }
 
 /// The final message of a task; if a part is missing, how much it is and how to read it.
@@ -344,10 +307,10 @@ fn append_message(document: Document, message: &str, report: &TaskReport) -> Doc
     let extent =
         missing.map(|missing| format!(" ({} of {} bytes)", missing.shown_bytes, missing.total_bytes));
     let label = format!("The agent's final message{}:", extent.unwrap_or_default());
-    let mut document = document.block(Block::Text(label)).block(Block::FinalMessage(message.to_owned()));
-    let hint = missing.and_then(|missing| missing.suggestion.clone());
-    document.blocks.extend(hint.map(Block::Text));
     document
+        .text(label)
+        .block(Block::FinalMessage(message.to_owned()))
+        .with(missing.and_then(|missing| missing.suggestion.as_ref()), Document::text)
 }
 
 /// What enforces the mode, unless it is the agent's own sandbox.
@@ -365,19 +328,18 @@ fn progress_facts(elapsed_seconds: Option<u64>, progress: Option<&Progress>) -> 
     ])
 }
 
-/// Error locations and suggestions.
 fn append_failure(document: Document, context: &ErrorContext) -> Document {
     let locations = context.error_locations.iter().take(MAX_LOCATIONS).map(format_location);
     let locations: Vec<String> = locations.collect();
-    let document = match locations.is_empty() {
-        true => document,
-        false => document.quote("Where its commands failed:", locations.join("\n")),
-    };
     let suggested = context.suggestions.iter().map(|text| ("suggestion".to_owned(), text.clone()));
-    match context.suggestions.is_empty() {
-        true => document,
-        false => document.block(Block::Facts(suggested.collect())),
-    }
+    let suggested: Vec<_> = suggested.collect();
+    document
+        .with((!locations.is_empty()).then(|| locations.join("\n")), |document, lines| {
+            document.quote("Where its commands failed:", lines)
+        })
+        .with((!suggested.is_empty()).then_some(suggested), |document, facts| {
+            document.block(Block::Facts(facts))
+        })
 }
 
 fn format_location(location: &ReportedLocation) -> String {
@@ -387,7 +349,6 @@ fn format_location(location: &ReportedLocation) -> String {
     format!("{}:{}{column}: {kind}{message} ({command})", position.file, position.line)
 }
 
-/// The violations of the output schema.
 fn append_violations(document: Document, violations: &[Violation]) -> Document {
     if violations.is_empty() {
         return document;
@@ -427,12 +388,12 @@ fn several(tasks: &[WaitedTask]) -> Document {
         };
         vec![id.clone(), state.to_owned(), cell(summary), directory_cell(directory, common)]
     };
-    let document = match tasks.is_empty() {
-        true => Document::titled("No task to wait for"),
-        false => Document::titled(format!("{} of {} tasks ended", ended().count(), tasks.len())),
+    let title = match tasks.len() {
+        0 => "No task to wait for".to_owned(),
+        count => format!("{} of {count} tasks ended", ended().count()),
     };
     let rows = tasks.iter().map(row).collect();
-    let mut document = document.table(&["task", "state", "summary", "directory"], rows);
+    let mut document = Document::titled(title).table(&["task", "state", "summary", "directory"], rows);
     // Facts about the call are added to the first block of facts, so there is one before those of the tasks.
     document = document.block(Block::facts([("directory", common.map(str::to_owned))]));
     for task in tasks {
@@ -441,13 +402,11 @@ fn several(tasks: &[WaitedTask]) -> Document {
         {
             let label = format!("Task {} waits for an answer:", task.task_id);
             let open = &task.conversation.waiting_for_answer;
-            document =
-                conversation::append_questions(document.block(Block::Text(label)), &task.task_id, open);
+            document = conversation::append_questions(document.text(label), &task.task_id, open);
         }
     }
     for task in ended() {
-        document =
-            task.append_to(document.block(Block::Text(format!("Task {} {}:", task.task_id, task.state))));
+        document = task.append_to(document.text(format!("Task {} {}:", task.task_id, task.state)));
     }
     document
 }
@@ -472,5 +431,5 @@ pub fn labels(labels: &BTreeMap<String, String>) -> Option<String> {
 }
 
 fn next_wait(task_id: &str) -> Block {
-    Block::Next(NextCall::new(&["local", "wait"]).with("task_id", task_id))
+    Block::Next(NextCall::for_task(&["local", "wait"], task_id))
 }

@@ -1,7 +1,8 @@
 //! Lays out a table so that no line is wider than the terminal.
 //!
-//! Columns are ordered by importance. The first one, with the ids, keeps its width. If the others do not fit even at their
-//! smallest width, the last are left out; then the widest ones shrink, and their cells are wrapped.
+//! Columns are ordered by importance. The first one, with the ids, keeps its width. If the others do not fit
+//! even at their smallest width, the last are left out; then the widest ones shrink, and their cells are
+//! wrapped.
 
 use delegator_domain::terminal::{self, escape_line_breaks};
 use textwrap::core::display_width;

@@ -1,8 +1,8 @@
 //! The published schema of a command's answers, in each envelope, and the validation of an answer.
 //!
-//! The schema is that of the envelope, completed with what is particular to the command: the type of its data, and the
-//! [`Shape`] that the standard envelope gives it. Rules in `allOf` state when `data` has this shape; an answer with selected
-//! fields, for example, lacks required keys.
+//! The schema is that of the envelope, completed with what is particular to the command: the type of its
+//! data, and the [`Shape`] that the standard envelope gives it. Rules in `allOf` state when `data` has this
+//! shape; an answer with selected fields, for example, lacks required keys.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{AppError, ExitCode};
+use crate::error::{AppError, ExitCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::command_data::CommandData;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
@@ -51,6 +51,21 @@ struct Meta {
     fields: Vec<String>,
 }
 
+/// The keys of an error are fixed; all other facts go into `meta`.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize)]
+struct ErrorDetail {
+    code: &'static str,
+    message: String,
+    detail: Option<String>,
+    retryable: bool,
+    /// In seconds. The contract has it only for retryable errors; `meta.retry_after_ms` has the time for all.
+    retry_after: Option<u64>,
+    phase: &'static str,
+    suggestion: Option<String>,
+    redirect: Option<Redirect>,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorContextData {
     #[serde(flatten)]
@@ -87,31 +102,18 @@ pub fn render(outcome: &Outcome) -> Value {
     })
 }
 
-/// The keys of an error are fixed; all other facts go into `meta`.
-fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
+fn error_detail(error: &AppError, command: &CommandSpec) -> ErrorDetail {
     let retryable = is_retryable(command, error.code);
-    let mut object = Map::new();
-    object.insert("code".into(), error.code.facts().agent.into());
-    object.insert("message".into(), error.message.clone().into());
-    if let Some(detail) = &error.detail {
-        object.insert("detail".into(), detail.clone().into());
+    ErrorDetail {
+        code: error.code.facts().agent,
+        message: error.message.clone(),
+        detail: error.detail.clone(),
+        retryable,
+        retry_after: error.retry_after.filter(|_| retryable).map(|wait| milliseconds(wait).div_ceil(1000)),
+        phase: error.phase.name(),
+        suggestion: error.suggestion.as_ref().map(|suggestion| CallSyntax::Commands.sentence(suggestion)),
+        redirect: error.redirect.clone(),
     }
-    object.insert("retryable".into(), retryable.into());
-    // The contract has it only for retryable errors; `meta.retry_after_ms` has the time for all.
-    if let (true, Some(wait)) = (retryable, error.retry_after()) {
-        object.insert(
-            "retry_after".into(),
-            wait.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX).into(),
-        );
-    }
-    object.insert("phase".into(), error.phase.name().into());
-    if let Some(suggestion) = &error.suggestion {
-        object.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
-    }
-    if let Some(redirect) = &error.redirect {
-        object.insert("redirect".into(), json!(redirect));
-    }
-    Value::Object(object)
 }
 
 fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
@@ -128,13 +130,13 @@ fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
             tool_version: PRODUCT_VERSION,
             schema_version: SCHEMA_VERSION,
             not_modified: output.completion.is_not_modified(),
-            truncation: outcome.truncated.map(Into::into),
+            truncation: outcome.truncated,
             cursor: output.next_cursor().map(str::to_owned),
             pagination: output.page.clone(),
             warning_details: output.warnings.clone(),
             error_context: error.map(error_context),
             fix_command: error.and_then(|error| error.fix_command.clone()),
-            retry_after_ms: error.and_then(AppError::retry_after).map(milliseconds),
+            retry_after_ms: error.and_then(|error| error.retry_after).map(milliseconds),
             failure_data: outcome.failure_data().map(|data| outcome.with_agent_exit_code(data)),
             fields: output.selected_fields.clone(),
         },

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::output::envelopes::cli::{self as cli_envelope, StreamEnd};
-use crate::output::outcome::{Completion, Outcome};
+use crate::output::outcome::Outcome;
 use crate::spec::Shape;
 
 /// The items and the last line.
@@ -16,6 +16,6 @@ pub fn render(outcome: &Outcome, stream: bool) -> (Vec<Value>, Value) {
     };
     let Some(Value::Array(items)) = list else { return (Vec::new(), cli_envelope::render(outcome)) };
     let mut ending = outcome.clone();
-    ending.output.completion = Completion::Done(StreamEnd { count: items.len() }.into());
+    ending.output.data = Some(StreamEnd { count: items.len() }.into());
     (items, cli_envelope::render(&ending))
 }

@@ -1,7 +1,7 @@
 //! The published schemas of the envelopes.
 //!
-//! The CLI envelope is a file given by its contract, in `schemas/`. The others are generated from their types; the tool
-//! envelope has one schema per category.
+//! The CLI envelope is a file given by its contract, in `schemas/`. The others are generated from their
+//! types; the tool envelope has one schema per category.
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ pub fn tool_with(category: Category, id: &str, data: Value) -> Value {
     properties["schema_id"]["const"] = category.schema_id().into();
     properties["tool_category"]["const"] = category.name().into();
     let facts = take_required(&mut properties["meta"]);
-    // The data of a wait has the keys of a result only if the wait was for one task that has ended; results of a group are
-    // those of its attempts.
+    // The data of a wait has the keys of a result only if the wait was for one task that has ended; results
+    // of a group are those of its attempts.
     let (keys, other_form) = match category {
         Category::WaitResult => (take_required(&mut output_schema::<TaskResult>().to_value()), Some("tasks")),
         Category::ResultSet => {
@@ -130,7 +130,8 @@ fn take_required(schema: &mut Value) -> Value {
     required.unwrap_or_else(|| json!([]))
 }
 
-/// The answers whose data lacks required keys: it is not modified, or a selection, or the size limit left nothing of it.
+/// The answers whose data lacks required keys: it is not modified, or a selection, or the size limit left
+/// nothing of it.
 pub fn reduced_data(meta: &str) -> Vec<Value> {
     let has = |flag: &str| json!({"properties": {meta: {"required": [flag]}}});
     let mut reduced = vec![has("not_modified"), has("fields")];
@@ -140,8 +141,8 @@ pub fn reduced_data(meta: &str) -> Vec<Value> {
     reduced
 }
 
-/// A response with all required parts of its category: not an error, not reduced, not an expired wait, and not the form
-/// with several tasks.
+/// A response with all required parts of its category: not an error, not reduced, not an expired wait, and
+/// not the form with several tasks.
 fn complete_response(other_form: Option<&str>) -> Value {
     let mut others = reduced_data("meta");
     others.push(json!({"properties": {"status": {"const": "error"}}}));

@@ -123,13 +123,10 @@ fn error_types() -> BTreeSet<&'static str> {
 
 pub fn render(outcome: &Outcome) -> Value {
     // A partial batch is a success in this envelope, unlike in the exit code and in `ok` of the CLI envelope.
-    let partial = matches!(outcome.output.completion, Completion::Partial(_));
+    let partial = matches!(outcome.output.completion, Completion::Partial);
     let error = outcome.error().filter(|_| !partial);
-    let data = match &outcome.output.completion {
-        Completion::Done(data) => Some(shaped(outcome, data)),
-        Completion::Partial(data) => Some(data.to_json()),
-        Completion::Incomplete(..) | Completion::NotModified | Completion::Failed(..) => None,
-    };
+    let partial_data = outcome.failure_data().filter(|_| partial).map(Data::to_json);
+    let data = outcome.data().map(|data| shaped(outcome, data)).or(partial_data);
     json!(StandardEnvelope {
         success: error.is_none(),
         timestamp: UtcTime(rfc3339(outcome.emitted)),
@@ -295,10 +292,10 @@ fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Map<String, Value> {
             request_id: outcome.request_id.to_string(),
             exit_code: outcome.exit().number(),
             not_modified: outcome.output.completion.is_not_modified(),
-            truncation: outcome.truncated.map(Into::into),
+            truncation: outcome.truncated,
             cursor: outcome.output.next_cursor().map(str::to_owned),
             pagination: outcome.output.page.clone(),
-            retry_after_ms: error.and_then(AppError::retry_after).map(milliseconds),
+            retry_after_ms: error.and_then(|error| error.retry_after).map(milliseconds),
             fields: outcome.output.selected_fields.clone(),
         },
     );

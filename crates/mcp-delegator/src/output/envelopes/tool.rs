@@ -136,7 +136,7 @@ pub const OMITTED_IF_EMPTY: [&str; 3] = ["tasks", "queue", "recently_completed"]
 
 /// `data` is always an object.
 fn data(outcome: &Outcome) -> Map<String, Value> {
-    let mut object = match outcome.output.completion.parts().0.map(Data::to_json) {
+    let mut object = match outcome.output.data.as_ref().map(Data::to_json) {
         Some(Value::Object(object)) => object,
         Some(other) => Map::from_iter([("value".to_owned(), other)]),
         None => Map::new(),
@@ -158,9 +158,9 @@ fn meta(outcome: &Outcome, failed: bool) -> ToolMeta<&Map<String, Value>> {
         next_cursor: output.next_cursor().map(str::to_owned),
         total: output.page.as_ref().map(|page| page.total),
         not_modified: output.completion.is_not_modified(),
-        partial: matches!(output.completion, Completion::Partial(_)),
-        wait_expired: matches!(output.completion, Completion::Incomplete(..)),
-        truncation: outcome.truncated.map(Into::into),
+        partial: matches!(output.completion, Completion::Partial),
+        wait_expired: matches!(output.completion, Completion::Incomplete(_)),
+        truncation: outcome.truncated,
         child: output.child.clone().filter(|_| is_wait && !failed),
         fields: output.selected_fields.clone(),
     }
@@ -183,7 +183,7 @@ fn tool_error(error: AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> Too
             detail: error.detail.clone().filter(|_| is_free("detail")),
             redirect: error.redirect.clone(),
             child: outcome.output.child.clone().filter(|_| is_free("exit_code")),
-            retry_after_ms: error.retry_after().map(milliseconds),
+            retry_after_ms: error.retry_after.map(milliseconds),
             batch: outcome.failure_data().and_then(Data::batch).cloned(),
             context,
         },

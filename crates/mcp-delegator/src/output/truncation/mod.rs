@@ -1,19 +1,34 @@
 //! Truncates the output of a command to the size limit of its reader.
 //!
-//! MCP clients count characters, pipes count bytes, and both count the final text: in its envelope, escaped and redacted. So
-//! the output is measured in its rendered form; if it is too long, a plan decides what to truncate. Truncated parts are
-//! marked, and a warning lists what was truncated and which input returns more.
+//! MCP clients count characters, pipes count bytes, and both count the final text: in its envelope, escaped
+//! and redacted. So the output is measured in its rendered form; if it is too long, a plan decides what to
+//! truncate. Truncated parts are marked, and a warning lists what was truncated and which input returns more.
 
 pub mod apply;
 pub mod plan;
 
 use delegator_domain::warning_code::WarningCode;
+use serde::Deserialize;
+use serde_json::json;
 
-use crate::output::outcome::{CommandOutput, Outcome, SizeUnit, Truncation, Warning};
+use crate::error::{AppError, Problem};
+use crate::output::data::failure::PartialResults;
+use crate::output::outcome::{CommandOutput, Outcome, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::Printer;
+use crate::output::truncation::apply::{MIN_TEXT_BYTES, PARTIAL_RESULTS, json_size};
 use crate::output::truncation::plan::{Sizes, TruncationPlan, UNLIMITED, plan};
+use crate::output::values::TruncationFacts;
 use crate::spec::InputSchema;
+
+pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
+
+/// The unit of a size limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeUnit {
+    Bytes,
+    Characters,
+}
 
 #[derive(Debug, Clone, Copy)]
 pub struct SizeLimit<'a> {
@@ -37,9 +52,10 @@ pub fn truncate_to_fit(
     presentation: &Presentation,
     limit: SizeLimit<'_>,
 ) -> (Outcome, RenderedOutput) {
-    // Over MCP long events are always shortened; `output` and the events resource of the task contain them completely.
+    // Over MCP long events are always shortened; `output` and the events resource of the task contain them
+    // completely.
     if limit.unit == SizeUnit::Characters {
-        shorten_events(&mut whole.output);
+        truncate(&mut whole.output, TruncationPlan { shorten_events: true, ..TruncationPlan::NONE });
     }
     let rendered = presentation.render(&whole);
     if !presentation.is_size_limited(&whole) {
@@ -49,14 +65,19 @@ pub fn truncate_to_fit(
     if original_size <= limit.max_size {
         return (whole, rendered);
     }
-    let truncation = Truncation { max_size: limit.max_size, unit: limit.unit, original_size };
-    let (sizes, inputs) = (apply::sizes(&whole.output), whole.command.inputs());
+    let facts = TruncationFacts {
+        truncated: true,
+        max_bytes: (limit.unit == SizeUnit::Bytes).then_some(limit.max_size),
+        max_characters: (limit.unit == SizeUnit::Characters).then_some(limit.max_size),
+        original_size,
+    };
+    let (sizes, inputs) = (sizes(&whole.output), whole.command.inputs());
     let truncated = |plan: TruncationPlan| {
         let mut outcome = whole.clone();
-        apply::apply(&mut outcome.output, plan);
-        let warning = warning_text(&inputs, sizes, plan, truncation);
+        truncate(&mut outcome.output, plan);
+        let warning = warning_text(&inputs, sizes, plan, limit, original_size);
         outcome.output.warnings.push(Warning::new(WarningCode::Truncated, warning));
-        Outcome { truncated: Some(truncation), ..outcome }
+        Outcome { truncated: Some(facts), ..outcome }
     };
     let size = |plan: TruncationPlan| limit.size(&presentation.render_draft(&truncated(plan)).body);
     let outcome = truncated(plan(sizes, limit.max_size, &size));
@@ -64,13 +85,58 @@ pub fn truncate_to_fit(
     (outcome, rendered)
 }
 
-fn shorten_events(output: &mut CommandOutput) {
-    apply::apply(output, TruncationPlan { shorten_events: true, ..TruncationPlan::NONE });
+/// Truncates data and error. Returns the sizes that the parts with limits of their own had.
+fn truncate(output: &mut CommandOutput, plan: TruncationPlan) -> Sizes {
+    let in_data = output.data.as_mut().map(|data| data.truncate(plan)).unwrap_or_default();
+    let in_error = output.completion.error_mut().map(|error| truncate_error(error, plan)).unwrap_or_default();
+    output.update_cursors();
+    in_data.max(in_error)
+}
+
+fn truncate_error(error: &mut AppError, plan: TruncationPlan) -> Sizes {
+    let mut sizes = Sizes::default();
+    let partial = error.context.get(PARTIAL_RESULTS).map(PartialResults::deserialize);
+    if let Some(Ok(mut partial)) = partial {
+        sizes = partial.shrink(plan);
+        error.context.insert(PARTIAL_RESULTS.to_owned(), json!(partial));
+    }
+    apply::truncate_object(&mut error.context, plan);
+    for text in [Some(&mut error.message), error.detail.as_mut()].into_iter().flatten() {
+        apply::shorten(text, plan.other_bytes);
+    }
+    let count = apply::count_fitting(&error.problems, plan.other_bytes, problem_size).max(1);
+    error.problems.truncate(count);
+    sizes
+}
+
+/// The sizes of everything that can be truncated.
+fn sizes(output: &CommandOutput) -> Sizes {
+    let in_data = output.data.as_ref().map_or(0, |data| json_size(&data.to_json()));
+    let in_error = output.completion.error().map_or(0, |error| {
+        let problems = error.problems.iter().map(problem_size).sum();
+        let context = error.context.values().map(json_size).sum();
+        let message = error.message.len() + error.detail.as_ref().map_or(0, String::len);
+        message.max(problems).max(context)
+    });
+    let total_bytes = in_data.max(in_error);
+    Sizes { total_bytes, ..truncate(&mut output.clone(), TruncationPlan::NONE) }
+}
+
+fn problem_size(problem: &Problem) -> usize {
+    let facts =
+        problem.value.as_ref().map_or(0, json_size) + problem.context.values().map(json_size).sum::<usize>();
+    MIN_TEXT_BYTES + problem.field.len() + problem.problem.len() + problem.advice().len() + facts
 }
 
 /// What was truncated, and which input returns more or less.
-fn warning_text(inputs: &InputSchema, sizes: Sizes, plan: TruncationPlan, truncation: Truncation) -> String {
-    let unit = match truncation.unit {
+fn warning_text(
+    inputs: &InputSchema,
+    sizes: Sizes,
+    plan: TruncationPlan,
+    limit: SizeLimit<'_>,
+    original_size: usize,
+) -> String {
+    let unit = match limit.unit {
         SizeUnit::Bytes => "bytes",
         SizeUnit::Characters => "characters",
     };
@@ -82,9 +148,8 @@ fn warning_text(inputs: &InputSchema, sizes: Sizes, plan: TruncationPlan, trunca
     let names: Vec<&str> =
         parts.into_iter().filter(|(_, is_truncated)| *is_truncated).map(|(part, _)| part).collect();
     let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-    let Truncation { max_size, original_size, .. } = truncation;
-    let hints = truncation_hints(inputs, plan.max_events < sizes.event_count, truncation.unit);
-    format!("The output had {original_size} {unit} and was truncated to {max_size}{names}.{hints}")
+    let hints = truncation_hints(inputs, plan.max_events < sizes.event_count, limit.unit);
+    format!("The output had {original_size} {unit} and was truncated to {}{names}.{hints}", limit.max_size)
 }
 
 /// Hints with the names the caller uses: inputs of a tool, or flags.
@@ -107,10 +172,7 @@ fn truncation_hints(inputs: &InputSchema, fewer_events: bool, unit: SizeUnit) ->
         SizeUnit::Characters => hint("max_output_bytes", "returns more"),
         SizeUnit::Bytes => hints.extend(["--fields returns less".to_owned(), "--max-bytes more".to_owned()]),
     }
-    match hints.is_empty() {
-        true => String::new(),
-        false => format!(" {}.", hints.join(", ")),
-    }
+    if hints.is_empty() { String::new() } else { format!(" {}.", hints.join(", ")) }
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Plans which parts of an output to truncate, and how far, so that it fits a size limit. Pure: nothing is truncated here.
+//! Plans which parts of an output to truncate, and how far, so that it fits a size limit. Pure: nothing is
+//! truncated here.
 //!
-//! Agent output is truncated first, down to nothing. Then events: long ones are shortened, then the oldest are dropped, at
-//! least one stays. Then all other long lists and texts, and last the agent's final message and the task's metadata.
-//! Each step goes only as far as needed, and space that a step frees goes back to the agent output.
+//! Agent output is truncated first, down to nothing. Then events: long ones are shortened, then the oldest
+//! are dropped, at least one stays. Then all other long lists and texts, and last the agent's final message
+//! and the task's metadata. Each step goes only as far as needed, and space that a step frees goes back to
+//! the agent output.
 //!
-//! Only the renderer knows the final size, so the plan measures it through a callback: it takes the first of these steps
-//! that fits at all, and the largest budget of that step that fits.
+//! Only the renderer knows the final size, so the plan measures it through a callback: it takes the first of
+//! these steps that fits at all, and the largest budget of that step that fits.
 
 use std::ops::RangeInclusive;
 
@@ -136,10 +138,7 @@ fn largest_fitting(
     let precision = (too_large / PRECISION).max(1);
     while too_large - fitting > precision {
         let middle = fitting.midpoint(too_large);
-        match fits(plan(middle)) {
-            true => fitting = middle,
-            false => too_large = middle,
-        }
+        if fits(plan(middle)) { fitting = middle } else { too_large = middle }
     }
     plan(fitting)
 }
@@ -165,14 +164,11 @@ mod tests {
         fn size(&self, plan: TruncationPlan) -> usize {
             let events = self.events.iter().rev().take(plan.max_events);
             let events = events.map(|size| if plan.shorten_events { (*size).min(80) } else { *size });
-            match plan.drop_all_data {
-                true => 0,
-                false => {
-                    let rest = self.others.min(plan.other_bytes) + self.last.min(plan.priority_bytes);
-                    self.output.min(plan.output_bytes)
-                        + events.sum::<usize>()
-                        + rest.min(plan.task_list_bytes)
-                }
+            if plan.drop_all_data {
+                0
+            } else {
+                let rest = self.others.min(plan.other_bytes) + self.last.min(plan.priority_bytes);
+                self.output.min(plan.output_bytes) + events.sum::<usize>() + rest.min(plan.task_list_bytes)
             }
         }
 

@@ -14,8 +14,9 @@ use crate::output::data::events::{EventsPage, LONG_BYTES, cursor_query};
 use crate::output::data::files::FileOperations;
 use crate::output::data::output::{self, MARK};
 use crate::output::data::registry::{EnvironmentData, EnvironmentList};
+use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{
-    EndedItem, Metadata, ResultSet, RunTimes, TaskReport, TaskResult, WaitedTask, WaitedTasks,
+    EndedItem, Metadata, ResultSet, TaskReport, TaskResult, WaitedTask, WaitedTasks,
 };
 use crate::output::outcome::CallClock;
 use crate::output::truncation::*;
