@@ -1,4 +1,5 @@
-//! The server instructions that a client shows its model: the workflow with the served tools, in under two kilobytes.
+//! The server instructions that a client shows its model: the workflow with the served tools, in under two
+//! kilobytes.
 
 use delegator_domain::task::Mode;
 
@@ -10,7 +11,7 @@ pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
     let has = |name: &str| toolbox.serves(name);
     let workflow = workflow(toolbox);
-    let run_note = match toolbox.max_mode() {
+    let run_note = match toolbox.settings.max_mode {
         Mode::ReadOnly => "is exec and wait in one call, for short tasks.",
         _ => "is exec and wait in one call, for short tasks; to write it needs confirm: true.",
     };
@@ -41,11 +42,12 @@ pub fn instructions(toolbox: &Toolbox) -> String {
         );
     }
     let starts_tasks = has("local_exec") || has("local_run");
-    let parallel_note = match starts_tasks {
-        true => "Tasks run in parallel; of two that write in one work tree the later waits. ",
-        false => "",
+    let parallel_note = if starts_tasks {
+        "Tasks run in parallel; of two that write in one work tree the later waits. "
+    } else {
+        ""
     };
-    let format_note = match toolbox.default_format() {
+    let format_note = match toolbox.settings.default_format {
         _ if toolbox.serves_only_compat() => "",
         Format::Json => " Responses are JSON envelopes; format: \"markdown\" returns a short text.",
         _ => " Responses are Markdown; format: \"json\" returns the full envelope.",
@@ -64,7 +66,7 @@ fn workflow(toolbox: &Toolbox) -> Vec<String> {
     let has = |name: &str| toolbox.serves(name);
     let mut steps: Vec<String> = Vec::new();
     if has("local_exec") {
-        let modes = match toolbox.max_mode() {
+        let modes = match toolbox.settings.max_mode {
             Mode::ReadOnly => "Agents only read files.",
             _ => "mode read-only (default) only reads; workspace-write edits files.",
         };

@@ -7,9 +7,9 @@
 //!                                └ resources, prompts, instructions
 //! ```
 //!
-//! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one thread
-//! watches all tasks for all calls. An error in a call, a panic included, becomes the response of that call, and the
-//! server keeps running. Only the transport writes to stdout.
+//! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one
+//! thread watches all tasks for all calls. An error in a call, a panic included, becomes the response of that
+//! call, and the server keeps running. Only the transport writes to stdout.
 
 pub mod codex_compat;
 pub mod instructions;

@@ -130,18 +130,17 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     if task.state.is_terminal() {
         engine.mark_read(&task.id)?;
     }
-    let report = match task.state.is_terminal() {
-        true => Report::Ended(Box::new(TaskResult::of(
+    let report = if task.state.is_terminal() {
+        Report::Ended(Box::new(TaskResult::of(
             &task,
             &files,
             None,
             context.config.settings.max_mode,
             context.screen.presentation.call_syntax(),
-        ))),
-        false => {
-            let now_ms = jiff::Timestamp::now().as_millisecond();
-            Report::Running(Box::new(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms)))
-        }
+        )))
+    } else {
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        Report::Running(Box::new(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms)))
     };
     let resource = TaskResource {
         report,

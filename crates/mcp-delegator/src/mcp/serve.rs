@@ -1,7 +1,7 @@
 //! `serve`: run the MCP server until the client disconnects.
 //!
-//! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`. Stdout
-//! belongs to the protocol; this command prints only to stderr.
+//! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`.
+//! Stdout belongs to the protocol; this command prints only to stderr.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -118,7 +118,8 @@ fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
     serve(context, input, |server| server)
 }
 
-/// Serves until the client closes the connection or the process ends. `wrap` may put another handler in front of the server.
+/// Serves until the client closes the connection or the process ends. `wrap` may put another handler in front
+/// of the server.
 pub fn serve<H: ServerHandler + Clone>(
     context: &Context<'_>,
     input: Serve,

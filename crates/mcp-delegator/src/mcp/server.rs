@@ -62,13 +62,13 @@ fn refuse_cursor(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> 
 }
 
 /// The protocol error for requests that are not tool calls.
-pub(in crate::mcp) fn to_rpc_error(error: &AppError) -> ErrorData {
+pub(in crate::mcp) fn to_rpc_error(error: AppError) -> ErrorData {
     let code = match error.code {
         ErrorCode::NotFound | ErrorCode::TaskNotFound => RpcCode::RESOURCE_NOT_FOUND,
         ErrorCode::InvalidId | ErrorCode::InvalidValue => RpcCode::INVALID_PARAMS,
         _ => RpcCode::INTERNAL_ERROR,
     };
-    ErrorData::new(code, error.message.clone(), None)
+    ErrorData::new(code, error.message, None)
 }
 
 pub(in crate::mcp) fn invalid_params(message: String) -> ErrorData {
@@ -121,10 +121,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         refuse_cursor(page)?;
-        let found = self
-            .with_context(|context| Ok(resources::list(context)))
-            .await
-            .map_err(|error| to_rpc_error(&error))?;
+        let found = self.with_context(|context| Ok(resources::list(context))).await.map_err(to_rpc_error)?;
         Ok(ListResourcesResult::with_all_items(found))
     }
 
@@ -145,7 +142,7 @@ impl ServerHandler for Server {
         let uri = request.uri.clone();
         let read = self.with_context(move |context| resources::read(context, &request.uri)).await;
         let contents =
-            read.map_err(|error| ErrorData { data: Some(json!({"uri": uri})), ..to_rpc_error(&error) })?;
+            read.map_err(|error| ErrorData { data: Some(json!({"uri": uri})), ..to_rpc_error(error) })?;
         Ok(ReadResourceResult::new(vec![self.state.redact_resource(contents)]).into())
     }
 
@@ -187,7 +184,7 @@ impl ServerHandler for Server {
             "id" | "task_id" if is_id => self
                 .with_context(move |context| resources::complete_task_ids(context, &prefix))
                 .await
-                .map_err(|error| to_rpc_error(&error))?,
+                .map_err(to_rpc_error)?,
             "mode" if is_mode => {
                 let modes = prompts::MODES.into_iter();
                 modes.filter(|mode| mode.starts_with(&prefix)).map(str::to_owned).collect()

@@ -2,9 +2,7 @@
 
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
-use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use crate::commands::blocking::{Started, TaskWait};
@@ -15,9 +13,8 @@ use crate::error::{AppError, ErrorCode};
 use crate::mcp::codex_compat::CompatTool;
 use crate::mcp::codex_compat::translation::{rename_to_codex_input, translate};
 use crate::mcp::server::Server;
-use crate::mcp::tools::call_handler::catch_panic;
+use crate::mcp::tools::call_handler::{CallScope, catch_panic};
 use crate::mcp::tools::server_state::{AdmittedCall, ToolCall};
-use crate::mcp::tools::waiting::ProgressReporter;
 use crate::output::command_data::Data;
 use crate::output::data::stored_task::final_text;
 use crate::spec::formats::Format;
@@ -29,19 +26,18 @@ struct CodexResult {
 
 impl Server {
     /// Waits until the task has ended, without a time limit, as Codex's own server did.
-    pub async fn call_codex_tool(
+    pub(in crate::mcp) async fn call_codex_tool(
         &self,
         tool: CompatTool,
         given: Map<String, Value>,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
+        scope: CallScope<'_>,
     ) -> CallToolResponse {
         let admitted = match self.translate_and_admit(tool, given).await {
             Ok(admitted) => admitted,
             Err(result) => return (*result).into(),
         };
         let call = admitted.call;
-        let result = catch_panic(self.run_to_end(admitted, progress, context)).await.flatten();
+        let result = catch_panic(self.run_to_end(admitted, scope)).await.flatten();
         let result = match result {
             Ok(CodexResult { thread, message: Ok(message) }) => {
                 let message = self.state.redact_text(&message);
@@ -95,12 +91,11 @@ impl Server {
     async fn run_to_end(
         &self,
         admitted: AdmittedCall,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
+        scope: CallScope<'_>,
     ) -> Result<CodexResult, AppError> {
-        let id = task_id_of(&self.start(admitted, progress).await?)?;
+        let id = task_id_of(&self.start(admitted, scope).await?)?;
         let wait = TaskWait { ids: vec![id], goal: WaitGoal::All, timeout: None };
-        let outcome = self.wait_for_tasks(&wait, progress, context).await?;
+        let outcome = self.wait_for_tasks(&wait, scope).await?;
         self.with_context(move |context| codex_result(context, outcome)).await
     }
 

@@ -1,8 +1,10 @@
-//! `codex` and `codex-reply`: the two tools of Codex's own MCP server until 0.153, for clients that were configured for it.
+//! `codex` and `codex-reply`: the two tools of Codex's own MCP server until 0.153, for clients that were
+//! configured for it.
 //!
-//! Names, inputs and results are those of that server. A call of `codex` is an `exec`, a call of `codex-reply` a `resume`,
-//! with the same registry, supervisor, limits and policy as any task; then the call waits until the task has ended, as
-//! it did there. An input that cannot be honoured is refused, never ignored.
+//! Names, inputs and results are those of that server. A call of `codex` is an `exec`, a call of
+//! `codex-reply` a `resume`, with the same registry, supervisor, limits and policy as any task; then the call
+//! waits until the task has ended, as it did there. An input that cannot be honoured is refused, never
+//! ignored.
 
 mod call;
 mod translation;
@@ -17,6 +19,17 @@ use crate::commands::local::{exec, resume};
 use crate::spec::CommandSpec;
 
 pub const TOOLSET: &str = "codex-compat";
+
+/// The settings that `config` may contain, by their names in Codex's configuration.
+const CONFIG_SETTINGS: [(&str, &str); 4] = [
+    ("model", "model"),
+    ("model_reasoning_effort", "reasoning_effort"),
+    ("profile", "profile"),
+    ("sandbox_mode", "mode"),
+];
+
+/// Policies that never allow an agent more than ours: where they would ask for approval, ours refuses.
+const APPROVAL_POLICIES: [&str; 3] = ["never", "on-request", "on-failure"];
 
 named_enum! {
     pub enum CompatTool {
@@ -74,13 +87,13 @@ impl CompatTool {
                     "model": text("Model, 1..128 chars (default: Codex's)"),
                     "approval-policy": {
                         "type": "string",
-                        "enum": translation::APPROVAL_POLICIES,
+                        "enum": APPROVAL_POLICIES,
                         "description": "Accepted for compatibility; approval is never requested (default never)",
                     },
                     "developer-instructions": text("Prepended to the prompt"),
                     "config": {
                         "type": "object",
-                        "description": format!("Codex settings: {}", translation::config_setting_names().join(", ")),
+                        "description": format!("Codex settings: {}", CONFIG_SETTINGS.map(|(codex_name, _)| codex_name).join(", ")),
                     },
                 },
                 "required": ["prompt"],

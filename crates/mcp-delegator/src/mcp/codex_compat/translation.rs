@@ -1,11 +1,12 @@
-//! Translates the inputs of Codex's tools to our inputs, and our validation problems back to Codex's input names.
+//! Translates the inputs of Codex's tools to our inputs, and our validation problems back to Codex's input
+//! names.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem, suggest_nearest};
-use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::codex_compat::{APPROVAL_POLICIES, CONFIG_SETTINGS, CompatTool};
 
 /// Codex's input name and ours. If two of Codex's names map to one of ours, the first is the current one.
 const INPUT_NAMES: [(&str, &str); 7] = [
@@ -18,24 +19,9 @@ const INPUT_NAMES: [(&str, &str); 7] = [
     ("conversationId", "thread_id"),
 ];
 
-/// The settings that `config` may contain, by their names in Codex's configuration.
-const CONFIG_SETTINGS: [(&str, &str); 4] = [
-    ("model", "model"),
-    ("model_reasoning_effort", "reasoning_effort"),
-    ("profile", "profile"),
-    ("sandbox_mode", "mode"),
-];
-
 const APPROVAL: &str = "approval-policy";
 const CONFIG: &str = "config";
 const DEVELOPER: &str = "developer-instructions";
-
-/// Policies that never allow an agent more than ours: where they would ask for approval, ours refuses.
-pub(super) const APPROVAL_POLICIES: [&str; 3] = ["never", "on-request", "on-failure"];
-
-pub(super) fn config_setting_names() -> [&'static str; 4] {
-    CONFIG_SETTINGS.map(|(codex_name, _)| codex_name)
-}
 
 fn known_inputs(tool: CompatTool) -> &'static [&'static str] {
     match tool {
@@ -154,7 +140,6 @@ fn unknown_input_problem(tool: CompatTool, key: &str) -> Problem {
         .suggest(Some(suggest_nearest(key, known_inputs(tool).iter().copied())))
 }
 
-/// Renames the field of a problem to Codex's input name.
 pub(super) fn rename_to_codex_input(mut problem: Problem) -> Problem {
     if let Some((codex_name, _)) = INPUT_NAMES.iter().find(|(_, our_name)| *our_name == problem.field) {
         problem.field = (*codex_name).to_owned();

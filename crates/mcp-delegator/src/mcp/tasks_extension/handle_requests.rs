@@ -42,10 +42,10 @@ impl Server {
         let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
         let state = Arc::clone(&self.state);
         let status = self.with_context(move |context| handle_status(&state, context, &handle)).await;
-        status.map_err(|error| handle_error(text, &error))
+        status.map_err(|error| handle_error(text, error))
     }
 
-    /// Cancels the task of a run. Of a wait, only the wait ends.
+    /// Cancels the task of a run. A wait only ends.
     pub(in crate::mcp) async fn cancel_handle(&self, text: &str) -> Result<(), ErrorData> {
         let handle = Handle::from_text(text).ok_or_else(|| unknown(text))?;
         let cancelled = match handle {
@@ -63,7 +63,7 @@ impl Server {
         match cancelled {
             // A task that has ended is left as it is; its handle shows the result.
             Err(error) if error.code == ErrorCode::WrongState => Ok(()),
-            other => other.map_err(|error| handle_error(text, &error)),
+            other => other.map_err(|error| handle_error(text, error)),
         }
     }
 }
@@ -82,7 +82,7 @@ fn unknown(handle: &str) -> ErrorData {
     invalid_params(format!("Unknown task: {handle}."))
 }
 
-fn handle_error(handle: &str, error: &AppError) -> ErrorData {
+fn handle_error(handle: &str, error: AppError) -> ErrorData {
     match error.code {
         ErrorCode::TaskNotFound => unknown(handle),
         _ => to_rpc_error(error),

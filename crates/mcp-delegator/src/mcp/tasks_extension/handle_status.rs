@@ -1,4 +1,5 @@
-//! The state of a handle according to the registry: its progress while it works, its result when it has ended.
+//! The state of a handle according to the registry: its progress while it works, its result when it has
+//! ended.
 
 use delegator_domain::task::State;
 use delegator_engine::wait_thread::GroupWaitOutcome;
@@ -14,7 +15,6 @@ use crate::mcp::tasks_extension::handles::{Handle, WaitKind, is_wait_cancelled, 
 use crate::mcp::tools::server_state::{ServerState, ToolCall};
 use crate::output::values::UtcTime;
 
-/// How often a client should poll a handle.
 const POLL_INTERVAL_MS: u64 = 2_000;
 
 pub fn handle_status(
@@ -61,7 +61,7 @@ pub fn handle_status(
     }
     let (call, after) = match handle {
         Handle::Run(id) => {
-            let format = stored_format(&engine, handle)?.unwrap_or(state.toolbox.default_format());
+            let format = stored_format(&engine, handle)?.unwrap_or(state.toolbox.settings.default_format);
             (
                 ToolCall::new(&commands::local::run::SPEC, format),
                 AfterWait::Run { id: id.clone(), replayed: false },

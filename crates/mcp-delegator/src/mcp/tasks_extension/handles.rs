@@ -1,12 +1,13 @@
 //! The tasks extension: handles for `run` and `wait` that outlive the server.
 //!
-//! The handle of a run is the task id. The handle of a wait encodes the task ids, the response options and the deadline, so
-//! any server with the same registry can serve it. Two facts do not fit into a handle and are stored with the task: the
-//! format requested for a run, and which waits were cancelled.
+//! The handle of a run is the task id. The handle of a wait encodes the task ids, the response options and
+//! the deadline, so any server with the same registry can serve it. Two facts do not fit into a handle and
+//! are stored with the task: the format requested for a run, and which waits were cancelled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use delegator_domain::named_enum;
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::WaitGoal;
 use delegator_engine::{Engine, EngineError};
@@ -38,14 +39,15 @@ pub struct WaitHandle {
     pub until_ms: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitKind {
-    /// `task_id`
-    One,
-    /// `task_ids`, until the first has ended
-    Any,
-    /// `task_ids`, until all have
-    All,
+named_enum! {
+    pub enum WaitKind {
+        /// `task_id`
+        One = "one",
+        /// `task_ids`, until the first has ended
+        Any = "any",
+        /// `task_ids`, until all have
+        All = "all",
+    }
 }
 
 /// What shapes the response of a wait: inputs, and whether more tasks have ended than it lists.
@@ -60,58 +62,44 @@ pub struct ResponseOptions {
     has_more_ended: bool,
 }
 
-impl WaitKind {
-    const ALL: [(WaitKind, &'static str); 3] =
-        [(WaitKind::One, "one"), (WaitKind::Any, "any"), (WaitKind::All, "all")];
-
-    fn name(self) -> &'static str {
-        WaitKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
-    }
-
-    fn from_name(name: &str) -> Option<WaitKind> {
-        WaitKind::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-    }
-}
-
 impl ResponseOptions {
-    fn to_text(&self) -> String {
-        let mut text = self.format.name().to_owned();
-        if self.include_output {
-            text += "+output";
-        }
-        if self.exit_status {
-            text += "+exit";
-        }
-        if self.is_chain {
-            text += "+chain";
-        }
-        if self.has_more_ended {
-            text += "+more";
-        }
-        if let Some(bytes) = self.max_output_bytes {
-            text += &format!("+{bytes}");
-        }
-        text
-    }
-
-    fn from_text(text: &str) -> Option<ResponseOptions> {
-        let mut parts = text.split('+');
-        let format = tool_format(parts.next()?)?;
-        let mut options = ResponseOptions {
+    fn new(format: Format) -> ResponseOptions {
+        ResponseOptions {
             format,
             include_output: false,
             exit_status: false,
             max_output_bytes: None,
             is_chain: false,
             has_more_ended: false,
-        };
+        }
+    }
+
+    /// The options that are on or off, with their names in a handle.
+    fn flags(&mut self) -> [(&'static str, &mut bool); 4] {
+        [
+            ("output", &mut self.include_output),
+            ("exit", &mut self.exit_status),
+            ("chain", &mut self.is_chain),
+            ("more", &mut self.has_more_ended),
+        ]
+    }
+
+    fn to_text(&self) -> String {
+        let mut options = self.clone();
+        let on = options.flags().into_iter().filter(|(_, is_on)| **is_on).map(|(name, _)| name.to_owned());
+        let bytes = self.max_output_bytes.map(|bytes| bytes.to_string());
+        let parts: Vec<String> = [self.format.name().to_owned()].into_iter().chain(on).chain(bytes).collect();
+        parts.join("+")
+    }
+
+    fn from_text(text: &str) -> Option<ResponseOptions> {
+        let mut parts = text.split('+');
+        let mut options = ResponseOptions::new(tool_format(parts.next()?)?);
         for part in parts {
-            match part {
-                "output" => options.include_output = true,
-                "exit" => options.exit_status = true,
-                "chain" => options.is_chain = true,
-                "more" => options.has_more_ended = true,
-                bytes => options.max_output_bytes = Some(bytes.parse().ok()?),
+            if let Some((_, is_on)) = options.flags().into_iter().find(|(name, _)| *name == part) {
+                *is_on = true;
+            } else {
+                options.max_output_bytes = Some(part.parse().ok()?);
             }
         }
         Some(options)
@@ -149,7 +137,8 @@ impl WaitHandle {
         self.until_ms.is_some_and(|until| now_ms() >= until)
     }
 
-    /// The original wait. An id that had no task then is reported, even if a task with that beginning exists now.
+    /// The original wait. An id that had no task then is reported, even if a task with that beginning exists
+    /// now.
     pub fn resolved(&self, engine: &Engine) -> ResolvedWait {
         let known = self.ids.iter().map(|id| (id.to_string(), Ok(id.clone())));
         let unknown = self.unknown.iter().map(|given| {

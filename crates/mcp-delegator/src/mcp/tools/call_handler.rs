@@ -1,7 +1,9 @@
-//! Executes a tool call: validate it, ask the user for a missing confirmation, run it or wait for its tasks, render.
+//! Executes a tool call: validate it, ask the user for a missing confirmation, run it or wait for its tasks,
+//! render.
 //!
-//! Progress notifications are sent meanwhile if the request carries a progress token. A panic anywhere on this path becomes
-//! an error response. A cancelled request ends the call, never a task that the call started.
+//! Progress notifications are sent meanwhile if the request carries a progress token. A panic anywhere on
+//! this path becomes an error response. A cancelled request ends the call, never a task that the call
+//! started.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -26,6 +28,14 @@ use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
 use crate::spec::CommandSpec;
 
+/// A request of a client, and where its progress is reported.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::mcp) struct CallScope<'a> {
+    request: &'a CallToolRequestParams,
+    progress: Option<&'a ProgressReporter>,
+    context: &'a RequestContext<RoleServer>,
+}
+
 impl Server {
     pub(in crate::mcp) async fn handle_call(
         &self,
@@ -35,9 +45,9 @@ impl Server {
         let toolbox = &self.state.toolbox;
         if let Some(tool) = toolbox.find_compat(&request.name) {
             let progress = ProgressReporter::start(context, tool.about()).await;
-            let given = request.arguments.unwrap_or_default();
-            let response = self.call_codex_tool(tool, given, progress.as_ref(), context);
-            return unless_cancelled(context, response).await;
+            let scope = CallScope { request: &request, progress: progress.as_ref(), context };
+            let given = request.arguments.clone().unwrap_or_default();
+            return unless_cancelled(context, self.call_codex_tool(tool, given, scope)).await;
         }
         let Some(spec) = toolbox.find(&request.name) else {
             let nearest = toolbox.nearest(&request.name);
@@ -45,20 +55,20 @@ impl Server {
             return Err(invalid_params(format!("Unknown tool: {}.{hint}", request.name)));
         };
         let progress = ProgressReporter::start(context, spec.about).await;
-        let progress = progress.as_ref();
+        let scope = CallScope { request: &request, progress: progress.as_ref(), context };
         let object = request.arguments.clone().unwrap_or_default();
         let call = match self.admit(spec, object.clone()).await {
             Ok(call) => call,
-            Err(refused) => match self.ask_confirmation(refused, object, &request, progress, context).await {
+            Err(refused) => match self.ask_confirmation(refused, object, scope).await {
                 Ok(call) => call,
                 Err(response) => return Ok(response),
             },
         };
-        unless_cancelled(context, self.respond(call, &request, progress, context)).await
+        unless_cancelled(context, self.respond(call, scope)).await
     }
 
-    /// Validates a call. The preflight check of a command that may change something reads files, so it runs on a blocking
-    /// thread.
+    /// Validates a call. The preflight check of a command that may change something reads files, so it runs
+    /// on a blocking thread.
     pub(in crate::mcp) async fn admit(
         &self,
         spec: &'static CommandSpec,
@@ -70,30 +80,19 @@ impl Server {
         validated.unwrap_or_else(|error| Err(self.state.refuse_unvalidated(spec, error)))
     }
 
-    async fn respond(
-        &self,
-        admitted: AdmittedCall,
-        request: &CallToolRequestParams,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
-    ) -> CallToolResponse {
+    async fn respond(&self, admitted: AdmittedCall, scope: CallScope<'_>) -> CallToolResponse {
         let call = admitted.call;
-        match catch_panic(self.execute(admitted, request, progress, context)).await {
+        match catch_panic(self.execute(admitted, scope)).await {
             Ok(response) => response,
             Err(error) => self.state.render(&call, Err(error)).into(),
         }
     }
 
-    async fn execute(
-        &self,
-        admitted: AdmittedCall,
-        request: &CallToolRequestParams,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
-    ) -> CallToolResponse {
+    async fn execute(&self, admitted: AdmittedCall, scope: CallScope<'_>) -> CallToolResponse {
+        let context = scope.context;
         let call = admitted.call;
         let mut long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
-        let output = match self.start(admitted, progress).await {
+        let output = match self.start(admitted, scope).await {
             Ok(Started::Finished(output)) => Ok(*output),
             Ok(Started::Waiting(wait, after)) if declares_tasks(context) => {
                 return self.create_handle(&call, wait, after).await;
@@ -103,13 +102,13 @@ impl Server {
                 let responds =
                     question_responses::can_respond(call.spec, context) && self.may_ask(&wait).await;
                 let outcome = if responds {
-                    match Box::pin(self.wait_or_ask(&wait, request, progress, context)).await {
+                    match Box::pin(self.wait_or_ask(&wait, scope)).await {
                         Ok(WaitEnd::Asks(question)) => return question.into(),
                         Ok(WaitEnd::Over(outcome)) => Ok(outcome),
                         Err(error) => Err(error),
                     }
                 } else {
-                    self.wait_for_tasks(&wait, progress, context).await
+                    self.wait_for_tasks(&wait, scope).await
                 };
                 long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
                 match outcome {
@@ -128,21 +127,21 @@ impl Server {
     pub(in crate::mcp) async fn start(
         &self,
         admitted: AdmittedCall,
-        progress: Option<&ProgressReporter>,
+        scope: CallScope<'_>,
     ) -> Result<Started, AppError> {
         let AdmittedCall { call, prepared } = admitted;
         let work = self.with_context(move |context| prepared.run(context));
-        report_while(progress, call.spec.about, work).await
+        report_while(scope.progress, call.spec.about, work).await
     }
 
-    /// Returns when the wait is over and a client is connected to receive the response. Questions of the agents are
-    /// passed on to the user meanwhile.
+    /// Returns when the wait is over and a client is connected to receive the response. Questions of the
+    /// agents are passed on to the user meanwhile.
     pub(in crate::mcp) async fn wait_for_tasks(
         &self,
         waiting: &TaskWait,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
+        scope: CallScope<'_>,
     ) -> Result<GroupWaitOutcome, AppError> {
+        let CallScope { progress, context, .. } = scope;
         let engine = self.with_context(engine).await?;
         outside_backlog(context, async {
             let (sender, open) = watch::channel(Vec::new());
@@ -158,8 +157,8 @@ impl Server {
         .await
     }
 
-    /// Whether the user of this client may answer questions of the awaited tasks: a client that one of them runs may not,
-    /// because an agent would answer itself.
+    /// Whether the user of this client may answer questions of the awaited tasks: a client that one of them
+    /// runs may not, because an agent would answer itself.
     async fn may_ask(&self, waiting: &TaskWait) -> bool {
         let ids = waiting.ids.clone();
         let is_inside = self.with_context(move |context| {
@@ -169,14 +168,10 @@ impl Server {
         is_inside.await.is_ok_and(|is_inside| !is_inside)
     }
 
-    /// Like [`Server::wait_for_tasks`], but also ends when an agent asks a question that the call has not asked yet.
-    async fn wait_or_ask(
-        &self,
-        waiting: &TaskWait,
-        request: &CallToolRequestParams,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<WaitEnd, AppError> {
+    /// Like [`Server::wait_for_tasks`], but also ends when an agent asks a question that the call has not
+    /// asked yet.
+    async fn wait_or_ask(&self, waiting: &TaskWait, scope: CallScope<'_>) -> Result<WaitEnd, AppError> {
+        let CallScope { request, progress, context } = scope;
         let engine = self.with_context(engine).await?;
         question_responses::record_answers(&engine, &waiting.ids, request).await;
         outside_backlog(context, async {
@@ -204,10 +199,9 @@ impl Server {
         &self,
         refused: RefusedCall,
         mut object: Map<String, Value>,
-        request: &CallToolRequestParams,
-        progress: Option<&ProgressReporter>,
-        context: &RequestContext<RoleServer>,
+        scope: CallScope<'_>,
     ) -> Result<AdmittedCall, CallToolResponse> {
+        let CallScope { request, progress, context } = scope;
         let (spec, current_dir) = (refused.call.spec, &self.state.process.current_dir);
         let refuse = |refused: RefusedCall| -> CallToolResponse {
             self.state.render(&refused.call, Err(*refused.error)).into()
@@ -228,7 +222,7 @@ impl Server {
             let reported = report_seconds_while(progress, "Waiting for the user to confirm", limit, answer);
             outside_backlog(context, reported).await
         };
-        let exec_tool = self.state.toolbox.names().prefixed_name("local_exec");
+        let exec_tool = self.state.toolbox.names.prefixed_name("local_exec");
         if let Some(error) = answer.refusal(exec_tool.as_deref()) {
             return Err(refuse(RefusedCall { error: error.into(), ..refused }));
         }

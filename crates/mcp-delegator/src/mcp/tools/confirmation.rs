@@ -1,11 +1,12 @@
 //! Asks the user to confirm a call that lacks `confirm`.
 //!
-//! Some calls in a writing mode require `confirm`. If the client supports elicitation, the server asks its user: with an
-//! elicitation request before protocol 2026-07-28, with an input-required response since then. The form has no fields:
-//! accepting it is the confirmation.
+//! Some calls in a writing mode require `confirm`. If the client supports elicitation, the server asks its
+//! user: with an elicitation request before protocol 2026-07-28, with an input-required response since then.
+//! The form has no fields: accepting it is the confirmation.
 //!
-//! A client without a user declares elicitation, too, and refuses by itself (measured: `codex exec` 0.166 sends `decline`,
-//! `claude -p` 2.1.325 sends `cancel`, both at once). So an error claims a user's decision only if there was time for one.
+//! A client without a user declares elicitation, too, and refuses by itself (measured: `codex exec` 0.166
+//! sends `decline`, `claude -p` 2.1.325 sends `cancel`, both at once). So an error claims a user's decision
+//! only if there was time for one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +64,8 @@ pub fn uses_input_required(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= "2026-07-28")
 }
 
-/// The response that asks the client for the confirmation first. Its state, which the client returns, is the current time.
+/// The response that asks the client for the confirmation first. Its state, which the client returns, is the
+/// current time.
 pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> InputRequiredResult {
     let request = InputRequest::Elicitation(ElicitRequest::new(form(object, current_dir)));
     let mut question = InputRequiredResult::from_input_requests([(CONFIRM.to_owned(), request)].into());
@@ -84,37 +86,63 @@ pub fn answer_in(call: &CallToolRequestParams) -> Option<Answer> {
     Some(Answer::of(&answer.action, elapsed))
 }
 
-/// Sends an elicitation request. If the call is cancelled meanwhile, the request is cancelled, too.
+/// Asks with an elicitation request.
 pub async fn ask(
     context: &RequestContext<RoleServer>,
     object: &Map<String, Value>,
     current_dir: &Path,
 ) -> Answer {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)));
+    let (sent, timeout) = (Instant::now(), tokio::time::sleep(ANSWER_TIMEOUT));
+    match elicit(context, form(object, current_dir), timeout, "The time for an answer is over.").await {
+        Elicited::Answered(answer) => Answer::of(&answer.action, Some(sent.elapsed())),
+        Elicited::Failed(problem) => Answer::Failed(problem),
+        Elicited::CallCancelled => Answer::Unavailable,
+        Elicited::Withdrawn => Answer::TimedOut,
+    }
+}
+
+/// How an elicitation request ended.
+#[derive(Debug)]
+pub enum Elicited {
+    Answered(ElicitResult),
+    /// The client's response is an error, or is not an answer; the text states which.
+    Failed(String),
+    CallCancelled,
+    Withdrawn,
+}
+
+/// Sends an elicitation request. It is cancelled with the call, and withdrawn for this reason when `until` is
+/// over.
+pub async fn elicit(
+    context: &RequestContext<RoleServer>,
+    form: ElicitRequestParams,
+    until: impl Future<Output = ()>,
+    reason: &str,
+) -> Elicited {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
     let options = PeerRequestOptions::no_options();
-    let sent = Instant::now();
     let mut pending = match context.peer.send_cancellable_request(request, options).await {
         Ok(pending) => pending,
-        Err(error) => return Answer::Failed(error.to_string()),
+        Err(error) => return Elicited::Failed(error.to_string()),
     };
     tokio::select! {
         biased;
         () = context.ct.cancelled() => {
             let _ = pending.cancel(Some("The call was cancelled.".to_owned())).await;
-            Answer::Unavailable
+            Elicited::CallCancelled
         }
         answer = &mut pending.rx => match answer {
-            Ok(Ok(ClientResult::ElicitResult(answer))) => Answer::of(&answer.action, Some(sent.elapsed())),
-            Ok(Ok(_)) => Answer::Failed("its answer has no valid action".to_owned()),
+            Ok(Ok(ClientResult::ElicitResult(answer))) => Elicited::Answered(answer),
+            Ok(Ok(_)) => Elicited::Failed("its answer has no valid action".to_owned()),
             Ok(Err(ServiceError::McpError(error))) => {
-                Answer::Failed(format!("it responded with the error {}: {}", error.code.0, error.message))
+                Elicited::Failed(format!("it responded with the error {}: {}", error.code.0, error.message))
             }
-            Ok(Err(error)) => Answer::Failed(error.to_string()),
-            Err(_) => Answer::Failed("the connection was closed".to_owned()),
+            Ok(Err(error)) => Elicited::Failed(error.to_string()),
+            Err(_) => Elicited::Failed("the connection was closed".to_owned()),
         },
-        () = tokio::time::sleep(ANSWER_TIMEOUT) => {
-            let _ = pending.cancel(Some("The time for an answer is over.".to_owned())).await;
-            Answer::TimedOut
+        () = until => {
+            let _ = pending.cancel(Some(reason.to_owned())).await;
+            Elicited::Withdrawn
         }
     }
 }

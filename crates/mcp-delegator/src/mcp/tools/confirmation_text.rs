@@ -1,8 +1,8 @@
 //! The text of a confirmation: the inputs the user decides about, one per line.
 //!
-//! Values come from the caller and may try to look like further lines. So each value is shown on one line, as a Markdown
-//! code span with a fence longer than any it contains, with line breaks, control and formatting characters escaped.
-//! A truncated value is marked, with its full length.
+//! Values come from the caller and may try to look like further lines. So each value is shown on one line, as
+//! a Markdown code span with a fence longer than any it contains, with line breaks, control and formatting
+//! characters escaped. A truncated value is marked, with its full length.
 
 use std::path::Path;
 

@@ -1,10 +1,11 @@
 //! The numbers of progress notifications, as pure functions of what is known about the awaited tasks.
 //!
-//! As soon as a percentage is known, for example from the agent's plan, the scale of a call is percent of `total` 100 (of
-//! several tasks, the ended ones). Until then it is seconds since the start of the task of `total` its hard limit, and
-//! before the tasks are known there is no `total`. Every value is greater than the one before, as MCP requires, and less than
-//! `total`: while nothing new is known, values grow by fractions below 1, and if many more seconds were reported than the
-//! first percentage, that and its `total` are multiplied. A wait for the user before the tasks counts its own seconds.
+//! As soon as a percentage is known, for example from the agent's plan, the scale of a call is percent of
+//! `total` 100 (of several tasks, the ended ones). Until then it is seconds since the start of the task of
+//! `total` its hard limit, and before the tasks are known there is no `total`. Every value is greater than
+//! the one before, as MCP requires, and less than `total`: while nothing new is known, values grow by
+//! fractions below 1, and if many more seconds were reported than the first percentage, that and its `total`
+//! are multiplied. A wait for the user before the tasks counts its own seconds.
 
 use std::time::Duration;
 
@@ -67,7 +68,8 @@ impl TaskPosition {
         }
     }
 
-    /// Of several tasks, only the ended ones count: how much of the others is done is not known for all of them.
+    /// Only the ended ones of several tasks count: how much of the others is done is not known for all of
+    /// them.
     pub fn of_tasks(tasks: &[Task]) -> TaskPosition {
         let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
         TaskPosition {
@@ -135,8 +137,8 @@ impl ProgressScale {
         ProgressValue { progress: self.last(), total, message: message(unit, position, share) }
     }
 
-    /// The least whole number by which a percentage must be multiplied to be greater than the last value. A percentage that
-    /// is only a little less is not multiplied: it soon exceeds that value.
+    /// The least whole number by which a percentage must be multiplied to be greater than the last value. A
+    /// percentage that is only a little less is not multiplied: it soon exceeds that value.
     fn factor_above_last(&self, percent: f64) -> f64 {
         if self.last() < MAX_EXCESS { 1.0 } else { (self.last() / percent.max(1.0)).floor() + 1.0 }
     }

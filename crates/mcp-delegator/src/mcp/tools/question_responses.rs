@@ -1,8 +1,10 @@
-//! Questions of awaited agents in the protocol of 2026-07-28, which has no requests from the server to the client.
+//! Questions of awaited agents in the protocol of 2026-07-28, which has no requests from the server to the
+//! client.
 //!
-//! A call that waits for a task is answered with an input-required response as soon as an agent asks; the client repeats
-//! the call with the answers. Only a call that changes nothing may be repeated, so a `run` does not ask. The state that the
-//! client returns names the questions that were asked: a question that the user did not answer is not asked again.
+//! A call that waits for a task is answered with an input-required response as soon as an agent asks; the
+//! client repeats the call with the answers. Only a call that changes nothing may be repeated, so a `run`
+//! does not ask. The state that the client returns names the questions that were asked: a question that the
+//! user did not answer is not asked again.
 
 use delegator_domain::question::QuestionNumber;
 use delegator_domain::task::TaskId;
@@ -34,18 +36,19 @@ fn parse_name(name: &str) -> Option<(TaskId, QuestionNumber)> {
 }
 
 /// The names of the questions that earlier responses have asked.
-fn asked(request: &CallToolRequestParams) -> impl Iterator<Item = &str> {
+fn earlier_names(request: &CallToolRequestParams) -> impl Iterator<Item = &str> {
     request.request_state.as_deref().unwrap_or_default().split(' ').filter(|name| !name.is_empty())
 }
 
 pub(super) fn has_new(open: &OpenQuestions, request: &CallToolRequestParams) -> bool {
-    open.iter().any(|entry| !asked(request).any(|known| known == name(entry)))
+    open.iter().any(|entry| !earlier_names(request).any(|known| known == name(entry)))
 }
 
 /// The response that asks the questions that were not asked yet.
 pub(super) fn input_required(open: &OpenQuestions, request: &CallToolRequestParams) -> InputRequiredResult {
-    let new: Vec<_> = open.iter().filter(|entry| !asked(request).any(|known| known == name(entry))).collect();
-    let names = asked(request).map(str::to_owned).chain(new.iter().map(|entry| name(entry)));
+    let new: Vec<_> =
+        open.iter().filter(|entry| !earlier_names(request).any(|known| known == name(entry))).collect();
+    let names = earlier_names(request).map(str::to_owned).chain(new.iter().map(|entry| name(entry)));
     let state = names.collect::<Vec<_>>().join(" ");
     let question = |entry: &(TaskId, StoredQuestion)| {
         let request = ElicitRequest::new(form(&entry.0, &entry.1.question));
@@ -56,11 +59,12 @@ pub(super) fn input_required(open: &OpenQuestions, request: &CallToolRequestPara
     response
 }
 
-/// Records the answers in a repeated call, to questions of the awaited tasks that an earlier response has asked.
+/// Records the answers in a repeated call, to questions of the awaited tasks that an earlier response has
+/// asked.
 pub(super) async fn record_answers(engine: &Engine, awaited: &[TaskId], request: &CallToolRequestParams) {
     for (name, response) in request.input_responses.iter().flatten() {
         let Some((task, number)) = parse_name(name) else { continue };
-        if !awaited.contains(&task) || !asked(request).any(|known| known == name) {
+        if !awaited.contains(&task) || !earlier_names(request).any(|known| known == name) {
             continue;
         }
         let Ok(result) = serde_json::from_value::<ElicitResult>(response.clone()) else { continue };

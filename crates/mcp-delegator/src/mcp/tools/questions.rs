@@ -1,8 +1,9 @@
 //! Passes the questions of awaited agents on to the user of the client, while a call waits for their tasks.
 //!
-//! The client shows a question as an elicitation form, one at a time. An answer is recorded like one from the command
-//! line: the first one wins. A user who declines or closes the form gives no answer; the question stays open for others,
-//! and this call does not ask it again. The form is withdrawn when the question is closed or the wait is over.
+//! The client shows a question as an elicitation form, one at a time. An answer is recorded like one from the
+//! command line: the first one wins. A user who declines or closes the form gives no answer; the question
+//! stays open for others, and this call does not ask it again. The form is withdrawn when the question is
+//! closed or the wait is over.
 //!
 //! The protocol of 2026-07-28 has no elicitation requests; see `question_responses`.
 
@@ -15,15 +16,15 @@ use delegator_engine::wait_thread::OpenQuestions;
 use delegator_registry::StoredQuestion;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    EnumSchema, PrimitiveSchemaDefinition, ServerRequest, StringSchema,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema,
+    PrimitiveSchemaDefinition, StringSchema,
 };
-use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::mcp::server::run_blocking;
-use crate::mcp::tools::confirmation::{can_ask, uses_input_required};
+use crate::mcp::tools::confirmation::{Elicited, can_ask, elicit, uses_input_required};
 use crate::mcp::tools::confirmation_text::code_span;
 
 /// Fields of the form.
@@ -43,14 +44,14 @@ pub(super) async fn ask_user(
     engine: &Engine,
     mut open: watch::Receiver<OpenQuestions>,
 ) {
-    let mut asked: HashSet<(TaskId, QuestionNumber)> = HashSet::new();
+    let mut shown: HashSet<(TaskId, QuestionNumber)> = HashSet::new();
     // The sender is gone when the wait is over.
     while open.has_changed().is_ok() {
         let key = |(task, stored): &(TaskId, StoredQuestion)| (task.clone(), stored.question.number);
-        let next = open.borrow_and_update().iter().find(|entry| !asked.contains(&key(entry))).cloned();
+        let next = open.borrow_and_update().iter().find(|entry| !shown.contains(&key(entry))).cloned();
         match next {
             Some((task, stored)) => {
-                asked.insert((task.clone(), stored.question.number));
+                shown.insert((task.clone(), stored.question.number));
                 let answer = ask(context, &task, &stored.question, open.clone()).await;
                 if let Some(answer) = answer {
                     record(engine, task, stored.question.number, answer).await;
@@ -61,7 +62,8 @@ pub(super) async fn ask_user(
     }
 }
 
-/// An answer that comes too late, or does not fit, changes nothing: the question is closed, or stays open for others.
+/// An answer that comes too late, or does not fit, changes nothing: the question is closed, or stays open for
+/// others.
 pub(super) async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
     let engine = engine.clone();
     let recorded = run_blocking(move || Ok(engine.answer_question(&task, number, &answer)?)).await;
@@ -77,23 +79,10 @@ async fn ask(
     question: &Question,
     open: watch::Receiver<OpenQuestions>,
 ) -> Option<Answer> {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(task, question)));
-    let options = PeerRequestOptions::no_options();
-    let mut pending = context.peer.send_cancellable_request(request, options).await.ok()?;
-    tokio::select! {
-        biased;
-        () = context.ct.cancelled() => {
-            let _ = pending.cancel(Some("The call was cancelled.".to_owned())).await;
-            None
-        }
-        answer = &mut pending.rx => match answer {
-            Ok(Ok(ClientResult::ElicitResult(answer))) => parse_answer(question, &answer),
-            _ => None,
-        },
-        () = until_closed(task, question.number, open) => {
-            let _ = pending.cancel(Some("The question is not open any more.".to_owned())).await;
-            None
-        }
+    let closed = until_closed(task, question.number, open);
+    match elicit(context, form(task, question), closed, "The question is not open any more.").await {
+        Elicited::Answered(answer) => parse_answer(question, &answer),
+        Elicited::Failed(_) | Elicited::CallCancelled | Elicited::Withdrawn => None,
     }
 }
 
@@ -112,9 +101,10 @@ pub(super) fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
         let titled = EnumSchema::builder(ids).title("Answer").enum_titles(labels);
         if let Ok(titled) = titled {
             let options = PrimitiveSchemaDefinition::Enum(titled.build());
-            schema = match question.free_text {
-                true => schema.property(OPTION, options),
-                false => schema.required_property(OPTION, options),
+            schema = if question.free_text {
+                schema.property(OPTION, options)
+            } else {
+                schema.required_property(OPTION, options)
             };
         }
     }

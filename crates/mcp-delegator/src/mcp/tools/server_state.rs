@@ -1,7 +1,7 @@
 //! The state that all calls of a server share, and the two ends of a call: validation and rendering.
 //!
-//! A tool call uses the same validation, handlers, outcome and renderers as the command line. Only the last step differs:
-//! the text goes to the client, redacted and truncated to the size clients accept.
+//! A tool call uses the same validation, handlers, outcome and renderers as the command line. Only the last
+//! step differs: the text goes to the client, redacted and truncated to the size clients accept.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl ServerState {
         let preflight = PreflightContext::new(&self.config, &self.process, self.state_dir.as_deref());
         let mut problems: Vec<Problem> = Vec::new();
         let requested = stdin::take_format(&mut object, Surface::Server.formats(), &mut problems);
-        let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.default_format()));
+        let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.settings.default_format));
         let admitted = || {
             let origin = CallOrigin { surface: Surface::Server, current_dir: &self.process.current_dir };
             let input = validation::validate(spec, object, problems, origin, Some(&preflight))?;
@@ -105,7 +105,10 @@ impl ServerState {
 
     /// The refusal of a call whose validation failed with an internal error.
     pub fn refuse_unvalidated(&self, spec: &'static CommandSpec, error: AppError) -> RefusedCall {
-        RefusedCall { call: ToolCall::new(spec, self.toolbox.default_format()), error: Box::new(error) }
+        RefusedCall {
+            call: ToolCall::new(spec, self.toolbox.settings.default_format),
+            error: Box::new(error),
+        }
     }
 
     pub fn redact_resource(&self, contents: ResourceContents) -> ResourceContents {
@@ -163,7 +166,7 @@ impl ServerState {
         let structured = match call.format {
             Format::Json => Some(text.clone()),
             // MCP requires structured content from a tool that declares an output schema, in every format.
-            _ if self.toolbox.declares_output_schemas() => {
+            _ if self.toolbox.output_schemas => {
                 let (_, rendered) = truncate_to_fit(outcome, &self.presentation(Format::Json), limit());
                 Some(self.printer.redact(&rendered.body))
             }
@@ -177,7 +180,7 @@ impl ServerState {
     }
 
     fn presentation(&self, format: Format) -> Presentation {
-        Presentation::for_tool(format, self.toolbox.names())
+        Presentation::for_tool(format, &self.toolbox.names)
     }
 }
 

@@ -35,10 +35,11 @@ pub struct ToolSelection {
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     served: Vec<&'static CommandSpec>,
-    names: Arc<ServedTools>,
+    pub names: Arc<ServedTools>,
     compat: Vec<CompatTool>,
-    output_schemas: bool,
-    settings: ToolListSettings,
+    /// The tool list contains output schemas.
+    pub output_schemas: bool,
+    pub settings: ToolListSettings,
 }
 
 const TOOLSETS: [&str; 5] = ["local", "cloud", "registry", "extra", codex_compat::TOOLSET];
@@ -91,30 +92,11 @@ impl Toolbox {
         &self.names.prefix
     }
 
-    pub fn names(&self) -> &Arc<ServedTools> {
-        &self.names
-    }
-
-    /// The widest sandbox mode that the tools offer.
-    pub fn max_mode(&self) -> Mode {
-        self.settings.max_mode
-    }
-
-    pub fn default_format(&self) -> Format {
-        self.settings.default_format
-    }
-
-    /// Whether the tool list contains output schemas.
-    pub fn declares_output_schemas(&self) -> bool {
-        self.output_schemas
-    }
-
     /// The command behind a tool's name.
     pub fn find(&self, name: &str) -> Option<&'static CommandSpec> {
         self.served.iter().copied().find(|spec| spec.tool_name(self.prefix()) == name)
     }
 
-    /// Whether only the tools of Codex's former server are served.
     pub fn serves_only_compat(&self) -> bool {
         self.served.is_empty()
     }

@@ -1,8 +1,8 @@
 //! Progress notifications of calls, and waiting for tasks on behalf of many calls.
 //!
-//! The first notification is sent at once, the next ones every few seconds; `progress` computes their numbers. A wait lives as long as its ticket: when the
-//! call is cancelled or its connection breaks, the future and with it the ticket is dropped. The wait ends; the task
-//! continues.
+//! The first notification is sent at once, the next ones every few seconds; `progress` computes their
+//! numbers. A wait lives as long as its ticket: when the call is cancelled or its connection breaks, the
+//! future and with it the ticket is dropped. The wait ends; the task continues.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,7 +64,8 @@ pub async fn report_while<T>(
     }
 }
 
-/// Awaits `work`, which ends within `limit`, and reports the seconds since its begin, at once and in every interval.
+/// Awaits `work`, which ends within `limit`, and reports the seconds since its begin, at once and in every
+/// interval.
 pub async fn report_seconds_while<T>(
     reporter: Option<&ProgressReporter>,
     about: &str,
@@ -83,7 +84,8 @@ pub async fn report_seconds_while<T>(
     }
 }
 
-/// Waits until the goal is reached or the timeout expires. `questions` gets the open questions of the tasks meanwhile.
+/// Waits until the goal is reached or the timeout expires. `questions` gets the open questions of the tasks
+/// meanwhile.
 pub async fn wait_for_tasks(
     wait_thread: &WaitThread,
     engine: Engine,

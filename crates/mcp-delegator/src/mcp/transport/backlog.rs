@@ -1,9 +1,10 @@
 //! Bounds the memory of responses that a client on stdio does not read.
 //!
-//! Two things are counted: active requests (dispatched, response not yet serialised) and bytes that wait to be
-//! written. The transport dispatches the next request only while both are below their bound; what the client sends
-//! meanwhile stays in the pipe, cancellations included. A call that waits for a task or for its user is not active: it
-//! leaves the backlog and enters it again before it produces its response. Nothing is ever dropped.
+//! Two things are counted: active requests (dispatched, response not yet serialised) and bytes that wait to
+//! be written. The transport dispatches the next request only while both are below their bound; what the
+//! client sends meanwhile stays in the pipe, cancellations included. A call that waits for a task or for its
+//! user is not active: it leaves the backlog and enters it again before it produces its response. Nothing is
+//! ever dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,8 @@ use rmcp::model::RequestId;
 use rmcp::service::RequestContext;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-/// Requests that are active at the same time. Each may hold several copies of its response, on a thread of its own.
+/// Requests that are active at the same time. Each may hold several copies of its response, on a thread of
+/// its own.
 const MAX_ACTIVE: usize = 12;
 /// Bytes that wait to be written. One more response may exceed it.
 const MAX_UNWRITTEN: usize = 4 << 20;

@@ -1,8 +1,8 @@
 //! Decodes a line of standard input, or the body of an HTTP request, into a message or an error response.
 //!
-//! Every request gets a response, even if it is invalid, or the client would wait for ever. Two kinds of invalid messages
-//! get none: notifications, because no client waits for a response, and responses, because two programs that reject each
-//! other's error responses would never stop.
+//! Every request gets a response, even if it is invalid, or the client would wait for ever. Two kinds of
+//! invalid messages get none: notifications, because no client waits for a response, and responses, because
+//! two programs that reject each other's error responses would never stop.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,8 @@ use serde_json::error::Category;
 
 use crate::mcp::transport::recover;
 
-/// Far more values than any valid input has. Parsed JSON is larger than its text: a one-digit number takes a hundred bytes.
+/// Far more values than any valid input has. Parsed JSON is larger than its text: a one-digit number takes a
+/// hundred bytes.
 const MAX_VALUES: usize = 50_000;
 
 #[derive(Debug)]
@@ -86,8 +87,8 @@ fn reject_invalid_message(text: &[u8]) -> Option<DecodedMessage> {
     Some(error_response(ErrorData::invalid_request(why, None), id))
 }
 
-/// Counts separators outside of strings: each of them precedes one value. The count is meaningless for invalid JSON, which
-/// the parser refuses later.
+/// Counts separators outside of strings: each of them precedes one value. The count is meaningless for
+/// invalid JSON, which the parser refuses later.
 pub fn has_too_many_values(json: &[u8]) -> bool {
     let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in json {

@@ -1,7 +1,8 @@
-//! Whether a client is connected to receive the response of a call, where a client may disconnect and reconnect.
+//! Whether a client is connected to receive the response of a call, where a client may disconnect and
+//! reconnect.
 //!
-//! Producing the response with a task's result marks the result as read. So the response is produced only while a client
-//! is connected. If none reconnects, the call is cancelled first, and the result stays unread.
+//! Producing the response with a task's result marks the result as read. So the response is produced only
+//! while a client is connected. If none reconnects, the call is cancelled first, and the result stays unread.
 
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
@@ -16,8 +17,8 @@ pub async fn wait_for_listener(context: &RequestContext<RoleServer>) {
     if let Some(ListenerCount(listeners)) = context.extensions.get()
         && listeners.clone().wait_for(|listeners| *listeners > 0).await.is_err()
     {
-        // The session is gone, so no client can reconnect. The cancellation of this call is on its way; until it arrives,
-        // the call must not continue.
+        // The session is gone, so no client can reconnect. The cancellation of this call is on its way; until
+        // it arrives, the call must not continue.
         std::future::pending().await
     }
 }

@@ -1,7 +1,7 @@
 //! The error for a known method with invalid parameters.
 //!
-//! rmcp treats such a request as one with an unknown method and would respond "method not found". Parsing the parameters
-//! again as the type of that method gives the real error.
+//! rmcp treats such a request as one with an unknown method and would respond "method not found". Parsing the
+//! parameters again as the type of that method gives the real error.
 
 use rmcp::ErrorData;
 use rmcp::model::{

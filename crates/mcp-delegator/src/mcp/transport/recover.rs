@@ -1,8 +1,9 @@
 //! Recovers what is possible from a message that is not valid JSON.
 //!
-//! A client waits for the response with the id of its request; an error response without an id leaves it waiting for ever.
-//! So the id is searched even if the rest cannot be parsed: invalid UTF-8, excessive nesting, a line that is too long.
-//! JavaScript serialises half a surrogate pair as a lone escape, which is not valid JSON text; it is replaced by U+FFFD.
+//! A client waits for the response with the id of its request; an error response without an id leaves it
+//! waiting for ever. So the id is searched even if the rest cannot be parsed: invalid UTF-8, excessive
+//! nesting, a line that is too long. JavaScript serialises half a surrogate pair as a lone escape, which is
+//! not valid JSON text; it is replaced by U+FFFD.
 
 use rmcp::model::RequestId;
 

@@ -1,12 +1,13 @@
 //! The server on standard input and output: one message per line.
 //!
-//! A line that is too long is discarded while it is read, and a line that is not a message gets an error response; neither
-//! affects the next line. The server ends when its input ends or when the client closes the output; tasks continue. While
-//! a client does not read its responses, no further request is dispatched (see [`super::backlog`]).
+//! A line that is too long is discarded while it is read, and a line that is not a message gets an error
+//! response; neither affects the next line. The server ends when its input ends or when the client closes the
+//! output; tasks continue. While a client does not read its responses, no further request is dispatched (see
+//! [`super::backlog`]).
 //!
-//! Pipes, the usual case, are polled by the runtime. They are reopened through `/proc` for that, because `O_NONBLOCK`
-//! belongs to the open file description, which the client's other children may have inherited. Anything else is read and
-//! written by separate threads.
+//! Pipes, the usual case, are polled by the runtime. They are reopened through `/proc` for that, because
+//! `O_NONBLOCK` belongs to the open file description, which the client's other children may have inherited.
+//! Anything else is read and written by separate threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,11 +28,12 @@ use crate::error::{AppError, ErrorCode};
 use crate::mcp::transport::backlog::{Backlog, BacklogEntry};
 use crate::mcp::transport::decode::{DecodedMessage, decode_line, decode_text};
 
-/// The longest message that is accepted: a task of 100,000 characters fits many times over. Head and tail of a longer one
-/// are retained to find its id.
+/// The longest message that is accepted: a task of 100,000 characters fits many times over. Head and tail of
+/// a longer one are retained to find its id.
 const LINES: LineLimits = LineLimits { whole: 16 << 20, head: 256, tail: 256 };
 const READ_BYTES: usize = 16 << 10;
-/// Bytes of messages that are read before they can be dispatched. A client may write this much before it reads.
+/// Bytes of messages that are read before they can be dispatched. A client may write this much before it
+/// reads.
 const READ_AHEAD: usize = 1 << 20;
 /// How long active calls may delay the shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
@@ -91,7 +93,8 @@ fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
     }
 }
 
-/// Messages as lines. rmcp may drop the future of `receive` half-way and call it again, so all partial state is stored here.
+/// Messages as lines. rmcp may drop the future of `receive` half-way and call it again, so all partial state
+/// is stored here.
 struct StdioTransport {
     input: Input,
     buffer: Vec<u8>,
@@ -101,15 +104,16 @@ struct StdioTransport {
     pending_bytes: usize,
     is_input_closed: bool,
     output: Output,
-    /// The write of the last error response. At most one at a time: while a client that sends invalid lines does not read,
-    /// no further line is read from it.
+    /// The write of the last error response. At most one at a time: while a client that sends invalid lines
+    /// does not read, no further line is read from it.
     error_write: Option<JoinHandle<io::Result<()>>>,
     has_first_request: bool,
     /// Notified at the end of the input, because rmcp then waits for calls that may take long.
     input_closed: Arc<Notify>,
 }
 
-/// A line that was read. It is parsed only when it is dispatched: parsed JSON may take a hundred times its length.
+/// A line that was read. It is parsed only when it is dispatched: parsed JSON may take a hundred times its
+/// length.
 enum PendingLine {
     Whole(Vec<u8>),
     TooLong(DecodedMessage),
@@ -190,8 +194,8 @@ impl StdioTransport {
         }
     }
 
-    /// Waits until another message may be dispatched, and reads ahead meanwhile. Returns false if that cannot happen: the
-    /// client has closed the input and does not read the output.
+    /// Waits until another message may be dispatched, and reads ahead meanwhile. Returns false if that cannot
+    /// happen: the client has closed the input and does not read the output.
     async fn wait_for_capacity(&mut self) -> bool {
         let backlog = Arc::clone(&self.output.backlog);
         loop {
@@ -298,7 +302,8 @@ impl Transport<RoleServer> for StdioTransport {
                     self.error_write = Some(tokio::spawn(write(self.output.clone(), *response)));
                 }
                 Some(DecodedMessage::Message(mut message)) => {
-                    // rmcp ends the server if the first message is not a request, so drop everything before that.
+                    // rmcp ends the server if the first message is not a request, so drop everything before
+                    // that.
                     self.has_first_request |= matches!(*message, JsonRpcMessage::Request(_));
                     if self.has_first_request {
                         self.dispatch(&mut message);

@@ -1,21 +1,17 @@
 //! The access check of every request, before its body is read: host, origin, token, media types.
 //!
-//! `Host` and the request target must name this server, or a web page could reach it through a DNS name that resolves here
-//! (DNS rebinding). `Origin` must be absent, as in MCP clients, or our own; web pages send theirs. Then the token and the
-//! media types are checked.
+//! `Host` and the request target must name this server, or a web page could reach it through a DNS name that
+//! resolves here (DNS rebinding). `Origin` must be absent, as in MCP clients, or our own; web pages send
+//! theirs. Then the token and the media types are checked.
 
 use std::net::{IpAddr, SocketAddr};
 
-use bytes::Bytes;
 use http::uri::Authority;
-use http::{HeaderMap, Method, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full};
-
-use serde::Serialize;
+use http::{HeaderMap, Method, StatusCode, Uri, header};
 
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::transport::http::Body;
 use crate::mcp::transport::http::media_types::check_media_types;
+use crate::mcp::transport::http::responses::PlainResponse;
 use crate::mcp::transport::http::token::Token;
 
 pub(super) const ENDPOINT: &str = "/mcp";
@@ -24,7 +20,8 @@ const HEALTH: &str = "/healthz";
 #[derive(Debug)]
 pub(super) struct Gate {
     hosts: Vec<String>,
-    /// A server that listens on all addresses accepts each of them as host. DNS rebinding needs a name, not an address.
+    /// A server that listens on all addresses accepts each of them as host. DNS rebinding needs a name, not
+    /// an address.
     allows_any_address: bool,
     token: Token,
 }
@@ -43,25 +40,27 @@ impl Gate {
         Gate { hosts: allowed_hosts(address), allows_any_address: address.is_unspecified(), token }
     }
 
-    pub(super) fn check(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Verdict {
+    /// The error is the response to a request that is not forwarded.
+    pub(super) fn check(
+        &self,
+        method: &Method,
+        target: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), PlainResponse> {
+        let respond = |status, text| Err(PlainResponse::new(status, text));
         if !self.is_host_allowed(target, headers) {
-            return Verdict::Respond(StatusCode::FORBIDDEN, "The Host header does not name this server.\n");
+            return respond(StatusCode::FORBIDDEN, "The Host header does not name this server.\n");
         }
         if !is_origin_allowed(headers) {
-            return Verdict::Respond(StatusCode::FORBIDDEN, "Requests from web pages are refused.\n");
+            return respond(StatusCode::FORBIDDEN, "Requests from web pages are refused.\n");
         }
         match target.path() {
-            HEALTH if method == Method::GET || method == Method::HEAD => {
-                Verdict::Respond(StatusCode::OK, "ok\n")
-            }
+            HEALTH if method == Method::GET || method == Method::HEAD => respond(StatusCode::OK, "ok\n"),
             ENDPOINT if !self.has_valid_token(headers) => {
-                Verdict::Respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
+                respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
             }
-            ENDPOINT => match check_media_types(method, headers) {
-                Ok(()) => Verdict::Forward,
-                Err((status, text)) => Verdict::Respond(status, text),
-            },
-            _ => Verdict::Respond(StatusCode::NOT_FOUND, "Not found. The endpoint is /mcp.\n"),
+            ENDPOINT => check_media_types(method, headers),
+            _ => respond(StatusCode::NOT_FOUND, "Not found. The endpoint is /mcp.\n"),
         }
     }
 
@@ -94,40 +93,6 @@ fn is_origin_allowed(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
     let mut origins = headers.get_all(header::ORIGIN).iter();
     origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Forward,
-    Respond(StatusCode, &'static str),
-}
-
-pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
-    response(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
-}
-
-/// A refusal as a JSON-RPC error.
-pub(super) fn protocol_error(error: &impl Serialize) -> Response<Body> {
-    response(
-        StatusCode::BAD_REQUEST,
-        "application/json",
-        serde_json::to_vec(error).unwrap_or_default().into(),
-    )
-}
-
-fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Full::new(body).boxed());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
-    if !status.is_success() {
-        // A refused client must not occupy a connection.
-        headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
-    }
-    if status == StatusCode::UNAUTHORIZED {
-        headers.insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
-    }
-    response
 }
 
 /// The address to listen on. A non-loopback address is refused without a token file.
@@ -165,10 +130,8 @@ mod tests {
         for (name, value) in headers {
             map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        match gate.check(&Method::GET, &target.parse().unwrap(), &map) {
-            Verdict::Forward => 200,
-            Verdict::Respond(status, _) => status.as_u16(),
-        }
+        let checked = gate.check(&Method::GET, &target.parse().unwrap(), &map);
+        checked.map_or_else(|response| response.status.as_u16(), |()| 200)
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Reads request bodies completely before the protocol handles them, in bounded time and memory.
 //!
-//! Each body has a time limit and a size limit, and all bodies together have a memory budget: a body that exceeds the budget
-//! is refused at once, and the client may retry. Parsed JSON is much larger than its text (a one-digit number takes a
-//! hundred bytes), so bodies with very many values are refused, however short; legitimate long bodies contain long texts.
+//! Each body has a time limit and a size limit, and all bodies together have a memory budget: a body that
+//! exceeds the budget is refused at once, and the client may retry. Parsed JSON is much larger than its text
+//! (a one-digit number takes a hundred bytes), so bodies with very many values are refused, however short;
+//! legitimate long bodies contain long texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::mcp::transport::decode::has_too_many_values;
-use crate::mcp::transport::http::Bounds;
+use crate::mcp::transport::http::bounds::Bounds;
+use crate::mcp::transport::http::responses::PlainResponse;
 
 #[derive(Debug)]
 pub(super) struct BodyReader {
@@ -24,36 +26,14 @@ pub(super) struct BodyReader {
     memory_budget: Arc<Semaphore>,
 }
 
-/// Why a body was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyError {
-    TooLong,
-    TooManyValues,
-    TooSlow,
-    OutOfMemoryBudget,
-    Broken,
-}
-
-impl BodyError {
-    pub(super) fn status(self) -> StatusCode {
-        match self {
-            BodyError::TooLong | BodyError::TooManyValues => StatusCode::PAYLOAD_TOO_LARGE,
-            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            BodyError::OutOfMemoryBudget => StatusCode::SERVICE_UNAVAILABLE,
-            BodyError::Broken => StatusCode::BAD_REQUEST,
-        }
-    }
-
-    pub(super) fn message(self) -> &'static str {
-        match self {
-            BodyError::TooLong => "The body is too long.\n",
-            BodyError::TooManyValues => "The body has too many JSON values.\n",
-            BodyError::TooSlow => "The body did not arrive in time.\n",
-            BodyError::OutOfMemoryBudget => "Too many bodies are being read; try again.\n",
-            BodyError::Broken => "The body could not be read.\n",
-        }
-    }
-}
+const TOO_LONG: PlainResponse = PlainResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long.\n");
+const TOO_MANY_VALUES: PlainResponse =
+    PlainResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "The body has too many JSON values.\n");
+const TOO_SLOW: PlainResponse =
+    PlainResponse::new(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.\n");
+const OUT_OF_MEMORY_BUDGET: PlainResponse =
+    PlainResponse::new(StatusCode::SERVICE_UNAVAILABLE, "Too many bodies are being read; try again.\n");
+const BROKEN: PlainResponse = PlainResponse::new(StatusCode::BAD_REQUEST, "The body could not be read.\n");
 
 impl BodyReader {
     pub(super) fn new(bounds: &Bounds) -> BodyReader {
@@ -61,32 +41,34 @@ impl BodyReader {
         BodyReader { max_bytes: bounds.body_bytes, timeout: bounds.body_timeout, memory_budget }
     }
 
-    /// Reads the whole body. Dropping the bytes returns their memory budget.
-    pub(super) async fn read(&self, body: impl Body<Data = Bytes> + Unpin) -> Result<Bytes, BodyError> {
+    /// Reads the whole body, or refuses it. Dropping the bytes returns their memory budget.
+    pub(super) async fn read(&self, body: impl Body<Data = Bytes> + Unpin) -> Result<Bytes, PlainResponse> {
         let collected = tokio::time::timeout(self.timeout, self.collect(body)).await;
-        let buffered = collected.unwrap_or(Err(BodyError::TooSlow))?;
+        let buffered = collected.unwrap_or(Err(TOO_SLOW))?;
         if has_too_many_values(&buffered.bytes) {
-            return Err(BodyError::TooManyValues);
+            return Err(TOO_MANY_VALUES);
         }
         Ok(Bytes::from_owner(buffered))
     }
 
-    async fn collect(&self, mut body: impl Body<Data = Bytes> + Unpin) -> Result<BufferedBody, BodyError> {
+    async fn collect(
+        &self,
+        mut body: impl Body<Data = Bytes> + Unpin,
+    ) -> Result<BufferedBody, PlainResponse> {
         if body.size_hint().lower() > self.max_bytes as u64 {
-            return Err(BodyError::TooLong);
+            return Err(TOO_LONG);
         }
-        let no_bytes = Arc::clone(&self.memory_budget)
-            .try_acquire_many_owned(0)
-            .map_err(|_| BodyError::OutOfMemoryBudget)?;
+        let no_bytes =
+            Arc::clone(&self.memory_budget).try_acquire_many_owned(0).map_err(|_| OUT_OF_MEMORY_BUDGET)?;
         let mut buffered = BufferedBody { bytes: Vec::new(), permit: no_bytes };
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
             if data.len() > self.max_bytes - buffered.bytes.len() {
-                return Err(BodyError::TooLong);
+                return Err(TOO_LONG);
             }
-            let size = u32::try_from(data.len()).map_err(|_| BodyError::TooLong)?;
+            let size = u32::try_from(data.len()).map_err(|_| TOO_LONG)?;
             let permit = Arc::clone(&self.memory_budget).try_acquire_many_owned(size);
-            buffered.permit.merge(permit.map_err(|_| BodyError::OutOfMemoryBudget)?);
+            buffered.permit.merge(permit.map_err(|_| OUT_OF_MEMORY_BUDGET)?);
             buffered.bytes.extend_from_slice(&data);
         }
         Ok(buffered)
@@ -125,10 +107,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let intake = reader(12);
-            assert_eq!(intake.read(body("123456789")).await.unwrap_err(), BodyError::TooLong);
+            assert_eq!(intake.read(body("123456789")).await.unwrap_err(), TOO_LONG);
             let first = intake.read(body("12345678")).await.unwrap();
             assert_eq!(intake.memory_budget.available_permits(), 4);
-            assert_eq!(intake.read(body("12345")).await.unwrap_err(), BodyError::OutOfMemoryBudget);
+            assert_eq!(intake.read(body("12345")).await.unwrap_err(), OUT_OF_MEMORY_BUDGET);
             let second = intake.read(body("1234")).await.unwrap();
             assert_eq!(first, "12345678");
             drop((first, second));

@@ -1,4 +1,5 @@
-//! An event stream to a client, for as long as its connection lives. Creating and dropping it updates the session table.
+//! An event stream to a client, for as long as its connection lives. Creating and dropping it updates the
+//! session table.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,13 +7,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
-use rmcp::model::JsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use tokio::sync::mpsc::Receiver;
 
-use crate::mcp::transport::http::event_log::{EventLog, Subscription};
+use crate::mcp::transport::http::event_log::{EventLog, Subscription, is_response};
+use crate::mcp::transport::http::session_store::SessionStore;
 use crate::mcp::transport::http::session_table::RequestKey;
-use crate::mcp::transport::http::sessions::SessionStore;
 
 #[derive(Debug)]
 pub(super) struct ClientStream {
@@ -27,10 +27,6 @@ enum Source {
     Request { key: RequestKey, log: Arc<EventLog>, subscription: Subscription },
     /// Messages that belong to no request.
     Standalone { priming: Option<ServerSseMessage>, messages: Receiver<ServerSseMessage> },
-}
-
-pub(super) fn is_response(event: &ServerSseMessage) -> bool {
-    matches!(event.message.as_deref(), Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)))
 }
 
 impl ClientStream {

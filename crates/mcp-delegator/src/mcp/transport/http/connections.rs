@@ -1,9 +1,9 @@
 //! The connections, and which of them may stay.
 //!
-//! A connection is *waiting* until a request of it is authorised. Waiting connections share a few slots, and the one that
-//! waits longest gives way to a new one, so that clients without the token can occupy neither these slots nor the others, which
-//! are for authorised connections. The first authorised request decides for its connection, because the check of the process
-//! at the other end is expensive.
+//! A connection is *waiting* until a request of it is authorised. Waiting connections share a few slots, and
+//! the one that waits longest gives way to a new one, so that clients without the token can occupy neither
+//! these slots nor the others, which are for authorised connections. The first authorised request decides for
+//! its connection, because the check of the process at the other end is expensive.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,24 +13,23 @@ use http::StatusCode;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
 
+use crate::mcp::transport::http::responses::PlainResponse;
+
 /// One slot in this many is for waiting connections.
 const WAITING_SHARE: usize = 4;
 
-/// How often the other tasks get their turn before a connection is evicted: to learn that a request has arrived, to read it,
-/// and to authorise it.
+/// How often the other tasks get their turn before a connection is evicted: to learn that a request has
+/// arrived, to read it, and to authorise it.
 const TURNS_TO_READ: usize = 3;
 
 /// Whether a client, given by its address and ours, belongs to a task.
 pub type IsInTask = Arc<dyn Fn(SocketAddr, SocketAddr) -> bool + Send + Sync>;
 
-/// Why a client with a valid token is refused.
-type Refusal = (StatusCode, &'static str);
-
-const IN_TASK: Refusal = (
+const IN_TASK: PlainResponse = PlainResponse::new(
     StatusCode::FORBIDDEN,
     "This client belongs to a task, or its process cannot be identified. Tasks cannot use this server.\n",
 );
-const FULL: Refusal = (StatusCode::SERVICE_UNAVAILABLE, "Too many connections.\n");
+const FULL: PlainResponse = PlainResponse::new(StatusCode::SERVICE_UNAVAILABLE, "Too many connections.\n");
 
 pub(super) struct Connections {
     waiting: Mutex<VecDeque<Arc<Connection>>>,
@@ -42,7 +41,7 @@ pub(super) struct Connections {
 pub(super) struct Connection {
     /// The addresses of the client and of this end.
     addresses: Option<(SocketAddr, SocketAddr)>,
-    admission: OnceCell<Result<OwnedSemaphorePermit, Refusal>>,
+    admission: OnceCell<Result<OwnedSemaphorePermit, PlainResponse>>,
     /// It must give way to a new connection.
     pub(super) evicted: Notify,
 }
@@ -87,11 +86,12 @@ impl Connections {
     }
 
     /// Admits a connection on which a valid token was received.
-    pub(super) async fn authorise(&self, connection: &Arc<Connection>) -> Result<(), Refusal> {
+    pub(super) async fn authorise(&self, connection: &Arc<Connection>) -> Result<(), PlainResponse> {
         let admit = async {
-            let permit = match self.remove(connection) {
-                true => Arc::clone(&self.authorised).try_acquire_owned().map_err(|_| FULL)?,
-                false => return Err(FULL),
+            let permit = if self.remove(connection) {
+                Arc::clone(&self.authorised).try_acquire_owned().map_err(|_| FULL)?
+            } else {
+                return Err(FULL);
             };
             let (is_in_task, addresses) = (Arc::clone(&self.is_in_task), connection.addresses);
             let check = move || addresses.is_none_or(|(peer, own)| is_in_task(peer, own));

@@ -1,20 +1,22 @@
 //! The events of one request, retained so that a client that reconnects gets those it has missed.
 //!
-//! rmcp drops a stream together with its response. So all its events are moved here at once, and clients read from here.
-//! Events are numbered; an event id consists of the number and the stream. A client that resumes with an id gets the events
-//! after it.
+//! rmcp drops a stream together with its response. So all its events are moved here at once, and clients read
+//! from here. Events are numbered; an event id consists of the number and the stream. A client that resumes
+//! with an id gets the events after it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use rmcp::model::JsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::watch;
 
 use crate::mcp::transport::listeners::ListenerCount;
 
-/// More than occur while a client reconnects. The response is the last event, so it is never the one that is dropped.
+/// More than occur while a client reconnects. The response is the last event, so it is never the one that is
+/// dropped.
 const MAX_EVENTS: usize = 64;
 
 #[derive(Debug)]
@@ -31,7 +33,8 @@ struct Inner {
     /// The number of the next event.
     next: u64,
     is_over: bool,
-    /// The latest subscription. Only it gets events, so that a broken connection that is not yet detected takes none.
+    /// The latest subscription. Only it gets events, so that a broken connection that is not yet detected
+    /// takes none.
     current_listener: u64,
     waker: Option<Waker>,
 }
@@ -41,6 +44,10 @@ struct Inner {
 pub(super) struct Subscription {
     listener: u64,
     next_event: u64,
+}
+
+pub(super) fn is_response(event: &ServerSseMessage) -> bool {
+    matches!(event.message.as_deref(), Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)))
 }
 
 impl EventLog {

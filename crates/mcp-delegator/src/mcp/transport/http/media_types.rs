@@ -2,27 +2,26 @@
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
+use crate::mcp::transport::http::responses::PlainResponse;
+
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The error is the status and text of the refusal.
-pub(super) fn check_media_types(
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<(), (StatusCode, &'static str)> {
+pub(super) fn check_media_types(method: &Method, headers: &HeaderMap) -> Result<(), PlainResponse> {
+    let refuse = |status, text| Err(PlainResponse::new(status, text));
     let takes_events = accepts(headers, EVENT_STREAM);
     if *method == Method::GET && !takes_events {
-        return Err((StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream.\n"));
+        return refuse(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream.\n");
     }
     if *method != Method::POST {
         return Ok(());
     }
     if !takes_events || !accepts(headers, JSON) {
         let text = "Accept must name application/json and text/event-stream.\n";
-        return Err((StatusCode::NOT_ACCEPTABLE, text));
+        return refuse(StatusCode::NOT_ACCEPTABLE, text);
     }
     if !sends_json(headers) {
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.\n"));
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.\n");
     }
     Ok(())
 }
@@ -84,7 +83,7 @@ mod tests {
                 headers.append(&name, HeaderValue::from_static(value));
             }
         }
-        check_media_types(method, &headers).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        check_media_types(method, &headers).map_or_else(|response| response.status.as_u16(), |()| 200)
     }
 
     #[test]

@@ -4,19 +4,21 @@
 //! accept ▸ connections ▸ serve_connection ▸ gate ▸ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
 //! ```
 //!
-//! All clients share one process, and any of them may be slow, greedy or hostile. So every resource that a client can
-//! occupy is bounded: connections, the time for headers and body, the time a response stays unread, the memory of bodies,
-//! sessions. The duration of a call has no bound, because the server waits then, not the client.
+//! All clients share one process, and any of them may be slow, greedy or hostile. So every resource that a
+//! client can occupy is bounded: connections, the time for headers and body, the time a response stays
+//! unread, the memory of bodies, sessions. The duration of a call has no bound, because the server waits
+//! then, not the client.
 
 mod access_check;
 mod body_reader;
+mod bounds;
 mod client_stream;
 mod connections;
 mod event_log;
-#[cfg(test)]
-mod hostile_clients;
 mod media_types;
 mod protocol_version;
+mod responses;
+mod session_store;
 mod session_table;
 mod sessions;
 pub mod token;
@@ -30,7 +32,6 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use http_body_util::combinators::BoxBody;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -46,10 +47,12 @@ use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
 use crate::output::screen::Screen;
 pub use access_check::parse_address;
-use access_check::{ENDPOINT, Gate, Verdict, plain};
+use access_check::{ENDPOINT, Gate};
 use body_reader::BodyReader;
+use bounds::Bounds;
 pub use connections::IsInTask;
 use connections::{Connection, Connections};
+use responses::{Body, PlainResponse, protocol_error};
 use sessions::Sessions;
 
 const SESSION: &str = "mcp-session-id";
@@ -59,56 +62,7 @@ const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, which would otherwise fail again at once.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-type Body = BoxBody<Bytes, Infallible>;
 type Service<S> = StreamableHttpService<S, Sessions>;
-
-/// The resources a client may use.
-#[derive(Debug, Clone)]
-struct Bounds {
-    connections: usize,
-    /// From the end of a request, or the start of the connection, to the end of the next headers. It also closes idle
-    /// connections.
-    header_timeout: Duration,
-    /// From the end of the headers to the end of the body.
-    body_timeout: Duration,
-    /// Without the client reading a byte of the response.
-    write_timeout: Duration,
-    body_bytes: usize,
-    /// Total of all bodies being read.
-    buffered_body_bytes: usize,
-    sessions: usize,
-    /// Without a message in the session. Longer than the longest wait.
-    session_idle_timeout: Duration,
-    /// How long a request and its response are retained after the connection broke.
-    reconnect_window: Duration,
-    /// Total of all responses retained for clients that may reconnect.
-    stored_response_bytes: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
-            connections: 512,
-            header_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
-            write_timeout: Duration::from_secs(30),
-            body_bytes: 4 << 20,
-            buffered_body_bytes: 16 << 20,
-            sessions: 256,
-            session_idle_timeout: Duration::from_secs(2 * 60 * 60),
-            reconnect_window: Duration::from_secs(30),
-            stored_response_bytes: 16 << 20,
-        }
-    }
-}
-
-impl Bounds {
-    /// Connections use at most half of the file descriptors; calls need the others.
-    fn limited_by_open_files(self, max_files: Option<u64>) -> Bounds {
-        let half = max_files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX));
-        Bounds { connections: self.connections.min(half).max(1), ..self }
-    }
-}
 
 /// The state that all connections share.
 struct HttpServer<S> {
@@ -134,7 +88,7 @@ pub fn serve(
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
         screen.announce_always(&format!("Serving on http://{address}{ENDPOINT}"));
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
-        accept(listener, HttpServer::new(server, (Gate::new(address.ip(), token), is_in_task), bounds)).await
+        accept(listener, HttpServer::new(server, Gate::new(address.ip(), token), is_in_task, bounds)).await
     })
 }
 
@@ -169,7 +123,7 @@ async fn write_status(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
 }
 
 impl<S: ServerHandler> HttpServer<S> {
-    fn new(server: S, (gate, is_in_task): (Gate, IsInTask), bounds: Bounds) -> HttpServer<S>
+    fn new(server: S, gate: Gate, is_in_task: IsInTask, bounds: Bounds) -> HttpServer<S>
     where
         S: Clone,
     {
@@ -217,32 +171,33 @@ impl<S: ServerHandler> HttpServer<S> {
         connection: &Arc<Connection>,
         request: http::Request<Incoming>,
     ) -> http::Response<Body> {
+        self.check_and_forward(connection, request).await.unwrap_or_else(Into::into)
+    }
+
+    async fn check_and_forward(
+        &self,
+        connection: &Arc<Connection>,
+        request: http::Request<Incoming>,
+    ) -> Result<http::Response<Body>, PlainResponse> {
         // The body of a refused request is not read.
-        let verdict = self.gate.check(request.method(), request.uri(), request.headers());
-        if let Verdict::Respond(status, text) = verdict {
-            return plain(status, text);
-        }
-        if let Err((status, text)) = self.connections.authorise(connection).await {
-            return plain(status, text);
-        }
+        self.gate.check(request.method(), request.uri(), request.headers())?;
+        self.connections.authorise(connection).await?;
         let (mut head, body) = request.into_parts();
         media_types::normalize_media_types(&mut head.headers);
-        match self.body_reader.read(body).await {
-            Ok(body) if head.method == Method::POST => match decode_body(&body) {
-                Some(DecodedMessage::Invalid(response)) => access_check::protocol_error(&response),
-                decoded => {
-                    let body = decoded
-                        .and_then(|decoded| {
-                            protocol_version::without_self_description(&head.headers, decoded)
-                        })
-                        .unwrap_or(body);
-                    self.forward(head, body).await
-                }
-            },
-            Ok(body) if head.method == Method::DELETE => self.delete_session(head, body).await,
-            Ok(body) => self.forward(head, body).await,
-            Err(refused) => plain(refused.status(), refused.message()),
+        let body = self.body_reader.read(body).await?;
+        if head.method == Method::DELETE {
+            return self.delete_session(head, body).await;
         }
+        if head.method != Method::POST {
+            return Ok(self.forward(head, body).await);
+        }
+        let decoded = match decode_body(&body) {
+            Some(DecodedMessage::Invalid(response)) => return Ok(protocol_error(&response)),
+            decoded => decoded,
+        };
+        let described =
+            decoded.and_then(|decoded| protocol_version::without_self_description(&head.headers, decoded));
+        Ok(self.forward(head, described.unwrap_or(body)).await)
     }
 
     async fn forward(&self, head: Parts, body: Bytes) -> http::Response<Body> {
@@ -251,28 +206,18 @@ impl<S: ServerHandler> HttpServer<S> {
     }
 
     /// rmcp responds with success even if the session does not exist.
-    async fn delete_session(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+    async fn delete_session(&self, head: Parts, body: Bytes) -> Result<http::Response<Body>, PlainResponse> {
         let id = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let is_known = self.sessions.contains(id).await;
         let response = self.forward(head, body).await;
         match response.status() {
-            StatusCode::ACCEPTED if !is_known => plain(StatusCode::NOT_FOUND, "Unknown session.\n"),
-            _ => response,
+            StatusCode::ACCEPTED if !is_known => {
+                Err(PlainResponse::new(StatusCode::NOT_FOUND, "Unknown session.\n"))
+            }
+            _ => Ok(response),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_use_at_most_half_of_the_open_files() {
-        let connections = |files| Bounds::default().limited_by_open_files(files).connections;
-        assert_eq!(connections(None), 512);
-        assert_eq!(connections(Some(1 << 20)), 512);
-        assert_eq!(connections(Some(1024)), 512);
-        assert_eq!(connections(Some(256)), 128);
-        assert_eq!(connections(Some(0)), 1);
-    }
-}
+mod tests;

@@ -1,8 +1,9 @@
 //! Removes per-request protocol metadata from requests of protocols that use sessions.
 //!
-//! Before 2026-07-28 clients use sessions; since then every request describes its client in `_meta`. rmcp treats any request
-//! with such a description as one without a session, whatever version it names. A request that names an earlier version
-//! must be in a session, where the description has no meaning, so it is removed.
+//! Before 2026-07-28 clients use sessions; since then every request describes its client in `_meta`. rmcp
+//! treats any request with such a description as one without a session, whatever version it names. A request
+//! that names an earlier version must be in a session, where the description has no meaning, so it is
+//! removed.
 
 use bytes::Bytes;
 use http::HeaderMap;

@@ -1,5 +1,5 @@
-//! The sessions with their last use, open streams and requests. A request stays until the reconnect window of its client has
-//! passed. Pure bookkeeping: this module neither waits nor sends.
+//! The sessions with their last use, open streams and requests. A request stays until the reconnect window of
+//! its client has passed. Pure bookkeeping: this module neither waits nor sends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ struct Request {
 struct StoredResponse {
     order: u64,
     bytes: usize,
-    /// Written to a connection. Whether it arrived is unknown, but the client is less likely to resume for it.
+    /// Written to a connection. Whether it arrived is unknown, but the client is less likely to resume for
+    /// it.
     is_delivered: bool,
 }
 
@@ -135,7 +136,8 @@ impl SessionTable {
         self.evict_responses(order);
     }
 
-    /// Evicts responses until the rest fits: delivered ones first, then the others, each oldest first, never the latest.
+    /// Evicts responses until the rest fits: delivered ones first, then the others, each oldest first, never
+    /// the latest.
     fn evict_responses(&mut self, latest: u64) {
         let responses =
             || self.requests.iter().filter_map(|(key, request)| Some((key, request.response.as_ref()?)));

@@ -1,37 +1,34 @@
 //! Sessions of protocols before 2026-07-28: bounded in number, and no request runs on without a client.
 //!
-//! rmcp holds a session for every `initialize` until it is deleted or idle for long, and a session takes as much memory as
-//! many tasks. So their number is limited: one more session evicts the least recently used one. Its client gets 404 and
-//! initializes again, as the protocol demands. A session with an open stream is never evicted.
+//! rmcp holds a session for every `initialize` until it is deleted or idle for long, and a session takes as
+//! much memory as many tasks. So their number is limited: one more session evicts the least recently used
+//! one. Its client gets 404 and initializes again, as the protocol demands. A session with an open stream is
+//! never evicted.
 //!
-//! In these protocols a broken connection does not cancel its request: the client may reconnect with the id of the last
-//! event it received, and a response that is ready meanwhile is stored for it. If the client does not reconnect in time, the
-//! request is cancelled as if the client had cancelled it. A wait ends then, and its result stays unread; tasks continue.
+//! In these protocols a broken connection does not cancel its request: the client may reconnect with the id
+//! of the last event it received, and a response that is ready meanwhile is stored for it. If the client does
+//! not reconnect in time, the request is cancelled as if the client had cancelled it. A wait ends then, and
+//! its result stays unread; tasks continue.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use futures_core::Stream;
 use http::{Response, StatusCode};
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, GetExtensions, JsonRpcMessage,
-    ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
-    LocalSessionHandle, LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
+    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
-use tokio::sync::mpsc::Receiver;
 
-use crate::mcp::transport::http::access_check::plain;
-use crate::mcp::transport::http::client_stream::{ClientStream, is_response};
+use crate::mcp::transport::http::bounds::Bounds;
+use crate::mcp::transport::http::client_stream::ClientStream;
 use crate::mcp::transport::http::event_log::EventLog;
+use crate::mcp::transport::http::responses::{Body, PlainResponse};
+use crate::mcp::transport::http::session_store::SessionStore;
 use crate::mcp::transport::http::session_table::{RequestKey, SessionCapacity, SessionTable};
-use crate::mcp::transport::http::{Body, Bounds};
-
-/// The retry delay sent to clients: how long to wait before they reconnect.
-const RECONNECT_DELAY: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -39,14 +36,6 @@ pub(super) struct Sessions {
     max_sessions: usize,
     /// Sessions are opened one at a time, so that their number never exceeds the limit.
     opening: tokio::sync::Mutex<()>,
-}
-
-/// The sessions of rmcp, and our own table of them.
-#[derive(Debug)]
-pub(super) struct SessionStore {
-    library: LocalSessionManager,
-    table: Mutex<SessionTable>,
-    reconnect_window: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -83,63 +72,11 @@ impl Sessions {
     pub(super) fn map_full_error(&self, response: Response<Body>) -> Response<Body> {
         let is_full = response.status() == StatusCode::INTERNAL_SERVER_ERROR
             && self.store.with_table(|table| table.capacity(self.max_sessions)) == SessionCapacity::Full;
-        match is_full {
-            true => plain(StatusCode::SERVICE_UNAVAILABLE, "All sessions are in use; try again.\n"),
-            false => response,
-        }
-    }
-}
-
-impl SessionStore {
-    pub(super) fn with_table<R>(&self, act: impl FnOnce(&mut SessionTable) -> R) -> R {
-        act(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    async fn handle(&self, id: &SessionId) -> Result<LocalSessionHandle, LocalSessionManagerError> {
-        let sessions = self.library.sessions.read().await;
-        sessions.get(id).cloned().ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
-    }
-
-    fn priming(&self, session: &SessionId) -> Option<Duration> {
-        self.with_table(|table| table.takes_priming(session)).then_some(RECONNECT_DELAY)
-    }
-
-    /// Moves the events of a request from rmcp into its event log, whether or not a client is connected.
-    async fn collect_events(
-        self: Arc<Self>,
-        key: RequestKey,
-        log: Arc<EventLog>,
-        mut messages: Receiver<ServerSseMessage>,
-    ) {
-        let mut has_response = false;
-        while let Some(event) = messages.recv().await {
-            if is_response(&event) {
-                has_response = true;
-                let bytes = event.message.as_ref().and_then(|message| serde_json::to_vec(message).ok());
-                self.with_table(|table| table.store_response(&key, bytes.map_or(0, |bytes| bytes.len())));
-            }
-            log.push(event);
-        }
-        if !has_response {
-            self.with_table(|table| table.remove_request(&key));
-        }
-        log.end();
-    }
-
-    /// After the reconnect window, drops a request without a connected client. If it has no response yet, cancels it.
-    pub(super) async fn abandon_after_window(&self, key: &RequestKey, streams_opened: u64) {
-        tokio::time::sleep(self.reconnect_window).await;
-        let Some(request) = self.with_table(|table| table.abandon(key, streams_opened)) else { return };
-        self.cancel(&key.session, vec![request], "the client did not reconnect").await;
-    }
-
-    async fn cancel(&self, session: &SessionId, requests: Vec<RequestId>, reason: &str) {
-        let Ok(handle) = self.handle(session).await else { return };
-        for request in requests {
-            let params = CancelledNotificationParam::new(Some(request), Some(reason.to_owned()));
-            let cancelled = ClientJsonRpcMessage::notification(CancelledNotification::new(params).into());
-            // If the session has ended meanwhile, so have its requests.
-            let _ = handle.push_message(cancelled, None).await;
+        if is_full {
+            PlainResponse::new(StatusCode::SERVICE_UNAVAILABLE, "All sessions are in use; try again.\n")
+                .into()
+        } else {
+            response
         }
     }
 }
@@ -228,7 +165,8 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
         let Some((event, number)) = last_event_id.split_once('/') else {
             let handle = self.store.handle(id).await?;
-            // rmcp resumes with the named event itself, and its ids are one lower than ours, so the id needs no conversion.
+            // rmcp resumes with the named event itself, and its ids are one lower than ours, so the id needs
+            // no conversion.
             let last = last_event_id.parse().map_err(LocalSessionManagerError::from)?;
             let stream = handle.resume(last).await.map_err(LocalSessionManagerError::from)?;
             return Ok(ClientStream::standalone(&self.store, id, stream.inner, None));

@@ -1,4 +1,5 @@
-//! Slow, silent and disconnected clients over real connections, with short timeouts so that the tests are quick.
+//! Slow, silent and disconnected clients over real connections, with short timeouts so that the tests are
+//! quick.
 //!
 //! The server has three tools: `block` waits until the test releases it, `long` returns a long response, and
 //! `wait_for_reconnect` waits until its client has disconnected and another connection resumes.
@@ -79,9 +80,10 @@ impl ServerHandler for BlockingHandler {
             () = context.ct.cancelled() => false,
         };
         self.blocked_calls.fetch_sub(1, Ordering::SeqCst);
-        match is_released {
-            true => Ok(CallToolResult::success(vec![ContentBlock::text("released")]).into()),
-            false => Err(ErrorData::internal_error("cancelled", None)),
+        if is_released {
+            Ok(CallToolResult::success(vec![ContentBlock::text("released")]).into())
+        } else {
+            Err(ErrorData::internal_error("cancelled", None))
         }
     }
 }
@@ -121,11 +123,8 @@ impl Server {
             let runtime = crate::mcp::runtime().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).unwrap();
-                accept(
-                    listener,
-                    HttpServer::new(handler, (Gate::new(address.ip(), token), is_in_task), bounds),
-                )
-                .await
+                accept(listener, HttpServer::new(handler, Gate::new(address.ip(), token), is_in_task, bounds))
+                    .await
             })
         });
         Server { port: address.port(), token: text, blocked_calls, calls_without_listener, release }
