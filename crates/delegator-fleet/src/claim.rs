@@ -64,7 +64,6 @@ pub struct ClaimedTask {
     pub spec: TaskSpec,
 }
 
-/// A task that a session owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedTask {
     pub claim: Claim,

@@ -84,7 +84,6 @@ impl Database {
         })
     }
 
-    /// Runs one transaction without a check of the tables.
     pub(crate) fn transaction_without_check<T>(
         &self,
         limit: Duration,

@@ -11,7 +11,6 @@ use crate::error::FleetError;
 /// A worker claims only tasks whose specification has at most the version that it knows.
 pub(crate) const SPEC_VERSION: i32 = 1;
 
-/// A task to submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTask {
     /// Chosen by the submitter, so that it can repeat a submission whose answer was lost. See [`new_id`].

@@ -6,7 +6,6 @@ use crate::control::require_worker;
 use crate::database::Database;
 use crate::error::FleetError;
 
-/// Which tasks to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskFilter {
     /// `None`: all.

@@ -36,7 +36,6 @@ impl Stop {
 #[derive(Debug)]
 pub(crate) struct AttemptControl {
     pub(crate) claim: Claim,
-    /// The task in the log.
     pub(crate) log_name: String,
     state: Mutex<State>,
     changed: Condvar,

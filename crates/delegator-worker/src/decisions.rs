@@ -43,7 +43,6 @@ pub(crate) fn react(known: &BTreeSet<AttemptKey>, owned: &[Owned]) -> Vec<Reacti
     lost.chain(others).collect()
 }
 
-/// How many tasks to claim.
 pub(crate) fn claim_count(slots: u32, busy: usize, is_paused: bool, is_draining: bool) -> u32 {
     if is_paused || is_draining { 0 } else { slots.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX)) }
 }

@@ -17,7 +17,6 @@ pub struct FleetResult {
     pub branch: Option<String>,
     /// The branch to which the worker pushed the changes.
     pub pushed_branch: Option<String>,
-    /// The name of the worker.
     pub worker: String,
     /// What the diff does not have.
     pub omissions: DiffOmissions,

@@ -19,7 +19,6 @@ pub(crate) enum Outcome {
     Dropped,
 }
 
-/// A task that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) end: TaskEnd,

@@ -13,7 +13,6 @@ use delegator_engine::Submission;
 use delegator_fleet::Retention;
 use delegator_supervisor::agent::Variables;
 
-/// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
     pub name: String,
@@ -51,7 +50,6 @@ pub trait WorkerPort: Sync {
     /// here.
     fn build_submission(&self, request: &LocalRequest) -> Result<Submission, String>;
 
-    /// Logs an event.
     fn report(&self, event: &WorkerEvent);
 }
 
@@ -88,7 +86,6 @@ impl StopSignals {
     }
 }
 
-/// What a worker logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerEvent {
     Ready { worker: String, slots: u32 },

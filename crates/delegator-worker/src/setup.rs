@@ -39,7 +39,6 @@ const QUOTED_CHARS: usize = 300;
 pub(crate) enum SetupError {
     #[error(transparent)]
     Checkout(#[from] RemoteError),
-    /// The script failed.
     #[error("{cause}")]
     Script { cause: String, output: Vec<u8> },
     #[error("the setup was cancelled")]

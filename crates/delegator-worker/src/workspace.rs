@@ -73,7 +73,6 @@ impl Workspace {
         self.dir.join("tasks")
     }
 
-    /// The directory of one attempt of a task.
     pub(crate) fn attempt(&self, claim: &Claim) -> PathBuf {
         self.tasks().join(format!("{}-{}", file_name(&claim.task), claim.attempt))
     }

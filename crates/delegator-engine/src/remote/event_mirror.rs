@@ -38,7 +38,6 @@ struct CopiedAttempt {
     is_complete: bool,
 }
 
-/// What a pass found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MirrorPass {
     /// Another process copies the same events now.

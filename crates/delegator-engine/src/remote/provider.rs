@@ -67,7 +67,6 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
     fn query_interval(&self, queries: u32) -> Duration;
 }
 
-/// A task for a provider.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteRequest<'a> {
     /// The id of the task on this machine.
@@ -96,7 +95,6 @@ pub struct EventPosition {
     pub offset: u64,
 }
 
-/// A part of the events of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventPage {
     /// Not necessarily complete lines.
@@ -130,7 +128,6 @@ pub enum RemoteStatus {
     Ended(Box<RemoteEnd>),
 }
 
-/// How a task ended, and what it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteEnd {
     pub end: TaskEnd,

@@ -20,7 +20,6 @@ pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// Messages that are listed; the others are only counted.
 const MAX_LISTED: u32 = 20;
 
-/// A message that was stored.
 #[derive(Debug)]
 pub struct SentMessage {
     pub message: Message,
@@ -30,7 +29,6 @@ pub struct SentMessage {
     pub queued: u64,
 }
 
-/// The messages of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskMessages {
     pub counts: MessageCounts,

@@ -17,7 +17,6 @@ use crate::remote::refresh::ProviderProblem;
 use crate::shared::estimate::DurationHistory;
 use crate::shared::snapshot_file::read_cached_snapshot;
 
-/// Selects the tasks of an overview.
 #[derive(Debug, Clone, Default)]
 pub struct OverviewRequest {
     pub filter: Filter,
@@ -75,7 +74,6 @@ pub struct AwaitedTasks {
     pub has_more_ended: bool,
 }
 
-/// A task in the queue.
 #[derive(Debug)]
 pub struct QueuedTask {
     pub task: TaskSummary,
@@ -88,7 +86,6 @@ pub struct QueuedTask {
     pub estimated_start_ms: Option<u64>,
 }
 
-/// A running task and its progress.
 #[derive(Debug)]
 pub struct RunningTask {
     pub task: TaskSummary,
@@ -306,7 +303,6 @@ fn cloud_counts(registry: &Registry, request: &OverviewRequest) -> Result<CloudC
     })
 }
 
-/// Oldest first.
 fn oldest(
     registry: &Registry,
     request: &OverviewRequest,

@@ -40,7 +40,6 @@ pub struct TaskFiles {
     pub open_questions: Vec<StoredQuestion>,
     /// The tasks that directly follow it in a chain.
     pub followers: Vec<Task>,
-    /// The worktree of an isolated task.
     pub worktree: Option<WorktreeInfo>,
 }
 
@@ -133,7 +132,6 @@ impl Engine {
         }
     }
 
-    /// A task as it is recorded.
     pub fn recorded_task(&self, id: &TaskId) -> Result<Task, EngineError> {
         self.registry_of(id)?.get(id)?.ok_or_else(|| EngineError::unknown(id))
     }

@@ -28,7 +28,6 @@ pub struct WorktreeApplication {
     pub is_removed: bool,
 }
 
-/// A branch with the changes of a worktree.
 #[derive(Debug)]
 pub struct WorktreeBranch {
     pub branch: String,

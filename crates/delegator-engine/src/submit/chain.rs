@@ -19,7 +19,6 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::shared::format_version::FormatVersion;
 
-/// One of the tasks of a submission.
 #[derive(Debug)]
 pub(super) struct ChainTask<'a> {
     pub(super) id: TaskId,
@@ -30,7 +29,6 @@ pub(super) struct ChainTask<'a> {
 }
 
 impl ChainTask<'_> {
-    /// The task that it reviews.
     fn reviewed(&self) -> Option<&TaskId> {
         match self.submission.reviews.as_ref()? {
             Reviewed::Task(id) => Some(id),

@@ -108,7 +108,6 @@ pub struct Ending {
     pub terminate_grace_sec: u64,
 }
 
-/// The verify command of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
     pub command: VerifyCommand,

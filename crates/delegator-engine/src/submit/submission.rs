@@ -39,7 +39,6 @@ pub struct Submission {
     pub nesting: Nesting,
     pub idempotency: Option<Idempotency>,
     pub isolation: Isolation,
-    /// The task whose changes it reviews.
     pub reviews: Option<Reviewed>,
     /// An ended task whose report is added to the prompt, besides that of the predecessor.
     pub report_of: Option<TaskId>,
@@ -68,7 +67,6 @@ pub struct AgentChoice {
     pub passed_variables: Vec<String>,
 }
 
-/// Where a task works.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// In the directory of the user.

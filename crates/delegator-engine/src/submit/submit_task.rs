@@ -40,7 +40,6 @@ pub struct SubmitOutcome {
     pub expected: Option<ExpectedDuration>,
     /// All tasks that follow it, directly or not.
     pub followers: Vec<Task>,
-    /// The worktree in which it works.
     pub worktree: Option<PathBuf>,
     /// Uncommitted changes of the user that are not in the worktree.
     pub not_carried: Vec<LeftOut>,

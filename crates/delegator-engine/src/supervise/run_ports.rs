@@ -146,7 +146,6 @@ impl TaskPorts {
         Some(format!("it is paused: {}", pause.reason))
     }
 
-    /// The niceness of this supervisor.
     pub(crate) fn own_niceness(&self, agent_niceness: u8) -> u8 {
         let running = self.registry.borrow().running_count().unwrap_or(0);
         supervisor_niceness(agent_niceness, running, processors())

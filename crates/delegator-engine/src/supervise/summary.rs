@@ -9,7 +9,6 @@ use delegator_transcript::Report;
 use super::evidence::{Attribution, FindingKind, Lines, RepositoryChanges};
 use super::task_report::Record;
 
-/// The summary of an ended task.
 pub(crate) fn one_sentence_summary(end: &TaskEnd, exit: Option<ExitStatus>, record: &Record) -> String {
     let mut changes = ChangeSummary::of(record).phrase();
     if record.findings.iter().any(|finding| finding.kind == FindingKind::GitSettings) {

@@ -28,7 +28,6 @@ const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that `omissions` names; all are counted.
 const MAX_NAMED: usize = 100;
 
-/// What a task changed.
 #[derive(Debug, Default)]
 pub struct TaskDiff {
     /// A unified diff with full object ids and binary contents; empty if nothing changed. Paths are relative

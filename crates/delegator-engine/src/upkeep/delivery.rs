@@ -135,7 +135,6 @@ struct Delivery {
     next_delay_ms: i64,
 }
 
-/// A delivery, and how it ended.
 type EndedDelivery = (Delivery, Result<(), SendError>);
 
 fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -> Result<(), EngineError> {

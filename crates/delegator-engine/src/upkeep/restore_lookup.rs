@@ -35,7 +35,6 @@ pub(crate) struct PointSource<'a> {
     pub(crate) here: &'a Path,
 }
 
-/// The restore points of a task.
 pub(crate) struct FoundPoints {
     pub(crate) record: RestorePointRecord,
     /// For temporary files; removed on drop.

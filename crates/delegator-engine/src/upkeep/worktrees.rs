@@ -29,7 +29,6 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TRIES: usize = 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// The worktree of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreeInfo {
     /// The task for which it was created.
@@ -86,7 +85,6 @@ impl WorktreeState {
     }
 }
 
-/// The changes in a worktree.
 #[derive(Debug, Default)]
 pub struct WorktreeChanges {
     /// A unified diff; empty if nothing changed.
@@ -152,7 +150,6 @@ impl WorktreeChanges {
         }
     }
 
-    /// What changed and is not in the diff.
     pub fn omissions(&self) -> DiffOmissions {
         DiffOmissions {
             left_out: self.left_out.clone(),

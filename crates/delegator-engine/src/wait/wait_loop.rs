@@ -48,7 +48,6 @@ pub struct TaskProgress<'a> {
     pub snapshot: Option<Snapshot>,
 }
 
-/// What to wait for.
 #[derive(Debug)]
 pub(super) struct Wait {
     pub(super) ids: Vec<TaskId>,

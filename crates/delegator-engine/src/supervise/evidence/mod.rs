@@ -146,7 +146,6 @@ pub struct Lines {
     pub deleted: u64,
 }
 
-/// Changes of the repository itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryChanges {
     pub head_before: Option<String>,

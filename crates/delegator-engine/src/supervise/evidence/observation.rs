@@ -420,7 +420,6 @@ impl Observation {
     }
 }
 
-/// Whose changes the changed files are.
 #[derive(Debug, Default)]
 struct AttributedChanges {
     /// The agent's sandbox prevents writing, so a change that may be the agent's does not count as its own.

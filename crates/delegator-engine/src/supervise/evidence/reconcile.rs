@@ -31,11 +31,9 @@ pub(super) enum ClaimLocation {
     Examined,
     Ignored,
     Outside,
-    /// In a directory that is not examined.
     NotExamined,
 }
 
-/// All claims of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) files: Vec<Claim>,
@@ -69,7 +67,6 @@ impl Claims {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ObservedChanges {
     pub(super) changed: BTreeMap<String, Attribution>,
-    /// What the agent named.
     pub(super) named: BTreeSet<String>,
     /// Changes beyond the length of the lists.
     pub(super) not_listed: u64,

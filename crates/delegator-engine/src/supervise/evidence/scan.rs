@@ -45,7 +45,6 @@ pub(super) struct Scan {
     pub(super) repositories: Vec<PathBuf>,
 }
 
-/// What changed since a scan.
 #[derive(Debug)]
 pub(super) struct ScanChanges {
     pub(super) files: Vec<FileChange>,

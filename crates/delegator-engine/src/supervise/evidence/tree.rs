@@ -40,7 +40,6 @@ enum Before {
     Unknown,
 }
 
-/// What changed in a tree.
 #[derive(Debug)]
 pub(super) struct TreeChanges {
     pub(super) source: Source,
