@@ -72,7 +72,7 @@ impl Page {
         let next = PageStart { index: self.start + shown, number: self.number + 1, limit: self.limit };
         let positions = [next.number, next.limit.unwrap_or(0), next.index];
         let positions = positions.map(|position| i64::try_from(position).unwrap_or(i64::MAX));
-        position_cursor(positions, &self.query.as_str().into())
+        encode(PAGE, positions, &self.query.as_str().into())
     }
 
     /// The only page of a list that is never split.
@@ -120,7 +120,7 @@ fn continued_page(
     total: usize,
     query: &str,
 ) -> Result<PageStart, AppError> {
-    let positions = cursor_positions("cursor", cursor, &query.into())?;
+    let positions = decode(PAGE, "cursor", cursor, &query.into())?;
     let [number, first_limit, index] = positions.map(|position| usize::try_from(position).unwrap_or(0));
     let first_limit = (first_limit > 0).then_some(first_limit);
     if first_limit.is_some() && limit.is_some() && limit != first_limit {
@@ -133,15 +133,33 @@ fn continued_page(
     Ok(PageStart { index, number, limit: first_limit.or(limit) })
 }
 
-/// A cursor into growing lists: it contains a position in each of them, not a page number. The fingerprint
-/// covers every position, so that an altered cursor is detected.
+/// First part of the cursors of pages, and of positions in growing lists.
+const PAGE: &str = "1";
+const POSITIONS: &str = "2";
+
+/// A cursor into growing lists: it contains a position in each of them, not a page number.
 pub fn position_cursor<const N: usize>(positions: [i64; N], query: &Value) -> String {
-    let text = positions.map(|position| position.to_string()).join(".");
-    hex(&format!("2.{text}.{}", fingerprint(&json!([positions.as_slice(), query]))))
+    encode(POSITIONS, positions, query)
 }
 
 /// The positions in a cursor created by [`position_cursor`]. `input` is the name of the input that has it.
 pub fn cursor_positions<const N: usize>(
+    input: &str,
+    cursor: &str,
+    query: &Value,
+) -> Result<[i64; N], AppError> {
+    decode(POSITIONS, input, cursor, query)
+}
+
+/// The fingerprint covers every number, so that an altered cursor is detected.
+fn encode<const N: usize>(kind: &str, numbers: [i64; N], query: &Value) -> String {
+    let text = numbers.map(|number| number.to_string()).join(".");
+    let plain = format!("{kind}.{text}.{}", fingerprint(&json!([numbers.as_slice(), query])));
+    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn decode<const N: usize>(
+    kind: &str,
     input: &str,
     cursor: &str,
     query: &Value,
@@ -152,10 +170,13 @@ pub fn cursor_positions<const N: usize>(
     };
     let plain = unhex(cursor).ok_or_else(|| invalid("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["2", positions @ .., given] = parts.as_slice() else { return Err(invalid("is not valid")) };
-    let positions: Option<Vec<i64>> = positions.iter().map(|position| position.parse().ok()).collect();
-    match positions.and_then(|positions| <[i64; N]>::try_from(positions).ok()) {
-        Some(positions) if *given == fingerprint(&json!([positions.as_slice(), query])) => Ok(positions),
+    let (numbers, given) = match parts.as_slice() {
+        [found, numbers @ .., given] if *found == kind => (numbers, given),
+        _ => return Err(invalid("is not valid")),
+    };
+    let numbers: Option<Vec<i64>> = numbers.iter().map(|number| number.parse().ok()).collect();
+    match numbers.and_then(|numbers| <[i64; N]>::try_from(numbers).ok()) {
+        Some(numbers) if *given == fingerprint(&json!([numbers.as_slice(), query])) => Ok(numbers),
         _ => Err(invalid("belongs to another query")),
     }
 }
@@ -164,10 +185,6 @@ fn cursor_error(input: &str, cursor: &str, reason: &str) -> AppError {
     let problem = Problem::new(ErrorCode::InvalidCursor, input, reason).value(cursor.into());
     let message = format!("The cursor {reason}.");
     AppError { message, ..AppError::from_problems(vec![problem]) }
-}
-
-fn hex(plain: &str) -> String {
-    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<String> {

@@ -30,7 +30,7 @@ pub struct Exec {
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]
-    #[schemars(extend("x-markers" = [Marker::Consent], "default" = false))]
+    #[schemars(extend("x-markers" = [Marker::Consent]))]
     pub confirm: Option<bool>,
     #[serde(flatten)]
     pub agent: AgentInputs,

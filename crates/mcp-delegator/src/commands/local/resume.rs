@@ -34,7 +34,7 @@ pub struct Resume {
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]
-    #[schemars(extend("x-markers" = [Marker::Consent], "default" = false))]
+    #[schemars(extend("x-markers" = [Marker::Consent]))]
     pub confirm: Option<bool>,
     #[serde(flatten)]
     pub agent: AgentInputs,

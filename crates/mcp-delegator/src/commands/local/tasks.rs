@@ -127,7 +127,6 @@ pub fn build_task(
     request: TaskRequest,
 ) -> Result<Submission, AppError> {
     let input = &request.input;
-    let mode = input.mode.sandbox();
     let working_dir = working_dir(context, &request);
     let directories = directories(&input.agent, &working_dir);
     let default = || default_agents(context, engine, &directories);
@@ -137,7 +136,7 @@ pub fn build_task(
         agents.map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let may_write = select(context.config)?.iter().any(|agent| may_write(agent, mode));
+    let may_write = select(context.config)?.iter().any(|agent| may_write(agent, input.mode.sandbox()));
     let add_dirs = input.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let isolation = isolation(context, engine, config, &request, &working_dir)?;
@@ -161,10 +160,7 @@ pub fn build_task(
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, input, working_dir, request.thread)
     };
-    let idempotency = input.submission.idempotency_key.clone().map(|key| {
-        let resolved = resolved_input(input, &names, &settings, request.call_budget);
-        Idempotency { key, request_hash: fingerprint(&json!([input.submission.task, resolved])) }
-    });
+    let idempotency = idempotency(input, &names, &settings, request.call_budget);
     Ok(Submission {
         text: input.submission.task.clone(),
         settings,
@@ -191,6 +187,17 @@ pub fn build_task(
         report_of: request.report_of,
         followers: Vec::new(),
     })
+}
+
+fn idempotency(
+    input: &TaskInput,
+    agents: &[&str],
+    settings: &Settings,
+    call_budget: Option<Duration>,
+) -> Option<Idempotency> {
+    let key = input.submission.idempotency_key.clone()?;
+    let resolved = resolved_input(input, agents, settings, call_budget);
+    Some(Idempotency { key, request_hash: fingerprint(&json!([input.submission.task, resolved])) })
 }
 
 /// Where the task works: one that continues or reviews another task in the worktree of that task, if it
