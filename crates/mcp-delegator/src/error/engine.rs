@@ -49,9 +49,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
         EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
-        EngineError::AlreadyEnded { task, state } => {
-            state_error(ErrorCode::WrongState, message, state, "task_id", &task)
-        }
+        EngineError::AlreadyEnded { task, state } => already_ended(message, state, &task),
         EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
         EngineError::ReservedDirectory { input, .. } => reserved_directory(message, input),
         EngineError::VariableNotAllowed { agent, name, right } => {
@@ -89,9 +87,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
         EngineError::Plan(error) => plan_error(message, &error),
-        EngineError::Launch { .. } | EngineError::Randomness { .. } => {
-            AppError::new(ErrorCode::Internal, message)
-        }
+        EngineError::Launch { .. } | EngineError::Randomness { .. } => internal(message),
         EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
         EngineError::Provider { provider, task, source } => {
             provider_error(message, provider, task.as_ref(), source)
@@ -108,6 +104,14 @@ fn blocked(message: String, suggestion: &str) -> AppError {
 
 fn reserved_directory(message: String, input: &str) -> AppError {
     blocked(message, "Choose a directory that contains only the project.").context("field", input)
+}
+
+fn internal(message: String) -> AppError {
+    AppError::new(ErrorCode::Internal, message)
+}
+
+fn already_ended(message: String, state: State, task: &TaskId) -> AppError {
+    state_error(ErrorCode::WrongState, message, state, "task_id", task)
 }
 
 fn no_restore_point(message: String, task: &TaskId) -> AppError {
