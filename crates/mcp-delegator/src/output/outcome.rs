@@ -44,7 +44,7 @@ impl Warning {
         Warning { code, message: escape_line_breaks(message.as_ref()), context: Map::new() }
     }
 
-    pub fn context(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.context.insert(key.to_owned(), value.into());
         self
     }

@@ -108,15 +108,15 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
         let message = "no restore point was created before the task; its changes there cannot be restored";
         let mut warning = Warning::new(WarningCode::NoRestorePoint, message);
         if !path.as_os_str().is_empty() {
-            warning = warning.context("path", path.display().to_string());
+            warning = warning.fact("path", path.display().to_string());
         }
-        warnings.push(warning.context("problem", problem.as_str()));
+        warnings.push(warning.fact("problem", problem.as_str()));
     }
     for path in &record.gone {
         let message =
             "the restore point was deleted after it was created; the changes there cannot be restored";
         let path = path.display().to_string();
-        warnings.push(Warning::new(WarningCode::RestorePointGone, message).context("path", path));
+        warnings.push(Warning::new(WarningCode::RestorePointGone, message).fact("path", path));
     }
     let left_out: usize = record.points.iter().map(|point| files_left_out(record, point).len()).sum();
     if left_out > 0 {

@@ -44,7 +44,7 @@ fn attempts_of_provider(task: &Task) -> Option<Warning> {
         "the task has {attempts} attempts, and this is the first; to see another one, run 'mcp-delegator diff {id} --attempt 2', \
          and to apply it, 'mcp-delegator cloud apply {id} --attempt 2'"
     );
-    Some(Warning::new(WarningCode::MoreAttempts, message).context("attempts", attempts))
+    Some(Warning::new(WarningCode::MoreAttempts, message).fact("attempts", attempts))
 }
 
 /// Agents that came first in the list of the task and could not run.
@@ -53,15 +53,14 @@ fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = 
     skipped.iter().map(|skipped| {
         let message =
             format!("{} did not run, {} did: {}", skipped.agent, task.agent, truncate_quote(&skipped.reason));
-        Warning::new(WarningCode::AgentSkipped, message).context("agent", skipped.agent.as_str())
+        Warning::new(WarningCode::AgentSkipped, message).fact("agent", skipped.agent.as_str())
     })
 }
 
 /// What the supervisor has noticed so far: budgets that are nearly used.
 pub fn of_running_task(running: &RunningTask) -> impl Iterator<Item = Warning> {
     let noticed = running.snapshot.iter().flat_map(|snapshot| &snapshot.warnings);
-    noticed
-        .map(|text| Warning::new(WarningCode::AgentNotice, text).context("task_id", running.task.id.as_str()))
+    noticed.map(|text| Warning::new(WarningCode::AgentNotice, text).fact("task_id", running.task.id.as_str()))
 }
 
 /// Where the final message of a task that a limit ended comes from.
@@ -114,7 +113,7 @@ pub fn fleet_obstacles(obstacles: &BTreeMap<FleetObstacle, Vec<TaskId>>) -> impl
         let message = format!("{waiting}: {}", obstacle_sentence(*obstacle));
         let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
         Warning::new(WarningCode::FleetObstacle, message)
-            .context("obstacle", json!({ "kind": obstacle.name(), "task_ids": tasks }))
+            .fact("obstacle", json!({ "kind": obstacle.name(), "task_ids": tasks }))
     })
 }
 
@@ -139,7 +138,7 @@ fn obstacle_sentence(obstacle: FleetObstacle) -> &'static str {
 pub fn provider_not_queried(problem: &ProviderProblem) -> Warning {
     let message = format!("{}, so the state of its tasks may be outdated", problem.error);
     let mut warning =
-        Warning::new(WarningCode::ProviderNotQueried, message).context("provider", problem.provider.name());
+        Warning::new(WarningCode::ProviderNotQueried, message).fact("provider", problem.provider.name());
     let output = problem.error.output().map(truncate_quote);
     warning.context.extend(output.map(|output| ("provider_message".to_owned(), output.into())));
     warning
@@ -152,7 +151,7 @@ fn refused_calls(record: &Record) -> Option<Warning> {
             1 => "1 call of the agent was refused".to_owned(),
             count => format!("{count} calls of the agent were refused"),
         };
-        Warning::new(WarningCode::AgentNotice, message).context("agent_messages", refused.last.clone())
+        Warning::new(WarningCode::AgentNotice, message).fact("agent_messages", refused.last.clone())
     })
 }
 
