@@ -1,5 +1,5 @@
-//! Removes terminal control sequences (colours, titles, links) from text that agents' commands printed. Parsers and
-//! one-line messages work on the stripped text. Other control characters are left alone.
+//! Removes terminal control sequences (colours, titles, links) from text that agents' commands printed.
+//! Parsers and one-line messages work on the stripped text. Other control characters are left alone.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,8 @@
-//! The body of a model provider's error response. Codex passes some of them on unchanged as its error message.
+//! The body of a model provider's error response. Codex passes some of them on unchanged as its error
+//! message.
 //!
-//! Providers wrap the same facts differently: `{"error":{…}}`, `{"detail":{…}}`, `{"detail":"…"}`, or no wrapper.
+//! Providers wrap the same facts differently: `{"error":{…}}`, `{"detail":{…}}`, `{"detail":"…"}`, or no
+//! wrapper.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +27,8 @@ pub enum ResetTime {
 }
 
 impl ErrorBody {
-    /// `None` if the text does not begin with a JSON object. Codex adds text behind it, such as the id of the request.
+    /// `None` if the text does not begin with a JSON object. Codex adds text behind it, such as the id of the
+    /// request.
     pub fn parse(text: &str) -> Option<ErrorBody> {
         let root: Map<String, Value> = serde_json::Deserializer::from_str(text).into_iter().next()?.ok()?;
         let wrapped =

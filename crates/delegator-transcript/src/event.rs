@@ -1,5 +1,6 @@
-//! Codex exec events, as documented and as Codex emits them today. Every dialect is translated into them; the fold
-//! consumes them and `normalize` writes them. Events borrow from the line; raw JSON is passed on unparsed.
+//! Codex exec events, as documented and as Codex emits them today. Every dialect is translated into them; the
+//! fold consumes them and `normalize` writes them. Events borrow from the line; raw JSON is passed on
+//! unparsed.
 
 use delegator_domain::named_enum;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,8 @@ pub enum TurnOutcome<'a> {
     Failed(AgentError<'a>),
 }
 
-/// The agent's own code for an error: `codex_error_info` of Codex. Codes that do not decide what failed are absent.
+/// The agent's own code for an error: `codex_error_info` of Codex. Codes that do not decide what failed are
+/// absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -47,20 +49,18 @@ pub enum ErrorCode {
 /// A Codex exec event.
 #[derive(Clone, Debug)]
 pub enum ThreadEvent<'a> {
-    /// `thread.started`
     ThreadStarted {
         /// Identifies the thread; needed to resume it.
         thread_id: Text<'a>,
     },
-    /// `turn.started`
     TurnStarted,
-    /// `turn.completed`
     TurnCompleted {
         /// The running total of the thread; absent in dialects without usage.
         usage: Option<Usage>,
     },
-    /// `turn.failed`
-    TurnFailed { error: AgentError<'a> },
+    TurnFailed {
+        error: AgentError<'a>,
+    },
     /// `item.started`, `item.updated`, `item.completed`
     Item {
         phase: ItemPhase,
@@ -68,7 +68,9 @@ pub enum ThreadEvent<'a> {
         item: Item<'a>,
     },
     /// `error`: usually a retry in progress. It does not decide the outcome.
-    Error { message: Text<'a> },
+    Error {
+        message: Text<'a>,
+    },
 }
 
 impl ThreadEvent<'_> {
@@ -104,7 +106,8 @@ pub struct Item<'a> {
     /// Items of types without a status are complete once `item.completed` arrives.
     pub status: Option<ItemStatus>,
     pub details: ItemDetails<'a>,
-    /// In an over-long line: the full length of the item's longest text, of which only the beginning is available.
+    /// In an over-long line: the full length of the item's longest text, of which only the beginning is
+    /// available.
     pub full_bytes: Option<u64>,
 }
 
@@ -112,14 +115,19 @@ pub struct Item<'a> {
 #[derive(Clone, Debug)]
 pub enum ItemDetails<'a> {
     /// A message to the user.
-    AgentMessage { text: Text<'a> },
+    AgentMessage {
+        text: Text<'a>,
+    },
     /// A summary of the model's reasoning.
-    Reasoning { text: Text<'a> },
+    Reasoning {
+        text: Text<'a>,
+    },
     /// A command that runs or ran.
     CommandExecution(CommandExecution<'a>),
     /// A patch to one or more files.
-    FileChange { changes: Vec<FileChange<'a>> },
-    /// A call to a tool of an MCP server.
+    FileChange {
+        changes: Vec<FileChange<'a>>,
+    },
     McpToolCall(McpToolCall<'a>),
     /// A web search, or a page that was opened or searched.
     WebSearch {
@@ -129,13 +137,19 @@ pub enum ItemDetails<'a> {
         action: Option<&'a str>,
     },
     /// The agent's plan.
-    TodoList { items: Vec<Todo<'a>> },
+    TodoList {
+        items: Vec<Todo<'a>>,
+    },
     /// A warning; never a failure.
-    Error { message: Text<'a> },
+    Error {
+        message: Text<'a>,
+    },
     /// A call that manages sub-agents.
     CollabToolCall(CollabToolCall<'a>),
     /// An unknown item type.
-    Other { kind: Text<'a> },
+    Other {
+        kind: Text<'a>,
+    },
 }
 
 impl ItemDetails<'_> {
@@ -158,7 +172,6 @@ impl ItemDetails<'_> {
 
 #[derive(Clone, Debug, Default)]
 pub struct CommandExecution<'a> {
-    /// The command line.
     pub command: Text<'a>,
     /// The output; in an over-long line, its beginning.
     pub output: Text<'a>,
@@ -204,7 +217,6 @@ impl ChangeKind {
     }
 }
 
-/// A call to a tool of an MCP server.
 #[derive(Clone, Debug, Default)]
 pub struct McpToolCall<'a> {
     pub server: Text<'a>,

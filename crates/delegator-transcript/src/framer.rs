@@ -1,8 +1,9 @@
 //! Splits a byte stream into lines, in bounded memory.
 //!
-//! A line ends only at `\n`: U+2028 and a lone `\r` are text. A line that arrives within one read is passed on without
-//! a copy. Lines of up to [`LineLimits::whole`] bytes are delivered whole. Of a longer line the head and tail are
-//! stored, and a [`LongLineScanner`] collects the few fields in between that decide what the line means.
+//! A line ends only at `\n`: U+2028 and a lone `\r` are text. A line that arrives within one read is passed
+//! on without a copy. Lines of up to [`LineLimits::whole`] bytes are delivered whole. The head and tail of a
+//! longer line are stored, and a [`LongLineScanner`] collects the few fields in between that decide what the
+//! line means.
 //!
 //! The lines depend on the bytes alone, never on how the bytes were split into reads.
 
@@ -15,9 +16,9 @@ use crate::longline::{LongLineFacts, LongLineScanner};
 pub struct LineLimits {
     /// Lines of at most this many bytes are stored whole.
     pub whole: usize,
-    /// Of a longer line, this many bytes at its beginning.
+    /// This many bytes at the beginning of a longer line.
     pub head: usize,
-    /// Of a longer line, this many bytes at its end.
+    /// This many bytes at the end of a longer line.
     pub tail: usize,
 }
 

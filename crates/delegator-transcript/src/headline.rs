@@ -7,8 +7,8 @@ use crate::json::Text;
 
 const FAILED_TURN: &str = "Turn failed";
 
-/// Describes the events of one stream in their order. A failed turn repeats the error event before it, so its line has no
-/// message then.
+/// Describes the events of one stream in their order. A failed turn repeats the error event before it, so its
+/// line has no message then.
 #[derive(Debug, Default)]
 pub struct Headlines {
     last_error: Option<String>,
@@ -39,7 +39,8 @@ impl Headlines {
     }
 }
 
-/// Describes an event in one line without control characters. Paths inside `workdir` are shown relative to it.
+/// Describes an event in one line without control characters. Paths inside `workdir` are shown relative to
+/// it.
 fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     match event {
         ThreadEvent::ThreadStarted { thread_id } => labelled("Thread", thread_id),
@@ -59,8 +60,8 @@ fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     }
 }
 
-/// Describes an event for the log of a task: messages are complete. `None` if the event tells a person nothing: thread
-/// and turn starts, and, unless the log is `live`, an item that has not ended.
+/// Describes an event for the log of a task: messages are complete. `None` if the event tells a person
+/// nothing: thread and turn starts, and, unless the log is `live`, an item that has not ended.
 fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
     match event {
         ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted => None,

@@ -5,8 +5,8 @@
 //!                                                           └─ normalize ─▶ JSONL
 //! ```
 //!
-//! Everything is a pure function of the bytes: no clock, no files, no threads. A report can therefore be computed again
-//! from stored lines. Only this crate knows the keys of an agent's JSON.
+//! Everything is a pure function of the bytes: no clock, no files, no threads. A report can therefore be
+//! computed again from stored lines. Only this crate knows the keys of an agent's JSON.
 //!
 //! No input stops the stream: a line that is not understood is counted, and memory is bounded for any input.
 

@@ -1,9 +1,10 @@
 //! Collects the fields that decide what an over-long line means, without storing the line.
 //!
-//! Codex writes the output of a command before its exit code and status, so neither the head nor a fixed offset of a
-//! huge line contains them. The scanner sees every byte once and stores only short fields: those at the top level and
-//! those of the one object below it (`item`, `msg`, `payload`). It tracks strings and brackets exactly, so text inside
-//! the huge string is never taken for a field. It does not check whether the line is valid JSON.
+//! Codex writes the output of a command before its exit code and status, so neither the head nor a fixed
+//! offset of a huge line contains them. The scanner sees every byte once and stores only short fields: those
+//! at the top level and those of the one object below it (`item`, `msg`, `payload`). It tracks strings and
+//! brackets exactly, so text inside the huge string is never taken for a field. It does not check whether the
+//! line is valid JSON.
 
 use crate::json::Text;
 
@@ -14,11 +15,8 @@ pub struct ObjectFacts {
     pub kind: Option<String>,
     /// `id`, the first one if there are several
     pub id: Option<String>,
-    /// `call_id`
     pub call_id: Option<String>,
-    /// `status`
     pub status: Option<String>,
-    /// `exit_code`
     pub exit_code: Option<i64>,
 }
 

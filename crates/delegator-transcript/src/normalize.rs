@@ -1,9 +1,10 @@
 //! Writes any dialect as Codex exec events, in JSONL.
 //!
-//! A Codex exec event keeps its bytes; only repeated keys of an object are dropped. Lines of other dialects are written as
-//! the events they translate to. A line without a counterpart is counted, and passed through if `keep_unknown` is set. An
-//! event that the documentation does not allow gets the field [`MARK`] with the reason; with `strict`, it is written in
-//! the documented form, or left out and counted. An over-long line is rewritten from its stored parts, and counted.
+//! A Codex exec event keeps its bytes; only repeated keys of an object are dropped. Lines of other dialects
+//! are written as the events they translate to. A line without a counterpart is counted, and passed through
+//! if `keep_unknown` is set. An event that the documentation does not allow gets the field [`MARK`] with the
+//! reason; with `strict`, it is written in the documented form, or left out and counted. An over-long line is
+//! rewritten from its stored parts, and counted.
 
 mod long_lines;
 mod strict;
@@ -82,7 +83,8 @@ impl Normalizer {
         Self { framer: Framer::new(limits), lines: LineNormalizer::new(options) }
     }
 
-    /// The thread that `thread.started` names if the dialect has none. Without this call, it is derived from the stream.
+    /// The thread that `thread.started` names if the dialect has none. Without this call, it is derived from
+    /// the stream.
     pub fn with_thread(mut self, thread: AssumedThread) -> Self {
         self.lines.translator = self.lines.translator.announcing(thread);
         self
@@ -185,8 +187,8 @@ impl LineNormalizer {
     }
 }
 
-/// Whether an event whose line is not documented says the same as a documented one: an error as plain text, or the end
-/// of a turn without usage. Any other invalid field would have to be invented.
+/// Whether an event whose line is not documented says the same as a documented one: an error as plain text,
+/// or the end of a turn without usage. Any other invalid field would have to be invented.
 fn is_other_spelling(event: &ThreadEvent<'_>, line: &str) -> bool {
     match event {
         ThreadEvent::TurnFailed { error } => !error.message.is_empty(),

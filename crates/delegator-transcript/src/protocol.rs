@@ -1,8 +1,8 @@
 //! Messages of the Codex protocol.
 //!
-//! They occur in two places: inside `{"id":…,"msg":…}` in the output of `codex exec --json` before 0.44, and inside the
-//! `event_msg` lines of session files (rollouts). Known types without a counterpart among Codex exec events are
-//! [`ProtocolEvent::Ignored`]; all others are [`ProtocolEvent::Unknown`].
+//! They occur in two places: inside `{"id":…,"msg":…}` in the output of `codex exec --json` before 0.44, and
+//! inside the `event_msg` lines of session files (rollouts). Known types without a counterpart among Codex
+//! exec events are [`ProtocolEvent::Ignored`]; all others are [`ProtocolEvent::Unknown`].
 
 use serde::Serialize;
 
@@ -50,7 +50,8 @@ pub enum ProtocolEvent<'a> {
     StreamError { message: Text<'a> },
     /// Also `deprecation_notice`.
     Warning { message: Text<'a> },
-    /// `item_started`, `item_completed`: used by newer versions for most of the above. The item id is the call id.
+    /// `item_started`, `item_completed`: used by newer versions for most of the above. The item id is the
+    /// call id.
     TurnItem { completed: bool, item: Item<'a> },
     /// A known type without a counterpart among Codex exec events.
     Ignored,
@@ -108,7 +109,8 @@ pub struct RolloutHead {
 pub enum ResponseItem<'a> {
     /// A `message` with the role `user`; it may also be context that the program added.
     UserText(Text<'a>),
-    /// `function_call`, `custom_tool_call`, `local_shell_call`. The input is JSON, or plain text for a custom tool.
+    /// `function_call`, `custom_tool_call`, `local_shell_call`. The input is JSON, or plain text for a custom
+    /// tool.
     Call { call_id: Text<'a>, name: Text<'a>, input: Text<'a> },
     /// `function_call_output`, `custom_tool_call_output`
     Output { call_id: Text<'a>, output: Text<'a> },

@@ -1,7 +1,7 @@
 //! Reads the metadata of a session file, so that a past session can be added to the registry.
 //!
-//! The first line has the thread id and working directory; the prompt and model follow a few lines later, so the
-//! beginning of a file is enough for everything but the time of the last line.
+//! The first line has the thread id and working directory; the prompt and model follow a few lines later, so
+//! the beginning of a file is enough for everything but the time of the last line.
 
 use crate::decode::{Event, decode};
 use crate::framer::{Framer, Line};
@@ -15,8 +15,8 @@ const MAX_PROMPT_BYTES: usize = 512 << 10;
 pub struct RolloutReader {
     head: RolloutHead,
     has_thread_id: bool,
-    /// The first user text in the model's input, in case no event has the prompt. Context that the program added looks
-    /// similar.
+    /// The first user text in the model's input, in case no event has the prompt. Context that the program
+    /// added looks similar.
     fallback_prompt: Option<String>,
 }
 

@@ -1,10 +1,12 @@
 //! Joins and splits command lines, and finds the script inside a shell wrapper.
 //!
-//! Codex runs nearly every command through a shell and reports `/bin/bash -lc 'cargo test'`; reports show `cargo test`.
+//! Codex runs nearly every command through a shell and reports `/bin/bash -lc 'cargo test'`; reports show
+//! `cargo test`.
 
 pub use shlex::split;
 
-/// Joins words into a command line that a POSIX shell splits into the same words, quoted as Codex quotes them.
+/// Joins words into a command line that a POSIX shell splits into the same words, quoted as Codex quotes
+/// them.
 pub fn join(words: &[String]) -> String {
     // With NUL allowed, quoting cannot fail.
     let quoter = shlex::Quoter::new().allow_nul(true);
@@ -43,8 +45,9 @@ fn script_in(line: &str) -> Option<String> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pipeline(pub(crate) Vec<Vec<String>>);
 
-/// Returns the pipelines of a script in order, whatever joins them. Redirections are dropped, expansions are not
-/// performed, and invalid syntax is tolerated: the result serves to recognise commands, never to run them.
+/// Returns the pipelines of a script in order, whatever joins them. Redirections are dropped, expansions are
+/// not performed, and invalid syntax is tolerated: the result serves to recognise commands, never to run
+/// them.
 pub(crate) fn pipelines(script: &str) -> Vec<Pipeline> {
     let mut reader = ScriptReader::default();
     let mut chars = script.chars().peekable();

@@ -1,4 +1,5 @@
-//! Values that several formats have in common: errors, token counts, plans, results of MCP tools and states of sub-agents.
+//! Values that several formats have in common: errors, token counts, plans, results of MCP tools and states
+//! of sub-agents.
 
 use crate::event::{AgentError, ErrorCode, Todo, Usage};
 use crate::json::text::snake_case;
@@ -20,8 +21,8 @@ pub(crate) fn error_object(error: Value<'_>) -> Option<AgentError<'_>> {
     error.is_object().then(|| agent_error(error))
 }
 
-/// `"codex_error_info":"usage_limit_exceeded"` or `{"http_connection_failed":{"http_status_code":403}}`. The app server
-/// and its adapters write the same in camel case.
+/// `"codex_error_info":"usage_limit_exceeded"` or `{"http_connection_failed":{"http_status_code":403}}`. The
+/// app server and its adapters write the same in camel case.
 pub(crate) fn codex_error_code(error: &Object<'_>) -> Option<ErrorCode> {
     let info = error.first(&["codex_error_info", "codexErrorInfo"], Some)?;
     let (name, facts) = match info.text() {
@@ -59,7 +60,8 @@ pub(crate) fn usage_object(value: Value<'_>) -> Option<Usage> {
     Some(read_usage(&counts).unwrap_or_default())
 }
 
-/// Codex's token counts among other fields; `None` if there are none. The app server writes them in camel case.
+/// Codex's token counts among other fields; `None` if there are none. The app server writes them in camel
+/// case.
 pub(crate) fn read_usage(fields: &Object<'_>) -> Option<Usage> {
     let count = |snake: &str, camel: &str| fields.first(&[snake, camel], Value::integer);
     let input = count("input_tokens", "inputTokens");
@@ -93,8 +95,8 @@ pub(crate) fn read_todo<'a>(todo: Value<'a>, text_keys: &[&str]) -> Option<Todo<
     Some(Todo { text: todo.first(text_keys, Value::text)?, completed: completed.unwrap_or(false) })
 }
 
-/// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the status has it).
-/// A value without any field of an MCP result is returned unchanged.
+/// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the
+/// status has it). A value without any field of an MCP result is returned unchanged.
 pub(crate) fn codex_exec_result(raw: &str) -> String {
     let result = Object::read(raw);
     let content = result.raw("content");

@@ -1,4 +1,5 @@
-//! A decoded line. Each dialect has events of its own until the translator converts them into Codex exec events.
+//! A decoded line. Each dialect has events of its own until the translator converts them into Codex exec
+//! events.
 
 use crate::event::ThreadEvent;
 use crate::json::Text;
@@ -12,7 +13,6 @@ use crate::wire::claude::ClaudeLine;
 pub enum Event<'a> {
     /// A Codex exec event.
     Thread(ThreadEvent<'a>),
-    /// An event of the idle dialect.
     Idle(IdleEvent<'a>),
     /// A message of the Codex protocol, as `--json` printed it before 0.44.
     Protocol(ProtocolEvent<'a>),
@@ -22,14 +22,13 @@ pub enum Event<'a> {
     Rollout(RolloutLine<'a>),
     /// A message of Codex's app server.
     AppServer(AppServerEvent<'a>),
-    /// A line of Claude Code.
     Claude(ClaudeLine<'a>),
     /// A message of the Agent Client Protocol.
     Acp(AcpEvent<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,
-        /// Of an over-long line, of which `text` is only the beginning: its length.
+        /// The length of an over-long line; `text` is only its beginning.
         full_bytes: Option<u64>,
     },
     /// A line that we sent to the agent.
@@ -39,7 +38,6 @@ pub enum Event<'a> {
         /// Its `type`, if it has one.
         kind: Option<Text<'a>>,
     },
-    /// Not JSON.
     NotJson,
     /// Nothing but white space.
     Blank,
@@ -65,7 +63,6 @@ impl Event<'_> {
 /// A message between us and Codex's app server.
 #[derive(Clone, Debug)]
 pub enum AppServerEvent<'a> {
-    /// We sent a request.
     Sent(SentRequest),
     Received(ServerMessage<'a>),
 }
@@ -73,13 +70,10 @@ pub enum AppServerEvent<'a> {
 /// A message of the Agent Client Protocol, of one of its two directions.
 #[derive(Clone, Debug)]
 pub enum AcpEvent<'a> {
-    /// We sent it.
     Sent(ClientMessage<'a>),
-    /// The agent sent it.
     Received(AgentMessage<'a>),
 }
 
-/// An event of the idle dialect.
 #[derive(Clone, Debug)]
 pub enum IdleEvent<'a> {
     AgentMessage {

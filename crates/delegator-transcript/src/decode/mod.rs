@@ -1,11 +1,11 @@
 //! Decodes one line into an [`Event`]. Decoding never fails: an unusable line becomes `NotJson` or `Unknown`.
 //!
-//! [`Object::read_line`] collects the top-level fields; the dialect is decided afterwards, so the order of keys does not
-//! matter. Of a repeated key the first value counts (a `web_search` item has two `id`s, and the first is the item's).
-//! `null` and a value of an unexpected type count as absent.
+//! [`Object::read_line`] collects the top-level fields; the dialect is decided afterwards, so the order of
+//! keys does not matter. The first value of a repeated key counts (a `web_search` item has two `id`s, and the
+//! first is the item's). `null` and a value of an unexpected type count as absent.
 //!
-//! Of an over-long line the head is decoded in the same way; what comes after it is taken from the facts that the
-//! framer collected.
+//! The head of an over-long line is decoded in the same way; what comes after it is taken from the facts that
+//! the framer collected.
 
 mod event;
 mod item;
@@ -96,8 +96,8 @@ fn decode_line<'a>(
             };
             ThreadEvent::Item { phase, item: decode_item(item, remains) }
         }
-        // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it is still
-        // decoded as that event.
+        // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it
+        // is still decoded as that event.
         name => {
             if let Some(event) = decode_idle_event(name, line, remains) {
                 return Event::Idle(event);
@@ -179,9 +179,9 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
     })
 }
 
-/// Decodes an event inside a wrapper: `{"id":…,"msg":…}` or `{"timestamp":…,"type":…,"payload":…}`. Other programs use
-/// these keys too, so a wrapped object without a `type`, or a payload without a timestamp or a known line type, is
-/// `Unknown`.
+/// Decodes an event inside a wrapper: `{"id":…,"msg":…}` or `{"timestamp":…,"type":…,"payload":…}`. Other
+/// programs use these keys too, so a wrapped object without a `type`, or a payload without a timestamp or a
+/// known line type, is `Unknown`.
 fn decode_enveloped<'a>(
     line: &Object<'a>,
     kind: Option<Text<'a>>,

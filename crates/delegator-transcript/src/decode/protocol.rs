@@ -12,7 +12,7 @@ use crate::values::{
     usage_object,
 };
 
-/// Decodes a message. Of an over-long line, fields behind the head are taken from the facts.
+/// Decodes a message. Fields behind the head of an over-long line are taken from the facts.
 pub(super) fn decode_protocol<'a>(
     fields: &Object<'a>,
     remains: Option<LineRemains<'a>>,
@@ -158,8 +158,8 @@ fn decode_invocation<'a>(fields: &Object<'a>) -> McpToolCall<'a> {
     decode_mcp_call(&fields.object("invocation").unwrap_or_default())
 }
 
-/// Decodes `{"Ok":{"content":…,"isError":…}}`, `{"Err":…}`, or the bare result into the call; returns whether it
-/// succeeded.
+/// Decodes `{"Ok":{"content":…,"isError":…}}`, `{"Err":…}`, or the bare result into the call; returns whether
+/// it succeeded.
 fn decode_result<'a>(result: Value<'a>, call: &mut McpToolCall<'a>) -> bool {
     let fields = result.object().unwrap_or_default();
     let is_err = fields.members().any(|(key, _)| matches!(key, "Err" | "err"));

@@ -1,7 +1,7 @@
 //! Decodes items of the Codex protocol (`item_started`, `item_completed`) into items of Codex exec events.
 //!
-//! Newer session files use them in place of begin and end events. Names are in camel case, changes are a map, and some
-//! results are spelled differently; the content is the same.
+//! Newer session files use them in place of begin and end events. Names are in camel case, changes are a map,
+//! and some results are spelled differently; the content is the same.
 
 use super::item::{decode_change_map, decode_collab_call, decode_exit_code, decode_mcp_call};
 use crate::event::{CollabToolCall, CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};

@@ -1,6 +1,6 @@
-//! Parses gcc, clang and compilers with the same format: `x.c:3:5: error: …` and `fatal error: …`, with the flag that
-//! made a warning an error in brackets. Also linker errors that name a source line. Warnings and notes are consumed and
-//! ignored.
+//! Parses gcc, clang and compilers with the same format: `x.c:3:5: error: …` and `fatal error: …`, with the
+//! flag that made a warning an error in brackets. Also linker errors that name a source line. Warnings and
+//! notes are consumed and ignored.
 
 use super::location::{FoundLocations, Line, LineParser, Position};
 

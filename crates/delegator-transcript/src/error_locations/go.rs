@@ -1,6 +1,6 @@
-//! Parses Go output: compiler and vet errors (`./x.go:3:5: undefined: y`), failed tests (`x_test.go:12: got 3`, printed
-//! before `--- FAIL` with `-v` and after it without), and panics. A panic's stack starts at the innermost function;
-//! each function is followed by a line with its file.
+//! Parses Go output: compiler and vet errors (`./x.go:3:5: undefined: y`), failed tests
+//! (`x_test.go:12: got 3`, printed before `--- FAIL` with `-v` and after it without), and panics. A panic's
+//! stack starts at the innermost function; each function is followed by a line with its file.
 
 use super::location::{FoundLocations, Line, LineParser, Position};
 
@@ -86,7 +86,6 @@ impl<'t> Go<'t> {
     }
 
     /// A function, or below it `\t/src/x.go:8 +0x1d`.
-
     fn parse_frame(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if line.is_blank() {
             self.end_stack(found);

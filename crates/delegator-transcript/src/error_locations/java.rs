@@ -1,6 +1,7 @@
-//! Parses Java output: stack traces (`at a.B.c(B.java:12)` below the exception, its cause after `Caused by:`), javac
-//! (`B.java:3: error: …`, with a caret under the column) and Maven (`[ERROR] /p/B.java:[3,5] …`). A stack trace names
-//! files without their directory, so these locations have only the file name.
+//! Parses Java output: stack traces (`at a.B.c(B.java:12)` below the exception, its cause after
+//! `Caused by:`), javac (`B.java:3: error: …`, with a caret under the column) and Maven
+//! (`[ERROR] /p/B.java:[3,5] …`). A stack trace names files without their directory, so these locations have
+//! only the file name.
 
 use super::location::{
     Draft, FoundLocations, Line, LineParser, is_error_name, is_source_file, parse_number, split_error_name,
@@ -64,7 +65,6 @@ impl<'t> LineParser<'t> for Java<'t> {
 
 impl<'t> Java<'t> {
     /// `a.B.c(B.java:12)`, optionally after the name of a module or class loader.
-
     fn parse_frame(&mut self, text: &'t str) -> bool {
         let Some((method, location)) = text.split_once('(') else { return false };
         let Some((file, rest)) = location.split_once(':') else {
@@ -99,7 +99,6 @@ impl<'t> Java<'t> {
     }
 
     /// `[ERROR] /p/B.java:[3,5] cannot find symbol`
-
     fn parse_maven(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = line.trimmed.strip_prefix("[ERROR] ") else { return false };
         let location = rest.split_once(":[").and_then(|(file, rest)| {
@@ -121,7 +120,6 @@ impl<'t> Java<'t> {
     }
 
     /// `B.java:3: error: cannot find symbol`
-
     fn parse_javac(&mut self, line: &Line<'t>) -> bool {
         let Some(position) = line.position.filter(|position| position.file.ends_with(".java")) else {
             return false;
@@ -136,7 +134,6 @@ impl<'t> Java<'t> {
     }
 
     /// The caret is under the column; source lines are printed unindented, so its offset is the column.
-
     fn parse_caret(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some((mut draft, lines_left)) = self.awaiting_caret.take() else { return false };
         if line.trimmed == "^" {

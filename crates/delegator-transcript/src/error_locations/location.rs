@@ -1,4 +1,5 @@
-//! What all formats share: a line, a position at its start, the rules for what can be a file name, and the locations found.
+//! What all formats share: a line, a position at its start, the rules for what can be a file name, and the
+//! locations found.
 
 use std::borrow::Cow;
 

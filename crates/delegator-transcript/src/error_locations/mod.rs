@@ -1,17 +1,17 @@
 //! Finds the source locations named in the output of a failed command.
 //!
-//! Compilers, test runners and interpreters each print locations in their own format. There is one parser per format.
-//! The text is scanned once; each line goes to the parsers in order, from the most specific to the most general, until
-//! one consumes it. A parser also consumes warnings and quoted source, so that later parsers do not take them for
-//! errors.
+//! Compilers, test runners and interpreters each print locations in their own format. There is one parser per
+//! format. The text is scanned once; each line goes to the parsers in order, from the most specific to the
+//! most general, until one consumes it. A parser also consumes warnings and quoted source, so that later
+//! parsers do not take them for errors.
 //!
-//! Some formats print the location before the message (Java), some after it (rustc), some far apart (Python); those
-//! parsers hold bounded state, which is flushed when the format ends. Of a stack trace the location is the innermost
-//! frame of the user's code; a frame of an installed dependency is used only if there is no other. Of chained
-//! exceptions the last counts.
+//! Some formats print the location before the message (Java), some after it (rustc), some far apart (Python);
+//! those parsers hold bounded state, which is flushed when the format ends. The location of a stack trace is
+//! the innermost frame of the user's code; a frame of an installed dependency is used only if there is no
+//! other. The last of chained exceptions counts.
 //!
-//! Parsers recognise formats by shape only. They must rather miss a location than invent one, and must stay linear in
-//! the length of the text. A parser runs only if the text contains a mark of its format.
+//! Parsers recognise formats by shape only. They must rather miss a location than invent one, and must stay
+//! linear in the length of the text. A parser runs only if the text contains a mark of its format.
 
 mod best_line;
 mod c_family;
@@ -94,8 +94,8 @@ fn clean_output(output: &str) -> Cow<'_, str> {
     }
 }
 
-/// Gives each line to the parsers in order until one consumes it. A parser comes with texts of which its format always
-/// contains one.
+/// Gives each line to the parsers in order until one consumes it. A parser comes with texts of which its
+/// format always contains one.
 fn parse_text<'t>(text: &'t str, plain_lines: PlainLines, found: &mut FoundLocations<'_>) {
     let has = |mark: &&str| memchr::memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
     let mut parsers: Vec<(&[&str], Box<dyn LineParser<'t> + 't>)> = vec![

@@ -1,7 +1,7 @@
-//! Parses JavaScript stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame outwards. Node's own
-//! frames do not count; frames in `node_modules` count only if there are no others. Before an uncaught error Node
-//! prints `/src/x.js:3` and the source, which for a syntax error is the only location. Vitest marks its frames with an
-//! arrow.
+//! Parses JavaScript stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame outwards.
+//! Node's own frames do not count; frames in `node_modules` count only if there are no others. Before an
+//! uncaught error Node prints `/src/x.js:3` and the source, which for a syntax error is the only location.
+//! Vitest marks its frames with an arrow.
 
 use super::location::{
     FoundLocations, Line, LineParser, Position, is_error_name, looks_like_file, split_error_name,

@@ -1,5 +1,6 @@
-//! Parses any other tool: `path:line:column`, optionally followed by a message. A line without a column counts only if
-//! its text mentions an error. Only names of source files count, because times, URLs and ports look similar.
+//! Parses any other tool: `path:line:column`, optionally followed by a message. A line without a column
+//! counts only if its text mentions an error. Only names of source files count, because times, URLs and ports
+//! look similar.
 
 use delegator_domain::text::beginning;
 

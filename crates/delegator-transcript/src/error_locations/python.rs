@@ -1,7 +1,7 @@
-//! Parses Python tracebacks: frames from the outermost to the innermost, then the exception. A syntax error has a frame
-//! without a traceback. Chained exceptions are printed one after the other with a sentence between them; the last one
-//! counts. Exception groups have bars at the left. Also parses pytest, which ends its traces with
-//! `test_x.py:5: ValueError` and marks the error with `E`.
+//! Parses Python tracebacks: frames from the outermost to the innermost, then the exception. A syntax error
+//! has a frame without a traceback. Chained exceptions are printed one after the other with a sentence
+//! between them; the last one counts. Exception groups have bars at the left. Also parses pytest, which ends
+//! its traces with `test_x.py:5: ValueError` and marks the error with `E`.
 
 use super::location::{
     Draft, FoundLocations, Line, LineParser, is_error_name, parse_number, split_error_name,
@@ -11,7 +11,8 @@ use super::location::{
 pub(super) struct Python<'t> {
     /// Set inside a traceback.
     frames: Option<Frames<'t>>,
-    /// A complete traceback, and how many more lines its message may have. It is dropped if a chain sentence follows.
+    /// A complete traceback, and how many more lines its message may have. It is dropped if a chain sentence
+    /// follows.
     pending: Option<(Draft<'t>, u8)>,
     /// The first line that pytest marked with `E` since the last location.
     first_marked_line: Option<&'t str>,
@@ -76,7 +77,6 @@ impl<'t> LineParser<'t> for Python<'t> {
 
 impl<'t> Python<'t> {
     /// `/tmp/x.py", line 3, in <module>`
-
     fn parse_frame(&mut self, text: &'t str) -> bool {
         let Some((file, rest)) = text.split_once("\", line ") else { return false };
         let Some((number, _)) = parse_number(rest) else { return false };
@@ -91,7 +91,6 @@ impl<'t> Python<'t> {
     }
 
     /// Parses the last line of a traceback.
-
     fn parse_exception(&mut self, text: &'t str) -> bool {
         let Some(frames) = self.frames.take() else { return false };
         let Some((kind, message)) = split_error_name(text) else { return false };
@@ -104,7 +103,6 @@ impl<'t> Python<'t> {
     }
 
     /// `test_x.py:5: AssertionError`; the outer frames have no error name.
-
     fn parse_pytest(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(position) = line.position.filter(|position| {
             position.file.ends_with(".py") && position.column.is_none() && !line.is_indented()
@@ -125,7 +123,6 @@ impl<'t> Python<'t> {
     }
 
     /// A message may have several lines before a chain sentence.
-
     fn wait_for_chain(&mut self, is_traceback: bool, found: &mut FoundLocations<'_>) {
         match &mut self.pending {
             Some((_, lines_left)) if *lines_left > 0 && !is_traceback => *lines_left -= 1,

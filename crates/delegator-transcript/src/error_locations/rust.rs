@@ -1,6 +1,6 @@
-//! Parses rustc and cargo: `error[E0308]: mismatched types`, then `--> src/main.rs:3:18`, then the underlined source.
-//! Only the first arrow after an error is its location; later arrows belong to notes. Also parses panics:
-//! `thread 'main' panicked at src/main.rs:3:5:` with the message on the next line.
+//! Parses rustc and cargo: `error[E0308]: mismatched types`, then `--> src/main.rs:3:18`, then the underlined
+//! source. Only the first arrow after an error is its location; later arrows belong to notes. Also parses
+//! panics: `thread 'main' panicked at src/main.rs:3:5:` with the message on the next line.
 
 use std::borrow::Cow;
 
@@ -82,7 +82,6 @@ impl<'t> LineParser<'t> for Rust<'t> {
 
 impl<'t> Rust<'t> {
     /// `error[E0308]: mismatched types` or `error: expected expression`.
-
     fn parse_header(&mut self, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = text.strip_prefix("error") else { return false };
         let (kind, message) = match rest.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
@@ -106,7 +105,6 @@ impl<'t> Rust<'t> {
     }
 
     /// Consumes the source lines below an arrow and appends the first label to the message.
-
     fn parse_source(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if let Some(header) = &mut self.header {
             header.lines_left -= 1;
@@ -130,8 +128,8 @@ impl<'t> Rust<'t> {
         line.is_indented() || line.trimmed.contains('|')
     }
 
-    /// `thread 'main' panicked at src/main.rs:3:5:`, before Rust 1.73 `… panicked at 'message', src/main.rs:3:5`.
-
+    /// `thread 'main' panicked at src/main.rs:3:5:`, before Rust 1.73
+    /// `… panicked at 'message', src/main.rs:3:5`.
     fn parse_panic(&mut self, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
         let Some((_, location)) = text.split_once(" panicked at ") else { return false };
         if let Some(position) = Position::at_start(location) {

@@ -1,5 +1,5 @@
-//! Describes what the agent is doing, in plain words: "Running cargo test", "Editing src/lib.rs and 2 more". Open items
-//! are tracked in bounded memory; the activity shown is that of the latest one.
+//! Describes what the agent is doing, in plain words: "Running cargo test", "Editing src/lib.rs and 2 more".
+//! Open items are tracked in bounded memory; the activity shown is that of the latest one.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! Facts in texts of the agent that are no events: its standard error, the error of its turn, the output of a plain agent.
+//! Facts in texts of the agent that are no events: its standard error, the error of its turn, the output of a
+//! plain agent.
 
 use super::failures::CommandFailure;
 use super::report::Report;

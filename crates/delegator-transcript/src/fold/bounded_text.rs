@@ -1,6 +1,7 @@
 //! Text in bounded memory, stored with its JSON escapes.
 //!
-//! Storing copies at most a few kilobytes into a reused buffer; escapes are resolved only when a report is requested.
+//! Storing copies at most a few kilobytes into a reused buffer; escapes are resolved only when a report is
+//! requested.
 
 use crate::json::Text;
 use crate::json::text::{head_end, tail_start, unescape};
@@ -34,7 +35,8 @@ impl BoundedText {
         self.bytes = text.len() as u64;
     }
 
-    /// Appends a line; of all lines at most the last `limit` bytes are stored. Texts with escapes cannot be appended to.
+    /// Appends a line; of all lines at most the last `limit` bytes are stored. Texts with escapes cannot be
+    /// appended to.
     pub(super) fn push_line(&mut self, line: &Text<'_>, full_bytes: Option<u64>, limit: usize) {
         let line = line.resolve();
         self.bytes += 1 + full_bytes.unwrap_or(line.len() as u64);

@@ -1,8 +1,8 @@
 //! Records the commands that the agent ran and how they ended.
 //!
-//! Counts are exact. The last [`MAX_COMMANDS`] commands are listed, the last [`MAX_OUTPUTS`] of them with the beginning
-//! and end of their output. Test results are parsed from the full output when the command ends. Buffers of dropped
-//! entries are reused, so memory does not grow with the session.
+//! Counts are exact. The last [`MAX_COMMANDS`] commands are listed, the last [`MAX_OUTPUTS`] of them with the
+//! beginning and end of their output. Test results are parsed from the full output when the command ends.
+//! Buffers of dropped entries are reused, so memory does not grow with the session.
 
 use std::collections::VecDeque;
 

@@ -30,7 +30,6 @@ pub struct Counts {
     pub events: u64,
     /// Lines of JSON of an unknown kind.
     pub unknown: u64,
-    /// Lines that are not JSON.
     pub not_json: u64,
     /// Lines too long to be stored whole.
     pub over_long: u64,

@@ -1,13 +1,13 @@
 //! Tracks the commands that failed, with the errors and locations in their output.
 //!
-//! Only the last run of a command counts: a later run replaces the earlier failure, and a successful run removes it. Two
-//! runs are of the same command if their scripts are equal except for white space and a final `2>&1`. A pipe is part of
-//! the script, because the exit code of `cargo test | tail` says nothing about `cargo test`. An output is therefore
-//! stored and parsed once, when a report is requested; most are replaced before. Only a very long output is parsed at
-//! once, so that memory stays bounded.
+//! Only the last run of a command counts: a later run replaces the earlier failure, and a successful run
+//! removes it. Two runs are of the same command if their scripts are equal except for white space and a final
+//! `2>&1`. A pipe is part of the script, because the exit code of `cargo test | tail` says nothing about
+//! `cargo test`. An output is therefore stored and parsed once, when a report is requested; most are replaced
+//! before. Only a very long output is parsed at once, so that memory stays bounded.
 //!
-//! Some programs return an answer in their exit code: exit code 1 of `grep` or `diff` is no failure, unless the output
-//! contains an error with a location.
+//! Some programs return an answer in their exit code: exit code 1 of `grep` or `diff` is no failure, unless
+//! the output contains an error with a location.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -37,8 +37,9 @@ pub struct CommandFailure {
     pub kind: Option<String>,
     /// The locations in the output, in order; at most 20.
     pub places: Vec<ErrorLocation>,
-    /// The directory that the script changed to with `cd`. A relative path of a location may start there or in the
-    /// agent's working directory: compilers differ, and only a caller with access to the files can decide.
+    /// The directory that the script changed to with `cd`. A relative path of a location may start there or
+    /// in the agent's working directory: compilers differ, and only a caller with access to the files can
+    /// decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
 }
@@ -133,8 +134,8 @@ fn is_same_script(left: &str, right: &str) -> bool {
     words(left).eq(words(right))
 }
 
-/// The first two words of the last command of a script, which determines the exit code, without assignments and
-/// wrappers before them.
+/// The first two words of the last command of a script, which determines the exit code, without assignments
+/// and wrappers before them.
 fn last_program(script: &str) -> [String; 2] {
     let last = shell::pipelines(script).pop().and_then(|mut pipeline| pipeline.0.pop()).unwrap_or_default();
     let is_prefix = |word: &&String| is_assignment(word) || matches!(word.as_str(), "sudo" | "time" | "exec");

@@ -1,8 +1,8 @@
 //! Computes the net effect of all file changes that the agent reported.
 //!
-//! A file added and then edited is added; one added and then deleted is in no list; one deleted and written again is
-//! modified. A failed or unfinished patch changes nothing, but may have written some of its files, so these are listed
-//! separately. Repeated changes, which occur after a reconnect, change nothing either.
+//! A file added and then edited is added; one added and then deleted is in no list; one deleted and written
+//! again is modified. A failed or unfinished patch changes nothing, but may have written some of its files,
+//! so these are listed separately. Repeated changes, which occur after a reconnect, change nothing either.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! A command that ended, as the logs of commands, tests and failures see it. Its command line is unwrapped and parsed at
-//! most once, and only if one of them needs it.
+//! A command that ended, as the logs of commands, tests and failures see it. Its command line is unwrapped
+//! and parsed at most once, and only if one of them needs it.
 
 use std::cell::OnceCell;
 

@@ -1,11 +1,11 @@
 //! Folds the events of a stream into a [`Report`].
 //!
-//! [`Fold`] receives every line with its decoded event and every [`Effect`] that follows, in order, and can produce a
-//! report at any time. It is a pure function of the stream, so stored lines give the same report again. Counts are
-//! exact; lists are bounded, so memory does not grow with the stream.
+//! [`Fold`] receives every line with its decoded event and every [`Effect`] that follows, in order, and can
+//! produce a report at any time. It is a pure function of the stream, so stored lines give the same report
+//! again. Counts are exact; lists are bounded, so memory does not grow with the stream.
 //!
-//! The turn state is decided by `turn.completed`, `turn.failed`, or the absence of both. Warnings (items of type
-//! `error`) and retries (top-level `error`) never decide it.
+//! The turn state is decided by `turn.completed`, `turn.failed`, or the absence of both. Warnings (items of
+//! type `error`) and retries (top-level `error`) never decide it.
 
 pub(crate) mod activity;
 mod agent_texts;
@@ -73,7 +73,8 @@ pub struct FoldOptions {
     pub cost_before: Option<u64>,
     /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
-    /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
+    /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be
+    /// resumed.
     pub thread: AssumedThread,
 }
 

@@ -1,7 +1,7 @@
 //! Computes the progress of a turn from the agent's own plan.
 //!
-//! Without a plan the percentage is unknown: how many commands will follow cannot be derived from those that ran. The
-//! percentage never decreases within a turn and reaches 100 only at its end.
+//! Without a plan the percentage is unknown: how many commands will follow cannot be derived from those that
+//! ran. The percentage never decreases within a turn and reaches 100 only at its end.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Detects items that the stream reports a second time.
 //!
-//! When the connection to the model breaks during a response, Codex retries and reports finished items again, with new
-//! ids and without a start event. An item is a repeat if the stream was interrupted in this turn and an item with
-//! identical content finished earlier in the turn. An id that already finished in this turn is a repeat in any case,
-//! because ids are unique.
+//! When the connection to the model breaks during a response, Codex retries and reports finished items again,
+//! with new ids and without a start event. An item is a repeat if the stream was interrupted in this turn and
+//! an item with identical content finished earlier in the turn. An id that already finished in this turn is a
+//! repeat in any case, because ids are unique.
 
 use std::collections::VecDeque;
 
@@ -71,8 +71,8 @@ fn id_fingerprint(id: &Text<'_>) -> u64 {
     hash.value()
 }
 
-/// Fingerprint of an item without its id. Returns 0 for types that are not compared: repeated file changes and plans
-/// have no effect, and warnings are counted as they come.
+/// Fingerprint of an item without its id. Returns 0 for types that are not compared: repeated file changes
+/// and plans have no effect, and warnings are counted as they come.
 fn content_fingerprint(item: &Item<'_>) -> u64 {
     let mut hash = Fingerprint(item.full_bytes.unwrap_or(0));
     hash.add_word(item.status.map_or(0, |status: ItemStatus| status as u64 + 1));

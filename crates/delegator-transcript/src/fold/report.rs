@@ -26,8 +26,8 @@ pub struct Report {
     pub dialect: Option<Dialect>,
     /// Identifies the thread; needed to resume it.
     pub thread_id: Option<String>,
-    /// The state of the last turn. Before the end of the stream, [`TurnState::Running`] distinguishes a stream that
-    /// continues from one that was interrupted; `outcome` does not.
+    /// The state of the last turn. Before the end of the stream, [`TurnState::Running`] distinguishes a
+    /// stream that continues from one that was interrupted; `outcome` does not.
     pub turn: TurnState,
     /// Number of turns started.
     pub turns: u64,
@@ -86,13 +86,13 @@ pub struct Report {
     pub idle: bool,
     /// Whether the agent has ended its session (idle dialect).
     pub done: bool,
-    /// The most recent lines.
     pub recent_lines: Vec<RecentLine>,
     pub counts: Counts,
 }
 
 impl Report {
-    /// The final message as JSON if it is a JSON object or array: the response to a request with an output schema.
+    /// The final message as JSON if it is a JSON object or array: the response to a request with an output
+    /// schema.
     pub fn structured_output(&self) -> Option<serde_json::Value> {
         let message = self.final_message.as_ref().filter(|message| !message.truncated)?;
         let value: serde_json::Value = serde_json::from_str(message.text.trim()).ok()?;
@@ -158,7 +158,6 @@ pub struct FinalMessage {
     pub truncated: bool,
 }
 
-/// MCP tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpCalls {
     pub finished: u64,

@@ -6,7 +6,8 @@ use crate::event::ThreadEvent;
 use crate::framer::{Framer, Line, LineLimits};
 use crate::map::{Dialect, Effect, Translator};
 
-/// Processes one stream line by line, for callers that frame the stream themselves because they also store the lines.
+/// Processes one stream line by line, for callers that frame the stream themselves because they also store
+/// the lines.
 #[derive(Debug, Default)]
 pub struct LineSummarizer {
     translator: Translator,

@@ -1,18 +1,19 @@
 //! Folds all test runs of a session into the final test results.
 //!
-//! A run is what one runner reported in the output of one command. It is identified by its runner and by its selectors,
-//! the words that select tests (see [`crate::test_runs::command`]). Later runs override earlier ones:
+//! A run is what one runner reported in the output of one command. It is identified by its runner and by its
+//! selectors, the words that select tests (see [`crate::test_runs::command`]). Later runs override earlier
+//! ones:
 //!
-//! - A run of the same tests replaces the earlier run, even if it failed without counts: a suite that no longer builds
-//!   does not pass.
+//! - A run of the same tests replaces the earlier run, even if it failed without counts: a suite that no
+//!   longer builds does not pass.
 //! - A wider run (`pytest` after `pytest tests/a.py`) replaces narrower runs.
-//! - A narrower run (`cargo test parser` after `cargo test`) is not added, because its tests are already counted. It
-//!   only updates the tests that it names: as passed or as failed. A selector that is itself a test name also names a
-//!   test.
+//! - A narrower run (`cargo test parser` after `cargo test`) is not added, because its tests are already
+//!   counted. It only updates the tests that it names: as passed or as failed. A selector that is itself a
+//!   test name also names a test.
 //! - Runs of which neither covers the other are summed.
 //!
-//! Runners of the same tests (`cargo test` and `cargo nextest run`) are treated as one. Declined commands ran nothing.
-//! Counts are lower bounds where a runner does not count all tests, see [`crate::test_runs`].
+//! Runners of the same tests (`cargo test` and `cargo nextest run`) are treated as one. Declined commands ran
+//! nothing. Counts are lower bounds where a runner does not count all tests, see [`crate::test_runs`].
 
 use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,6 @@ pub struct TestReport {
     pub skipped: u64,
     /// Names of the first 100 failed tests, each at most 300 bytes; not every runner prints names.
     pub failed_tests: Vec<String>,
-    /// Number of failed tests that are not in `failed_tests`.
     pub failed_tests_not_listed: u64,
     /// Some tests ran without being counted: the counts are lower bounds.
     pub incomplete: bool,
@@ -50,7 +50,6 @@ pub struct TestReport {
     pub runs: Vec<TestRunReport>,
 }
 
-/// One test run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRunReport {
     /// Without the shell wrapper; at most 300 bytes.
@@ -111,7 +110,8 @@ impl TestLog {
         let (script, parsed) = (command.script(), command.parsed());
         let results = test_runs::parse(candidates, parsed, output, output_tail);
         let has_no_results = results.is_empty();
-        // The exit code belongs to the whole command: if one runner counted a failure, it does not apply to the others.
+        // The exit code belongs to the whole command: if one runner counted a failure, it does not apply to
+        // the others.
         let exit_code_explained = results.iter().any(|(_, counts)| counts.failed > 0);
         for (runner, counts) in results {
             let mut run = Run::new(script, runner, parsed.selectors(runner), exit_code, counts);

@@ -1,8 +1,8 @@
 //! Computes the token usage and the cost of a run and of its thread.
 //!
-//! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
-//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs. Other agents
-//! report the total of the run, to which the baseline is added.
+//! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage.
+//! The share of this run is the difference to a baseline, which the caller knows from the thread's earlier
+//! runs. Other agents report the total of the run, to which the baseline is added.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +28,11 @@ pub struct CostReport {
 }
 
 impl UsageReport {
-    /// From the total of the thread.
     pub(super) fn of_thread(total: Usage, before: Option<Usage>) -> Self {
         let own = before.map_or(total, |before| total.minus(before));
         Self { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
     }
 
-    /// From the usage of the run.
     pub(super) fn of_run(own: Usage, before: Option<Usage>) -> Self {
         let thread_total = before.map_or(own, |before| before.plus(own));
         Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }

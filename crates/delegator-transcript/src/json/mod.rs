@@ -1,9 +1,10 @@
 //! Reads JSON objects without copying, for lines of which most values are never used.
 //!
-//! [`Object::read`] walks a text once, checks its grammar and stores every member as a borrowed, unparsed [`Value`]. Typed
-//! access comes later and never fails: a value of another type counts as absent, and of a repeated key the first usable
-//! value counts. A derived `Deserialize` would reject the line for each of these, and for a number out of range, half a
-//! surrogate pair or a missing end; `serde_json::value::RawValue` would do, but takes twice as long for small events.
+//! [`Object::read`] walks a text once, checks its grammar and stores every member as a borrowed, unparsed
+//! [`Value`]. Typed access comes later and never fails: a value of another type counts as absent, and of a
+//! repeated key the first usable value counts. A derived `Deserialize` would reject the line for each of
+//! these, and for a number out of range, half a surrogate pair or a missing end;
+//! `serde_json::value::RawValue` would do, but takes twice as long for small events.
 
 mod scanner;
 pub(crate) mod text;
@@ -19,8 +20,8 @@ pub(crate) use scanner::is_json;
 pub(crate) use text::Ending;
 pub use text::Text;
 
-/// Keys, still escaped, and values in their order. The keys of elements of an array are empty. Most objects have few
-/// members, which take no allocation.
+/// Keys, still escaped, and values in their order. The keys of elements of an array are empty. Most objects
+/// have few members, which take no allocation.
 type Members<'a> = SmallVec<[(&'a str, Value<'a>); 6]>;
 
 /// An object or array.
@@ -40,12 +41,13 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads an object or array. Of a truncated text, what is available.
+    /// Reads an object or array, or what is available of a truncated one.
     pub(crate) fn read(text: &'a str) -> Self {
         Self::read_text(text, None)
     }
 
-    /// Like `read`, but reads the first object in `item`, which is nearly the whole line, into `item` in the same pass.
+    /// Like `read`, but reads the first object in `item`, which is nearly the whole line, into `item` in the
+    /// same pass.
     pub(crate) fn read_line(text: &'a str, item: &mut Option<Self>) -> Self {
         Self::read_text(text, Some(item))
     }

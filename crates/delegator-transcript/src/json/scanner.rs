@@ -1,8 +1,8 @@
-//! A position in one line of JSON. Values are passed over and checked, never parsed; a property test checks that exactly
-//! what `serde_json` accepts is accepted.
+//! A position in one line of JSON. Values are passed over and checked, never parsed; a property test checks
+//! that exactly what `serde_json` accepts is accepted.
 //!
-//! Nesting never recurses: open brackets are a list. A text that ends inside a value is [`Ending::Truncated`], not
-//! [`Ending::Invalid`], so that the head of an over-long line can still be read.
+//! Nesting never recurses: open brackets are a list. A text that ends inside a value is
+//! [`Ending::Truncated`], not [`Ending::Invalid`], so that the head of an over-long line can still be read.
 
 use smallvec::SmallVec;
 
@@ -142,7 +142,8 @@ impl<'a> Scanner<'a> {
         surplus
     }
 
-    /// Passes over one value, checking its grammar; returns what [`Scanner::string`] returns, 0 for other values.
+    /// Passes over one value, checking its grammar; returns what [`Scanner::string`] returns, 0 for other
+    /// values.
     #[inline]
     pub(super) fn skip(&mut self) -> Scan<usize> {
         match self.peek().ok_or(Ending::Truncated)? {
@@ -258,11 +259,12 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The number of escapes in a block, whose first byte here is the one before it; `None` if the block needs a closer look:
-/// the string ends in it, or something else is in it than text and the escapes `\"`, `\n`, `\t` and `\r`.
+/// The number of escapes in a block, whose first byte here is the one before it; `None` if the block needs a
+/// closer look: the string ends in it, or something else is in it than text and the escapes `\"`, `\n`, `\t`
+/// and `\r`.
 ///
-/// Text of commands has an escape every few words at unpredictable distances, so a branch for each would often be
-/// mispredicted. This loop has none, and compilers turn it into vector instructions.
+/// Text of commands has an escape every few words at unpredictable distances, so a branch for each would
+/// often be mispredicted. This loop has none, and compilers turn it into vector instructions.
 #[inline]
 fn count_simple_escapes(window: &[u8; BLOCK + 1]) -> Option<usize> {
     let (mut needs_look, mut escapes) = (0, 0);
@@ -277,13 +279,14 @@ fn count_simple_escapes(window: &[u8; BLOCK + 1]) -> Option<usize> {
     (needs_look == 0).then_some(usize::from(escapes))
 }
 
-/// Where the next byte is that ends a string, begins an escape or must not be in a string. Looks at eight bytes at a
-/// time; a call into memchr rarely pays off.
+/// Where the next byte is that ends a string, begins an escape or must not be in a string. Looks at eight
+/// bytes at a time; a call into memchr rarely pays off.
 #[inline]
 fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     const LOW: u64 = u64::MAX / 0xFF;
     const HIGH: u64 = LOW << 7;
-    // Sets the high bit of every byte below `limit`, and of other bytes only if `word` has it too or above the first.
+    // Sets the high bit of every byte below `limit`, and of other bytes only if `word` has it too or above
+    // the first.
     let below = |word: u64, limit: u8| word.wrapping_sub(LOW * u64::from(limit));
     let rest = bytes.get(from..)?;
     let chunks = rest.chunks_exact(8);

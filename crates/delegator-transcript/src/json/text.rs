@@ -1,7 +1,8 @@
 //! Text that may still be JSON-escaped.
 //!
-//! Most strings of a stream are never used. A [`Text`] is therefore a borrowed slice of the line with its escapes, which
-//! are resolved only on demand. Truncation works on the escaped form and never ends inside an escape or a character.
+//! Most strings of a stream are never used. A [`Text`] is therefore a borrowed slice of the line with its
+//! escapes, which are resolved only on demand. Truncation works on the escaped form and never ends inside an
+//! escape or a character.
 
 use std::borrow::Cow;
 
@@ -19,9 +20,9 @@ pub(crate) enum Ending {
 /// A string of an event: borrowed from the line and still escaped, or our own.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
-    /// The inside of a JSON string literal as it stands in the line, checked, and the length of the resolved text.
+    /// The inside of a JSON string literal as it stands in the line, checked, and the length of the resolved
+    /// text.
     Json(&'a str, usize),
-    /// Plain text.
     Plain(Cow<'a, str>),
 }
 
@@ -47,7 +48,6 @@ impl<'a> Text<'a> {
         Self::json(raw.get(tail_start(raw, at)..).unwrap_or_default())
     }
 
-    /// Text of our own.
     pub fn owned(text: impl Into<String>) -> Self {
         Self::Plain(Cow::Owned(text.into()))
     }
@@ -135,8 +135,8 @@ pub(crate) fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate pair
-/// is grammatical JSON without meaning and becomes U+FFFD.
+/// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate
+/// pair is grammatical JSON without meaning and becomes U+FFFD.
 fn unicode_escape(bytes: &[u8], at: usize) -> Result<(usize, char), Ending> {
     let first = hex4(bytes, at + 2)?;
     if let Some(character) = char::from_u32(first) {

@@ -1,8 +1,9 @@
 //! Removes repeated keys from JSON objects, at any depth.
 //!
-//! Codex writes its web-search items with two `id` keys, and readers disagree about which of them counts. The first one
-//! remains, but of two ids the one of the form `item_N`, as in `decode`; everything else is copied byte for byte. The scan uses its own stack instead of recursion,
-//! so deep nesting cannot overflow the thread's stack.
+//! Codex writes its web-search items with two `id` keys, and readers disagree about which of them counts. The
+//! first one remains, but of two ids the one of the form `item_N`, as in `decode`; everything else is copied
+//! byte for byte. The scan uses its own stack instead of recursion, so deep nesting cannot overflow the
+//! thread's stack.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -48,8 +49,8 @@ struct OpenObject<'a> {
     id: Option<Range<usize>>,
 }
 
-/// The edits that remove repeated members, each with the comma before it, and that move an `item_N` to the first `id`.
-/// The grammar of `text` has been checked.
+/// The edits that remove repeated members, each with the comma before it, and that move an `item_N` to the
+/// first `id`. The grammar of `text` has been checked.
 fn find_edits(text: &str) -> Vec<Edit<'_>> {
     let mut edits = Vec::new();
     // The open brackets; `None` for an array.

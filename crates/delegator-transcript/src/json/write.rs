@@ -1,5 +1,7 @@
 //! Writing JSON piece by piece: what was read as text or raw goes out as it came in.
 
+use serde::Serialize;
+
 use super::text::Text;
 
 /// Appends `text` as a JSON string literal.
@@ -25,6 +27,16 @@ pub(crate) fn object(out: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
     out.push(b'{');
     write(&mut Object { out, empty: true });
     out.push(b'}');
+}
+
+/// A line of this `type` with the further fields that `write` writes, without a line end.
+pub(crate) fn line(kind: &str, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    object(&mut out, |line| {
+        line.plain("type", kind);
+        write(line);
+    });
+    out
 }
 
 /// A JSON object with the fields that `write` writes, as text.
@@ -64,6 +76,11 @@ impl Object<'_> {
     pub(crate) fn raw(&mut self, key: &str, json: &str) {
         self.key(key);
         self.out.extend_from_slice(json.as_bytes());
+    }
+
+    pub(crate) fn value(&mut self, key: &str, value: &impl Serialize) {
+        // Writing to memory fails only for a map whose keys are not text, and there is none.
+        self.with(key, |out| serde_json::to_writer(out, value).unwrap_or_default());
     }
 
     /// A value that `write` appends.

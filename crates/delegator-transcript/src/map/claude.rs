@@ -1,12 +1,11 @@
 //! Translates lines of Claude Code into Codex exec events.
 //!
-//! The first `system/init` names the thread; each begins a turn. A call of a tool is joined with its result by the id of the
-//! call. Steps of the plan come one by one, as calls whose result contains the number of the step. A turn reports its own
-//! tokens and cost; the effects contain the totals of the stream. Lines of sub-agents are left out: their work is part
-//! of the call that started them.
+//! The first `system/init` names the thread; each begins a turn. A call of a tool is joined with its result
+//! by the id of the call. Steps of the plan come one by one, as calls whose result contains the number of the
+//! step. A turn reports its own tokens and cost; the effects contain the totals of the stream. Lines of
+//! sub-agents are left out: their work is part of the call that started them.
 
-use super::effect::{Effect, Effects, MapWarning, UnmappedReason, completed_item, item, tool_result};
-use super::item_ids::ItemIds;
+use super::effect::{Effect, Effects, MapWarning, UnmappedReason, tool_result};
 use super::pending::Pending;
 use super::plan::Plan;
 use crate::event::{
@@ -58,87 +57,80 @@ impl ClaudeMapper {
         &mut self,
         line: ClaudeLine<'a>,
         turn_is_open: bool,
-        ids: &mut ItemIds,
-    ) -> Effects<'a> {
-        let mut effects = Vec::new();
+        effects: &mut Effects<'_, 'a>,
+    ) {
         match line {
-            ClaudeLine::Init { session_id } => self.begin_turn(session_id, turn_is_open, &mut effects),
+            ClaudeLine::Init { session_id } => self.begin_turn(session_id, turn_is_open, effects),
             ClaudeLine::Retry { attempt, max_attempts, error } => {
                 let message = format!("Reconnecting... {attempt}/{max_attempts} ({})", error.resolve());
-                effects.push(Effect::Emit(ThreadEvent::Error { message: Text::owned(message) }));
+                effects.emit(ThreadEvent::Error { message: Text::owned(message) });
             }
             ClaudeLine::Assistant(blocks) => {
-                for block in blocks {
-                    self.on_block(block, ids, &mut effects);
-                }
+                blocks.into_iter().for_each(|block| self.on_block(block, effects));
             }
             ClaudeLine::ToolResults(results) => {
-                for result in results {
-                    self.end_call(result, ids, &mut effects);
-                }
+                results.into_iter().for_each(|result| self.end_call(result, effects));
             }
-            ClaudeLine::Result(result) => self.end_turn(*result, turn_is_open, ids, &mut effects),
+            ClaudeLine::Result(result) => self.end_turn(*result, turn_is_open, effects),
             ClaudeLine::ApiError(code) => self.error_code = code,
             ClaudeLine::RateLimit(limit) => {
                 self.is_limit_exceeded = limit.is_exceeded;
-                let reset = limit.resets_at.filter(|_| limit.is_exceeded);
-                effects.extend([Effect::LimitReset(reset), Effect::Unmapped(UnmappedReason::Context)]);
+                effects.push(Effect::LimitReset(limit.resets_at.filter(|_| limit.is_exceeded)));
+                effects.unmapped(UnmappedReason::Context);
             }
-            ClaudeLine::SubAgent => effects.push(Effect::Unmapped(UnmappedReason::Ignored)),
+            ClaudeLine::SubAgent => effects.unmapped(UnmappedReason::Ignored),
             ClaudeLine::ControlRequest { request_id, request } => {
                 if let ControlRequest::Permission(PermissionRequest { call_id: Some(call_id), .. }) = request
                 {
                     let (call_id, bytes) = (call_id.resolve().into_owned(), call_id.len());
                     self.calls_awaiting_permission.insert(&request_id.resolve(), call_id, bytes);
                 }
-                effects.push(Effect::Unmapped(UnmappedReason::Context));
+                effects.unmapped(UnmappedReason::Context);
             }
             ClaudeLine::ControlCancel { request_id } => {
                 if let Some(call_id) = self.calls_awaiting_permission.remove(&request_id.resolve()) {
                     self.withdrawn_calls.insert(&call_id, (), 0);
                 }
-                effects.push(Effect::Unmapped(UnmappedReason::Context));
+                effects.unmapped(UnmappedReason::Context);
             }
             ClaudeLine::Replay | ClaudeLine::ControlResponse { .. } | ClaudeLine::Other => {
-                effects.push(Effect::Unmapped(UnmappedReason::Context))
+                effects.unmapped(UnmappedReason::Context);
             }
         }
-        if effects.is_empty() {
-            effects.push(Effect::Unmapped(UnmappedReason::Held));
-        }
-        effects
     }
 
-    fn begin_turn<'a>(&mut self, session_id: Text<'a>, turn_is_open: bool, effects: &mut Effects<'a>) {
+    fn begin_turn<'a>(&mut self, session_id: Text<'a>, turn_is_open: bool, effects: &mut Effects<'_, 'a>) {
         if !std::mem::replace(&mut self.thread_is_named, true) {
-            effects.push(Effect::Emit(ThreadEvent::ThreadStarted { thread_id: session_id }));
+            effects.emit(ThreadEvent::ThreadStarted { thread_id: session_id });
         }
         self.error_code = None;
-        effects.push(if turn_is_open {
-            Effect::Unmapped(UnmappedReason::Redundant)
+        if turn_is_open {
+            effects.unmapped(UnmappedReason::Redundant);
         } else {
-            Effect::Emit(ThreadEvent::TurnStarted)
-        });
+            effects.emit(ThreadEvent::TurnStarted);
+        }
     }
 
-    fn on_block<'a>(&mut self, block: Block<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
-        let details = match block {
-            Block::Text(text) if !is_blank(&text) => ItemDetails::AgentMessage { text },
-            Block::Thinking(text) if !is_blank(&text) => ItemDetails::Reasoning { text },
-            Block::Text(_) | Block::Thinking(_) => return,
-            Block::ToolUse(call) => return effects.extend(self.begin_call(call, ids)),
-        };
-        effects.push(completed_item(ids, details));
+    fn on_block<'a>(&mut self, block: Block<'a>, effects: &mut Effects<'_, 'a>) {
+        match block {
+            Block::Text(text) if !is_blank(&text) => {
+                effects.complete_item(ItemDetails::AgentMessage { text })
+            }
+            Block::Thinking(text) if !is_blank(&text) => {
+                effects.complete_item(ItemDetails::Reasoning { text });
+            }
+            Block::Text(_) | Block::Thinking(_) => {}
+            Block::ToolUse(call) => self.begin_call(call, effects),
+        }
     }
 
-    fn begin_call<'a>(&mut self, call: ToolCall<'a>, ids: &mut ItemIds) -> Option<Effect<'a>> {
+    fn begin_call<'a>(&mut self, call: ToolCall<'a>, effects: &mut Effects<'_, 'a>) {
         let (bytes, details) = match call.kind {
-            ToolKind::Plan(todos) => return Some(self.plan.update(todos, ids)),
+            ToolKind::Plan(todos) => return self.plan.update(todos, effects),
             ToolKind::PlanStep(change) => {
                 let change = change.into_owned();
                 let bytes = change.subject.as_ref().map_or(0, Text::len);
-                self.open_calls.insert(&call.id.resolve(), OpenCall::PlanStep(change), bytes);
-                return None;
+                return self.open_calls.insert(&call.id.resolve(), OpenCall::PlanStep(change), bytes);
             }
             ToolKind::Command { command } => {
                 let execution = CommandExecution::started(command.into_owned());
@@ -161,23 +153,26 @@ impl ClaudeMapper {
                 (input.map_or(0, str::len), ItemDetails::McpToolCall(call))
             }
         };
-        let id = ids.next();
+        let id = effects.ids.next();
         let open_call = OpenCall::Item { id: id.clone(), details: details.clone() };
         self.open_calls.insert(&call.id.resolve(), open_call, bytes);
         let has_status = !matches!(details, ItemDetails::WebSearch { .. });
-        Some(item(ItemPhase::Started, id, has_status.then_some(ItemStatus::InProgress), details))
+        effects.item(ItemPhase::Started, id, has_status.then_some(ItemStatus::InProgress), details);
     }
 
-    fn end_call<'a>(&mut self, mut result: ToolResult<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+    fn end_call<'a>(&mut self, mut result: ToolResult<'a>, effects: &mut Effects<'_, 'a>) {
         let call_id = result.call_id.clone();
         let call_id = call_id.resolve();
         result.is_declined |= self.withdrawn_calls.remove(&call_id).is_some();
         match self.open_calls.remove(&call_id) {
-            Some(OpenCall::Item { id, details }) => effects.push(finished_item(id, details, result)),
+            Some(OpenCall::Item { id, details }) => {
+                let (status, details) = finished_item(details, result);
+                effects.item(ItemPhase::Completed, id, status, details);
+            }
             Some(OpenCall::PlanStep(change)) if !result.is_error => {
                 self.change_step(change, result.task_id);
                 let todos = self.steps.iter().map(|step| step.todo.clone()).collect();
-                effects.push(self.plan.update(todos, ids));
+                self.plan.update(todos, effects);
             }
             Some(OpenCall::PlanStep(_)) => {}
             // The result of `TodoWrite`, whose call is not stored, is one of these; it says nothing.
@@ -185,7 +180,7 @@ impl ClaudeMapper {
             None => {
                 let call_id = call_id.into_owned();
                 effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id }));
-                effects.push(Effect::Unmapped(UnmappedReason::Redundant));
+                effects.unmapped(UnmappedReason::Redundant);
             }
         }
     }
@@ -215,18 +210,12 @@ impl ClaudeMapper {
         }
     }
 
-    fn end_turn<'a>(
-        &mut self,
-        result: TurnResult<'a>,
-        turn_is_open: bool,
-        ids: &mut ItemIds,
-        effects: &mut Effects<'a>,
-    ) {
+    fn end_turn<'a>(&mut self, result: TurnResult<'a>, turn_is_open: bool, effects: &mut Effects<'_, 'a>) {
         // A session that cannot be resumed has a `result` and nothing before it.
         if !turn_is_open {
-            effects.push(Effect::Emit(ThreadEvent::TurnStarted));
+            effects.emit(ThreadEvent::TurnStarted);
         }
-        effects.extend(self.plan.complete());
+        self.plan.complete(effects);
         self.usage = self.usage.plus(result.usage);
         effects.push(Effect::Usage(self.usage));
         if let Some(session_cost) = result.session_cost {
@@ -235,20 +224,19 @@ impl ClaudeMapper {
             effects.push(Effect::Cost(self.cost));
         }
         let reported_code = self.error_code.take();
-        let end = match result.outcome {
+        match result.outcome {
             TurnOutcome::Completed => {
-                let structured = result.structured_output.map(Text::plain);
-                effects
-                    .extend(structured.map(|text| completed_item(ids, ItemDetails::AgentMessage { text })));
-                Effect::Emit(ThreadEvent::TurnCompleted { usage: Some(self.usage) })
+                if let Some(json) = result.structured_output {
+                    effects.complete_item(ItemDetails::AgentMessage { text: Text::plain(json) });
+                }
+                effects.emit(ThreadEvent::TurnCompleted { usage: Some(self.usage) });
             }
-            TurnOutcome::Interrupted => Effect::Interrupted,
+            TurnOutcome::Interrupted => effects.push(Effect::Interrupted),
             TurnOutcome::Failed(AgentError { message, code }) => {
                 let code = self.limit_code(reported_code.or(code));
-                Effect::Emit(ThreadEvent::TurnFailed { error: AgentError { message, code } })
+                effects.emit(ThreadEvent::TurnFailed { error: AgentError { message, code } });
             }
-        };
-        effects.push(end);
+        }
     }
 
     /// A refused request is about the usage limit if the agent reported that it is exceeded.
@@ -264,9 +252,13 @@ fn is_blank(text: &Text<'_>) -> bool {
     text.resolve().trim().is_empty()
 }
 
-fn finished_item<'a>(id: Text<'static>, details: ItemDetails<'static>, result: ToolResult<'a>) -> Effect<'a> {
+/// The status and the details of an item whose call has ended.
+fn finished_item<'a>(
+    details: ItemDetails<'static>,
+    result: ToolResult<'a>,
+) -> (Option<ItemStatus>, ItemDetails<'a>) {
     let status = ItemStatus::of_result(!result.is_error);
-    let (status, details) = match details {
+    match details {
         ItemDetails::CommandExecution(command) => {
             let status = if result.is_declined { ItemStatus::Declined } else { status };
             (Some(status), ItemDetails::CommandExecution(finished_command(command, result)))
@@ -283,12 +275,11 @@ fn finished_item<'a>(id: Text<'static>, details: ItemDetails<'static>, result: T
             (Some(status), ItemDetails::McpToolCall(McpToolCall { result: Some(json), error, ..call }))
         }
         other => (None, other),
-    };
-    item(ItemPhase::Completed, id, status, details)
+    }
 }
 
-/// A failed command's result begins with `Exit code N`. Without it, a failed command has no exit code: it was stopped, or
-/// never ran.
+/// A failed command's result begins with `Exit code N`. Without it, a failed command has no exit code: it was
+/// stopped, or never ran.
 fn finished_command<'a>(command: CommandExecution<'static>, result: ToolResult<'a>) -> CommandExecution<'a> {
     if !result.is_error {
         let exit_code = (!result.is_running).then_some(0);

@@ -1,4 +1,5 @@
-//! What follows from an event: Codex exec events, facts that they cannot express, and why a line has no counterpart.
+//! What follows from an event: Codex exec events, facts that they cannot express, and why a line has no
+//! counterpart.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ use crate::json::{Text, write};
 pub enum Effect<'a> {
     /// A Codex exec event.
     Emit(ThreadEvent<'a>),
-    /// The current running total of the thread or of the stream. Codex exec events report it only at the end of a turn.
+    /// The current running total of the thread or of the stream. Codex exec events report it only at the end
+    /// of a turn.
     Usage(Usage),
     /// The running total in US dollars.
     Cost(f64),
@@ -79,24 +81,52 @@ impl UnmappedReason {
     }
 }
 
-pub(super) fn item<'a>(
-    phase: ItemPhase,
-    id: Text<'a>,
-    status: Option<ItemStatus>,
-    details: ItemDetails<'a>,
-) -> Effect<'a> {
-    Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
+/// Collects the effects of one line, and gives new items their ids.
+#[derive(Debug)]
+pub(super) struct Effects<'i, 'a> {
+    pub(super) ids: &'i mut ItemIds,
+    pub(super) list: Vec<Effect<'a>>,
 }
 
-pub(super) type Effects<'a> = Vec<Effect<'a>>;
+impl<'i, 'a> Effects<'i, 'a> {
+    pub(super) fn new(ids: &'i mut ItemIds) -> Self {
+        Self { ids, list: Vec::new() }
+    }
 
-pub(super) fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
-    vec![Effect::Unmapped(reason)]
-}
+    pub(super) fn push(&mut self, effect: Effect<'a>) {
+        self.list.push(effect);
+    }
 
-/// An item without a status, which is emitted once it is complete.
-pub(super) fn completed_item<'a>(ids: &mut ItemIds, details: ItemDetails<'a>) -> Effect<'a> {
-    item(ItemPhase::Completed, ids.next(), None, details)
+    pub(super) fn emit(&mut self, event: ThreadEvent<'a>) {
+        self.push(Effect::Emit(event));
+    }
+
+    pub(super) fn unmapped(&mut self, reason: UnmappedReason) {
+        self.push(Effect::Unmapped(reason));
+    }
+
+    pub(super) fn item(
+        &mut self,
+        phase: ItemPhase,
+        id: Text<'a>,
+        status: Option<ItemStatus>,
+        details: ItemDetails<'a>,
+    ) {
+        self.emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } });
+    }
+
+    /// Emits an item that runs; returns its id.
+    pub(super) fn start_item(&mut self, details: ItemDetails<'a>) -> Text<'static> {
+        let id = self.ids.next();
+        self.item(ItemPhase::Started, id.clone(), Some(ItemStatus::InProgress), details);
+        id
+    }
+
+    /// Emits an item without a status, which has no start.
+    pub(super) fn complete_item(&mut self, details: ItemDetails<'a>) {
+        let id = self.ids.next();
+        self.item(ItemPhase::Completed, id, None, details);
+    }
 }
 
 /// A tool's result as an MCP server writes it.

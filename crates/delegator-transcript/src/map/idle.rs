@@ -1,13 +1,12 @@
 //! Translates the idle dialect into Codex exec events.
 //!
-//! A tool call becomes an `mcp_tool_call` of the server `agent`. The idle dialect has no event for the start of a turn:
-//! the first activity while no turn is open starts one. `idle` and `done` end an open turn, without usage. In a stream
-//! of another dialect, lines of the idle dialect neither start nor end a turn.
+//! A tool call becomes an `mcp_tool_call` of the server `agent`. The idle dialect has no event for the start
+//! of a turn: the first activity while no turn is open starts one. `idle` and `done` end an open turn,
+//! without usage. In a stream of another dialect, lines of the idle dialect neither start nor end a turn.
 
 use std::collections::HashSet;
 
-use super::effect::{Effect, Effects, UnmappedReason, completed_item, item, tool_result};
-use super::item_ids::ItemIds;
+use super::effect::{Effect, Effects, UnmappedReason, tool_result};
 use super::open_calls::OpenCalls;
 use super::pending::Pending;
 use crate::decode::IdleEvent;
@@ -32,9 +31,8 @@ impl IdleMapper {
         &mut self,
         event: IdleEvent<'a>,
         turn_is_open: Option<bool>,
-        ids: &mut ItemIds,
-    ) -> Effects<'a> {
-        let mut effects = Vec::new();
+        effects: &mut Effects<'_, 'a>,
+    ) {
         let is_activity = !matches!(
             event,
             IdleEvent::Idle
@@ -43,34 +41,34 @@ impl IdleMapper {
                 | IdleEvent::ToolResult { call_id: None, .. }
         );
         if is_activity && turn_is_open == Some(false) {
-            effects.push(Effect::Emit(ThreadEvent::TurnStarted));
+            effects.emit(ThreadEvent::TurnStarted);
         }
         match event {
             IdleEvent::AgentMessage { content } => {
-                effects.push(completed_item(ids, ItemDetails::AgentMessage { text: content }));
+                effects.complete_item(ItemDetails::AgentMessage { text: content });
             }
             IdleEvent::ToolCall { name, call_id, arguments } => {
                 let arguments = arguments.map(Text::plain);
                 let call = McpToolCall { tool: name, arguments, ..agent_tool() };
                 let call_id = Some(&call_id).filter(|id| !id.is_empty());
-                effects.push(self.open_calls.begin(call_id, call, ids));
+                self.open_calls.begin(call_id, call, effects);
             }
             IdleEvent::ToolResult { call_id: Some(call_id), output, error } => {
-                self.end_call(&call_id, &output, error, ids, &mut effects);
+                self.end_call(&call_id, &output, error, effects);
             }
             // A message to the agent, echoed: not an action of the agent.
             IdleEvent::ToolResult { call_id: None, .. } | IdleEvent::UserMessage => {
-                effects.push(Effect::Unmapped(UnmappedReason::Ignored));
+                effects.unmapped(UnmappedReason::Ignored);
             }
             IdleEvent::FileChange { path, action } => {
                 let kind = self.change_kind(&path, &action);
                 let details = ItemDetails::FileChange { changes: vec![FileChange { path, kind }] };
-                effects.push(item(ItemPhase::Completed, ids.next(), Some(ItemStatus::Completed), details));
+                let id = effects.ids.next();
+                effects.item(ItemPhase::Completed, id, Some(ItemStatus::Completed), details);
             }
-            IdleEvent::Idle => end_turn(turn_is_open, Effect::Idle, &mut effects),
-            IdleEvent::Done => end_turn(turn_is_open, Effect::Done, &mut effects),
+            IdleEvent::Idle => end_turn(turn_is_open, Effect::Idle, effects),
+            IdleEvent::Done => end_turn(turn_is_open, Effect::Done, effects),
         }
-        effects
     }
 
     fn end_call<'a>(
@@ -78,19 +76,18 @@ impl IdleMapper {
         call_id: &Text<'a>,
         output: &Text<'a>,
         error: Option<Text<'a>>,
-        ids: &mut ItemIds,
-        effects: &mut Effects<'a>,
+        effects: &mut Effects<'_, 'a>,
     ) {
         let key = call_id.resolve();
         let is_open = self.open_calls.contains(&key);
         if self.ended_calls.contains(&key) && !is_open {
-            return effects.push(Effect::Unmapped(UnmappedReason::Redundant));
+            return effects.unmapped(UnmappedReason::Redundant);
         }
         self.ended_calls.insert(&key, (), 0);
         let status = ItemStatus::of_result(error.is_none());
         let tool = if is_open { Text::default() } else { Text::plain("unknown") };
         let call = McpToolCall { tool, result: Some(tool_result(output, None)), error, ..agent_tool() };
-        effects.extend(self.open_calls.end(call_id, call, status, ids));
+        self.open_calls.end(call_id, call, status, effects);
     }
 
     fn change_kind(&mut self, path: &Text<'_>, action: &Text<'_>) -> ChangeKind {
@@ -107,11 +104,12 @@ impl IdleMapper {
     }
 }
 
-fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Effects<'a>) {
-    effects.push(match turn_is_open {
-        Some(true) => Effect::Emit(ThreadEvent::TurnCompleted { usage: None }),
-        Some(false) | None => Effect::Unmapped(UnmappedReason::Redundant),
-    });
+fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Effects<'_, 'a>) {
+    if turn_is_open == Some(true) {
+        effects.emit(ThreadEvent::TurnCompleted { usage: None });
+    } else {
+        effects.unmapped(UnmappedReason::Redundant);
+    }
     effects.push(effect);
 }
 

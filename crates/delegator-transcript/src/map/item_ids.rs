@@ -1,8 +1,8 @@
 //! The ids of items: `item_N`, unique within a stream.
 //!
-//! Ids of our own skip those that the stream uses. An agent's id of another form is replaced by the next free one, and so
-//! is an `item_N` that was already given away: one id rule for every dialect. Memory is bounded: beyond the limits, an id
-//! is replaced and not remembered.
+//! Ids of our own skip those that the stream uses. An agent's id of another form is replaced by the next free
+//! one, and so is an `item_N` that was already given away: one id rule for every dialect. Memory is bounded:
+//! beyond the limits, an id is replaced and not remembered.
 
 use std::collections::HashMap;
 

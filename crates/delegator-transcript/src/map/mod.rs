@@ -1,12 +1,13 @@
 //! Translates every dialect into Codex exec events.
 //!
-//! [`Translator`] receives the events of a stream in order and returns [`Effect`]s: events to emit, facts for the fold
-//! that Codex exec events cannot express, and, for every line without a counterpart, the reason. It is a pure state
-//! machine; a warning is an effect, nothing is logged.
+//! [`Translator`] receives the events of a stream in order and returns [`Effect`]s: events to emit, facts for
+//! the fold that Codex exec events cannot express, and, for every line without a counterpart, the reason. It
+//! is a pure state machine; a warning is an effect, nothing is logged.
 //!
-//! The dialect of a stream is that of its first recognised line. `idle`, `done` and a preamble are only a guess, until
-//! a more specific line arrives. Lines of another dialect are still translated, and counted. They never start or end a
-//! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
+//! The dialect of a stream is that of its first recognised line. `idle`, `done` and a preamble are only a
+//! guess, until a more specific line arrives. Lines of another dialect are still translated, and counted.
+//! They never start or end a turn of the stream. Only plain text cannot be recognised: the caller has to know
+//! it.
 
 mod acp;
 mod app_server;
@@ -33,8 +34,8 @@ use crate::wire::claude::ClaudeLine;
 use acp::AcpMapper;
 use app_server::AppServerMapper;
 use claude::ClaudeMapper;
+use effect::Effects;
 pub use effect::{Effect, MapWarning, UnmappedReason};
-use effect::{Effects, unmapped};
 use idle::IdleMapper;
 use item_ids::ItemIds;
 use protocol::ProtocolMapper;
@@ -64,8 +65,8 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Whether tokens are reported as totals of the stream. Codex's are those of the thread, earlier runs included. Claude
-    /// Code's totals begin again at zero after a forced end, so its turns are added up.
+    /// Whether tokens are reported as totals of the stream. Codex's are those of the thread, earlier runs
+    /// included. Claude Code's totals begin again at zero after a forced end, so its turns are added up.
     pub(crate) fn counts_usage_of_stream(self) -> bool {
         matches!(self, Self::ClaudeStream | Self::Acp)
     }
@@ -90,7 +91,8 @@ pub struct Translator {
     claude: ClaudeMapper,
     acp: AcpMapper,
     app_server: AppServerMapper,
-    /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
+    /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was
+    /// emitted.
     thread_start: Option<ThreadStart>,
 }
 
@@ -100,8 +102,8 @@ impl Translator {
         Self { dialect, ..Self::default() }
     }
 
-    /// Begins a stream of a dialect without threads (the idle dialect, plain text) with `thread.started`, because readers
-    /// of Codex exec events expect it. See [`AssumedThread`] for its id.
+    /// Begins a stream of a dialect without threads (the idle dialect, plain text) with `thread.started`,
+    /// because readers of Codex exec events expect it. See [`AssumedThread`] for its id.
     pub fn announcing(self, thread: AssumedThread) -> Self {
         Self { thread_start: ThreadStart::new(thread), ..self }
     }
@@ -129,8 +131,8 @@ impl Translator {
         self.mixed_lines
     }
 
-    /// Whether this kind of stream announces the end of a turn. Streams before 0.44 and session files of that age do
-    /// not.
+    /// Whether this kind of stream announces the end of a turn. Streams before 0.44 and session files of that
+    /// age do not.
     pub fn announces_turn_ends(&self) -> bool {
         match self.dialect {
             Some(Dialect::Plain) => false,
@@ -180,23 +182,28 @@ impl Translator {
         if self.dialect == Some(Dialect::Idle) && self.guessed_from == 0 {
             self.start_thread(sink);
         }
-        let effects = match event {
-            Event::Thread(mut event) => {
-                if let ThreadEvent::Item { item, .. } = &mut event {
-                    item.id = self.ids.of_agent(std::mem::take(&mut item.id));
-                }
-                self.follow_turn(&event);
-                return sink(Effect::Emit(event));
+        if let Event::Thread(mut event) = event {
+            if let ThreadEvent::Item { item, .. } = &mut event {
+                item.id = self.ids.of_agent(std::mem::take(&mut item.id));
             }
-            Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut self.ids),
-            Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
-            Event::Rollout(line) => self.rollout(line.payload, is_own),
-            Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
-            Event::Acp(event) => self.acp.apply(event, &mut self.ids),
-            Event::AppServer(message) => self.app_server.apply(message, &mut self.ids),
-            _ => unmapped(UnmappedReason::Context),
-        };
-        for effect in effects {
+            self.follow_turn(&event);
+            return sink(Effect::Emit(event));
+        }
+        let mut effects = Effects::new(&mut self.ids);
+        match event {
+            Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut effects),
+            Event::Protocol(event) => self.protocol.apply(event, &mut effects),
+            Event::Rollout(line) => self.protocol.apply_rollout(line.payload, is_own, &mut effects),
+            Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut effects),
+            Event::Acp(event) => self.acp.apply(event, &mut effects),
+            Event::AppServer(message) => self.app_server.apply(message, &mut effects),
+            _ => effects.unmapped(UnmappedReason::Context),
+        }
+        // The content of a line without an effect is part of a later event.
+        if effects.list.is_empty() {
+            effects.unmapped(UnmappedReason::Held);
+        }
+        for effect in effects.list {
             match &effect {
                 Effect::Emit(event) => self.follow_turn(event),
                 Effect::Interrupted => self.turn_is_open = false,
@@ -223,9 +230,12 @@ impl Translator {
         }
     }
 
-    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread, and a message may be unfinished.
+    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread, and a message may be
+    /// unfinished.
     pub fn finish<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
-        self.acp.finish(&mut self.ids).into_iter().for_each(&mut *sink);
+        let mut effects = Effects::new(&mut self.ids);
+        self.acp.flush_text(&mut effects);
+        effects.list.into_iter().for_each(&mut *sink);
         if self.dialect == Some(Dialect::Idle) {
             self.start_thread(sink);
         }
@@ -258,16 +268,6 @@ impl Translator {
             }
         }
         true
-    }
-
-    fn rollout<'a>(&mut self, payload: RolloutPayload<'a>, is_own: bool) -> Effects<'a> {
-        match payload {
-            RolloutPayload::SessionMeta(head) => self.protocol.on_session(Text::owned(head.thread_id)),
-            RolloutPayload::Event(event) if is_own => self.protocol.apply_rollout(event, &mut self.ids),
-            RolloutPayload::Event(event) => self.protocol.apply(event, &mut self.ids),
-            RolloutPayload::Response(item) => self.protocol.on_response(item, &mut self.ids),
-            RolloutPayload::TurnContext { .. } | RolloutPayload::Other => unmapped(UnmappedReason::Context),
-        }
     }
 }
 

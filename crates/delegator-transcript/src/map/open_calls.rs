@@ -1,7 +1,6 @@
 //! MCP tool calls that were started and not ended yet. Start and end are joined by the id of the call.
 
-use super::effect::{Effect, Effects, MapWarning, item};
-use super::item_ids::ItemIds;
+use super::effect::{Effect, Effects, MapWarning};
 use super::pending::Pending;
 use crate::event::{ItemDetails, ItemPhase, ItemStatus, McpToolCall};
 use crate::json::Text;
@@ -19,25 +18,24 @@ impl OpenCalls {
         &mut self,
         call_id: Option<&Text<'a>>,
         call: McpToolCall<'a>,
-        ids: &mut ItemIds,
-    ) -> Effect<'a> {
-        let id = ids.next();
+        effects: &mut Effects<'_, 'a>,
+    ) {
+        let id = effects.start_item(ItemDetails::McpToolCall(call.clone()));
         if let Some(call_id) = call_id {
             let bytes = call.tool.len() + call.arguments.as_ref().map_or(0, Text::len);
-            self.0.insert(&call_id.resolve(), (id.clone(), call.clone().into_owned()), bytes);
+            self.0.insert(&call_id.resolve(), (id, call.into_owned()), bytes);
         }
-        item(ItemPhase::Started, id, Some(ItemStatus::InProgress), ItemDetails::McpToolCall(call))
     }
 
-    /// `call` has the result, and perhaps neither tool nor arguments. A call that was not started is emitted nevertheless.
+    /// `call` has the result, and perhaps neither tool nor arguments. A call that was not started is emitted,
+    /// too.
     pub(super) fn end<'a>(
         &mut self,
         call_id: &Text<'a>,
         mut call: McpToolCall<'a>,
         status: ItemStatus,
-        ids: &mut ItemIds,
-    ) -> Effects<'a> {
-        let mut effects = Vec::new();
+        effects: &mut Effects<'_, 'a>,
+    ) {
         let call_id = call_id.resolve();
         let id = match self.0.remove(&call_id) {
             Some((id, started)) => {
@@ -49,10 +47,9 @@ impl OpenCalls {
             }
             None => {
                 effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
-                ids.next()
+                effects.ids.next()
             }
         };
-        effects.push(item(ItemPhase::Completed, id, Some(status), ItemDetails::McpToolCall(call)));
-        effects
+        effects.item(ItemPhase::Completed, id, Some(status), ItemDetails::McpToolCall(call));
     }
 }

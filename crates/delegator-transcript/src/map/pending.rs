@@ -1,7 +1,7 @@
 //! Entries that were started and not ended yet, in bounded memory.
 //!
-//! Agents have a handful of open calls. A stream that opens calls without closing them must not grow memory, so the
-//! oldest entries are dropped; their end then looks like an end without a start.
+//! Agents have a handful of open calls. A stream that opens calls without closing them must not grow memory,
+//! so the oldest entries are dropped; their end then looks like an end without a start.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::json::Text;
 
 /// More than any agent runs in parallel.
 const MAX_ENTRIES: usize = 1024;
-/// Of keys and values together.
+/// Keys and values together.
 const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The plan of a turn as one item: started, updated, and completed at the end of the turn.
 
-use super::effect::{Effect, item};
-use super::item_ids::ItemIds;
+use super::effect::Effects;
 use crate::event::{ItemDetails, ItemPhase, Todo};
 use crate::json::Text;
 
@@ -19,24 +18,19 @@ impl Plan {
         self.open.as_ref().is_some_and(|(_, open)| equals(open))
     }
 
-    pub(super) fn update<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Effect<'a> {
+    pub(super) fn update<'a>(&mut self, items: Vec<Todo<'a>>, effects: &mut Effects<'_, 'a>) {
         let owned_items = items.iter().cloned().map(Todo::into_owned).collect();
-        let (phase, id) = match &mut self.open {
-            Some((id, todos)) => {
-                *todos = owned_items;
-                (ItemPhase::Updated, id.clone())
-            }
-            None => {
-                let id = ids.next();
-                self.open = Some((id.clone(), owned_items));
-                (ItemPhase::Started, id)
-            }
+        let (phase, id) = match self.open.take() {
+            Some((id, _)) => (ItemPhase::Updated, id),
+            None => (ItemPhase::Started, effects.ids.next()),
         };
-        item(phase, id, None, ItemDetails::TodoList { items })
+        self.open = Some((id.clone(), owned_items));
+        effects.item(phase, id, None, ItemDetails::TodoList { items });
     }
 
-    pub(super) fn complete<'a>(&mut self) -> Option<Effect<'a>> {
-        let (id, items) = self.open.take()?;
-        Some(item(ItemPhase::Completed, id, None, ItemDetails::TodoList { items }))
+    pub(super) fn complete(&mut self, effects: &mut Effects<'_, '_>) {
+        if let Some((id, items)) = self.open.take() {
+            effects.item(ItemPhase::Completed, id, None, ItemDetails::TodoList { items });
+        }
     }
 }

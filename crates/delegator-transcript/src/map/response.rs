@@ -1,9 +1,9 @@
 //! Reads commands, patches and plans from the model calls in older session files.
 //!
-//! Before session files had items, they contained no event for a command or patch, only the model's call and the output
-//! that the model received. Such a pair becomes an item if the output contains an exit code; a refused call has none
-//! and, as in Codex's own stream, leaves no item. If an event reports the same call, the event is used and the pair is
-//! dropped.
+//! Before session files had items, they contained no event for a command or patch, only the model's call and
+//! the output that the model received. Such a pair becomes an item if the output contains an exit code; a
+//! refused call has none and, as in Codex's own stream, leaves no item. If an event reports the same call,
+//! the event is used and the pair is dropped.
 
 use super::effect::UnmappedReason;
 use super::pending::Pending;
@@ -105,7 +105,8 @@ fn parse_call(name: &str, input: &str) -> Option<ModelCall> {
     }
 }
 
-/// Parses exit code and output from a tool output: JSON with `metadata`, or a few header lines before the output.
+/// Parses exit code and output from a tool output: JSON with `metadata`, or a few header lines before the
+/// output.
 fn parse_output(text: &str) -> Option<(i32, String)> {
     if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
         let exit_code = json.get("metadata")?.get("exit_code")?.as_i64()?;

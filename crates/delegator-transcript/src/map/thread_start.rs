@@ -1,7 +1,7 @@
 //! The thread id of a stream whose dialect has no threads.
 //!
-//! The id is stable: the same lines give the same id. A derived one begins with `derived-`, so that it is not taken for an
-//! id that the agent can resume.
+//! The id is stable: the same lines give the same id. A derived one begins with `derived-`, so that it is not
+//! taken for an id that the agent can resume.
 
 use crate::json::{Object, Text};
 
@@ -15,8 +15,8 @@ pub enum AssumedThread {
     #[default]
     None,
     Known(String),
-    /// The first `thread_id` or `session_id` in the lines up to the first that is more than `idle` or `done`, else an id
-    /// derived from these lines: a live stream cannot be read ahead.
+    /// The first `thread_id` or `session_id` in the lines up to the first that is more than `idle` or `done`,
+    /// else an id derived from these lines: a live stream cannot be read ahead.
     Derived,
 }
 

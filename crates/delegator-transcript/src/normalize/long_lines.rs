@@ -13,8 +13,8 @@ use crate::map::UnmappedReason;
 /// Longest escape or character that can be split at the end of a head.
 const MAX_SPLIT_BYTES: usize = 12;
 
-/// A line without a counterpart. An over-long line is reduced to its two ends; if it was JSON, to an object with both
-/// ends, so that readers of JSON lines can continue.
+/// A line without a counterpart. An over-long line is reduced to its two ends; if it was JSON, to an object
+/// with both ends, so that readers of JSON lines can continue.
 pub(super) fn unmapped<'a>(line: &Line<'_>, text: &'a LineText<'_>, reason: UnmappedReason) -> Cow<'a, str> {
     let (head, tail, facts) = match text {
         LineText::Whole(text) => return Cow::Borrowed(text),
@@ -36,8 +36,8 @@ pub(super) fn unmapped<'a>(line: &Line<'_>, text: &'a LineText<'_>, reason: Unma
         }
         object.plain(MARK, "truncated");
         object.raw("truncated", "true");
-        object.raw("bytes", &line.length.to_string());
-        object.raw("omitted_bytes", &omitted_bytes.to_string());
+        object.value("bytes", &line.length);
+        object.value("omitted_bytes", &omitted_bytes);
         object.plain("head", head);
         object.plain("tail", tail);
     }))
@@ -52,7 +52,8 @@ fn is_not_event(kind: &str) -> bool {
     matches!(decode_text(&line), Event::Unknown { .. })
 }
 
-/// Adds the missing bytes mark and the end of the text, if this is the text in which an over-long line was truncated.
+/// Adds the missing bytes mark and the end of the text, if this is the text in which an over-long line was
+/// truncated.
 pub(super) fn with_omission_mark(text: &Text<'_>, line: &LineText<'_>) -> Option<String> {
     let LineText::Truncated { head, tail, facts } = line else { return None };
     let head_text = text.stored().0;

@@ -1,9 +1,9 @@
 //! Writes an event with exactly the documented fields, types and values of Codex exec events.
 //!
-//! The text of the line is filtered: documented values are copied in their order, other fields are dropped. A value that
-//! a reader of the documented types would reject makes the whole event not documented, and the caller decides what
-//! happens to it. Only two values are replaced: `declined`, for which the documented types have `failed`, and
-//! the id of an item that is not `item_N`.
+//! The text of the line is filtered: documented values are copied in their order, other fields are dropped. A
+//! value that a reader of the documented types would reject makes the whole event not documented, and the
+//! caller decides what happens to it. Only two values are replaced: `declined`, for which the documented
+//! types have `failed`, and the id of an item that is not `item_N`.
 
 use delegator_domain::named_enum;
 
@@ -117,8 +117,9 @@ fn item_fields(kind: &str) -> Option<&'static [Field]> {
     })
 }
 
-/// Appends the documented form of an event (of an item, with this id), whose grammar was checked and which has no repeated keys. Returns the
-/// deviation that was replaced; on an error, what was appended is incomplete.
+/// Appends the documented form of an event (of an item, with this id), whose grammar was checked and which
+/// has no repeated keys. Returns the deviation that was replaced; on an error, what was appended is
+/// incomplete.
 pub(super) fn write_documented(
     line: &str,
     item_id: Option<&Text<'_>>,

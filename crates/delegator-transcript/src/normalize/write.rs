@@ -1,5 +1,5 @@
-//! Writes Codex exec events as JSON, in the shape that Codex uses today. Fields that an event does not have are
-//! omitted, never null.
+//! Writes Codex exec events as JSON, in the shape that Codex uses today. Fields that an event does not have
+//! are omitted, never null.
 
 use crate::event::{CollabToolCall, Item, ItemDetails, ItemStatus, McpToolCall, ThreadEvent};
 use crate::framer::LineText;
@@ -8,17 +8,15 @@ use crate::json::write::{Object, array, object};
 
 use super::long_lines::with_omission_mark;
 
-/// Appends one event, without a line end. `source` is the line it came from; it supplies the missing parts of a text.
+/// Appends one event, without a line end. `source` is the line it came from; it supplies the missing parts of
+/// a text.
 pub(super) fn event(event: &ThreadEvent<'_>, source: &LineText<'_>, out: &mut Vec<u8>) {
     object(out, |line| {
         line.plain("type", event.type_name());
         match event {
             ThreadEvent::TurnStarted => {}
             ThreadEvent::ThreadStarted { thread_id } => line.text("thread_id", thread_id),
-            ThreadEvent::TurnCompleted { usage } => {
-                let usage = serde_json::to_string(&usage.unwrap_or_default());
-                line.raw("usage", &usage.unwrap_or_default());
-            }
+            ThreadEvent::TurnCompleted { usage } => line.value("usage", &usage.unwrap_or_default()),
             ThreadEvent::TurnFailed { error } => write_error(&error.message, line),
             ThreadEvent::Error { message } => line.text("message", message),
             ThreadEvent::Item { item, .. } => line.object("item", |object| write_item(item, source, object)),
@@ -51,7 +49,7 @@ fn write_details(details: &ItemDetails<'_>, source: &LineText<'_>, object: &mut 
             object.text("command", &command.command);
             write_text("aggregated_output", &command.output, source, object);
             if let Some(code) = command.exit_code {
-                object.raw("exit_code", &code.to_string());
+                object.value("exit_code", &code);
             }
         }
         ItemDetails::FileChange { changes } => write_objects("changes", changes, object, |change, object| {
@@ -67,7 +65,7 @@ fn write_details(details: &ItemDetails<'_>, source: &LineText<'_>, object: &mut 
         }
         ItemDetails::TodoList { items } => write_objects("items", items, object, |todo, object| {
             object.text("text", &todo.text);
-            object.raw("completed", if todo.completed { "true" } else { "false" });
+            object.value("completed", &todo.completed);
         }),
         ItemDetails::Error { message } => write_text("message", message, source, object),
         ItemDetails::CollabToolCall(call) => write_collab_call(call, object),

@@ -1,7 +1,8 @@
 //! Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
 //!
-//! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text printed by a
-//! test under `--nocapture` is not. libtest output that nextest captured precedes nextest's summary and is ignored.
+//! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text
+//! printed by a test under `--nocapture` is not. libtest output that nextest captured precedes nextest's
+//! summary and is ignored.
 
 use super::figures::{Figures, leading_number};
 use super::nextest;

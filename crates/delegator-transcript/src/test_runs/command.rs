@@ -1,9 +1,9 @@
 //! Parses the command lines of test runs: which runner they call, and which tests they select.
 //!
-//! The selectors of a command are those of its words that select tests. Words that control output, parallelism or when
-//! to stop are dropped, and so is the name of the runner; so `pytest -q` has the same selectors as `python -m pytest`.
-//! A project's own command (`npm test`, `make test`) has none. A directory that the command changes to is a selector,
-//! unless it is the agent's working directory.
+//! The selectors of a command are those of its words that select tests. Words that control output,
+//! parallelism or when to stop are dropped, and so is the name of the runner; so `pytest -q` has the same
+//! selectors as `python -m pytest`. A project's own command (`npm test`, `make test`) has none. A directory
+//! that the command changes to is a selector, unless it is the agent's working directory.
 
 use super::runner::Runner;
 use crate::shell::{self, Pipeline};
@@ -27,7 +27,8 @@ const NON_SELECTING_FLAGS: &str = "-- --all --all-features --all-targets --ci --
 const NON_SELECTING_OPTIONS: &str = "--color --colour --console --features --format --jobs --maxWorkers --reporter --tb --test-reporter \
     --test-threads";
 
-/// Letters of short flags that select no tests, alone or combined (`-xvs`); `-j` and `-n` may be followed by a number.
+/// Letters of short flags that select no tests, alone or combined (`-xvs`); `-j` and `-n` may be followed by
+/// a number.
 const NON_SELECTING_LETTERS: &str = "qvsxi";
 
 #[derive(Debug)]
@@ -36,8 +37,8 @@ pub(crate) struct ParsedCommand {
     directory: Option<String>,
 }
 
-/// Whether a command looks like a test run, whatever it printed: it calls a runner, or runs something with `test` in
-/// its name (`sh test.sh`, `make check-test`) without only printing it.
+/// Whether a command looks like a test run, whatever it printed: it calls a runner, or runs something with
+/// `test` in its name (`sh test.sh`, `make check-test`) without only printing it.
 pub fn looks_like_test_run(line: &str) -> bool {
     let command = ParsedCommand::new(line, None);
     let mentions_test = |word: &String| {
@@ -244,8 +245,8 @@ fn is_short_flag(word: &str) -> bool {
     is_number || is_reasons || letters.chars().all(|letter| NON_SELECTING_LETTERS.contains(letter))
 }
 
-/// The directory a `cd` leads to, unless it is the agent's working directory. If that is unknown, an absolute path is
-/// assumed to be it.
+/// The directory a `cd` leads to, unless it is the agent's working directory. If that is unknown, an absolute
+/// path is assumed to be it.
 fn changed_directory(pipeline: &Pipeline, workdir: Option<&str>) -> Option<String> {
     let [words] = pipeline.0.as_slice() else { return None };
     let (true, Some(path)) = (matches!(program(words), "cd" | "pushd"), words.get(1)) else { return None };

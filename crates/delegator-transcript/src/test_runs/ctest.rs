@@ -1,5 +1,5 @@
-//! Parses `ctest`: `33% tests passed, 4 tests failed out of 6`, then the lists of tests that did not run and that
-//! failed.
+//! Parses `ctest`: `33% tests passed, 4 tests failed out of 6`, then the lists of tests that did not run and
+//! that failed.
 //!
 //! ctest counts a skipped test as passed; a disabled one is in neither count.
 

@@ -1,6 +1,6 @@
-//! Parses `dotnet test` in all its formats: one line per assembly (`Passed!  - Failed: 0, Passed: 3, …`), the older
-//! block (`Total tests: 8` and following lines), the terminal logger's `Test summary: total: 3, …`, and the testing
-//! platform's block after `Test run summary:`.
+//! Parses `dotnet test` in all its formats: one line per assembly (`Passed!  - Failed: 0, Passed: 3, …`), the
+//! older block (`Total tests: 8` and following lines), the terminal logger's `Test summary: total: 3, …`, and
+//! the testing platform's block after `Test run summary:`.
 //!
 //! The terminal logger's summary includes the lines of the assemblies; if it is present, only it counts.
 
@@ -65,13 +65,13 @@ fn add(counts: &mut TestCounts, figures: &Figures) -> bool {
 /// Adds a line to a block; returns whether it belongs to it.
 fn continues_block(block: &mut Figures, line: &str) -> bool {
     let figures = Figures::named(line, ',', ':');
-    let is_count_line =
-        figures.len() == 1 && figures.are_among(&["total", "passed", "succeeded", "failed", "skipped"]);
+    let is_known = |name: &str| matches!(name, "total" | "passed" | "succeeded" | "failed" | "skipped");
+    let is_count_line = matches!(figures.0.as_slice(), [(name, _)] if is_known(name));
     if is_count_line {
-        block.append(figures);
+        block.0.extend(figures.0);
     }
     // The assemblies are listed before the first count.
-    is_count_line || block.is_empty()
+    is_count_line || block.0.is_empty()
 }
 
 /// `  Failed Shop.Tests.Wrong [21 ms]`, `failed Wrong (5ms)`; the terminal logger prints the name after

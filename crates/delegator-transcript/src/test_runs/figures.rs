@@ -13,7 +13,7 @@ pub(super) fn numbered(text: &str) -> Option<&str> {
 
 /// Counts with their names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Figures(Vec<(String, u64)>);
+pub(super) struct Figures(pub(super) Vec<(String, u64)>);
 
 impl Figures {
     /// Parses `N words` parts between separators; `None` if a part has another form.
@@ -50,20 +50,9 @@ impl Figures {
         self.of(names).fold(0, u64::saturating_add)
     }
 
-    pub(super) fn are_among(&self, names: &[&str]) -> bool {
-        self.0.iter().all(|(name, _)| names.contains(&name.as_str()))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(super) fn append(&mut self, mut more: Self) {
-        self.0.append(&mut more.0);
+    /// Whether all names are allowed.
+    pub(super) fn all(&self, is_allowed: impl Fn(&str) -> bool) -> bool {
+        self.0.iter().all(|(name, _)| is_allowed(name))
     }
 }
 

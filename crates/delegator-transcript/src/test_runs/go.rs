@@ -1,8 +1,8 @@
 //! Parses `go test`: plain, `-v` and `-json`.
 //!
-//! Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed tests are not
-//! counted, and the counts are partial. A package that failed without a failed test (it does not build, it timed out)
-//! is one failure.
+//! Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed
+//! tests are not counted, and the counts are partial. A package that failed without a failed test (it does
+//! not build, it timed out) is one failure.
 
 use std::borrow::Cow;
 

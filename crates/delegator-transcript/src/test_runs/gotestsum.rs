@@ -1,5 +1,5 @@
-//! Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output format above
-//! it.
+//! Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output
+//! format above it.
 
 use super::figures::Figures;
 use super::results::{Output, TestCounts};
@@ -21,8 +21,14 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
     let (figures, _) = line.strip_prefix("DONE ")?.rsplit_once(" in ")?;
-    let names = ["test", "tests", "skipped", "failure", "failures", "error", "errors", "run", "runs"];
-    let figures = Figures::counted(figures, ',').filter(|figures| figures.are_among(&names))?;
+    let figures = Figures::counted(figures, ',').filter(|figures| figures.all(is_count_name))?;
     let (failed, errors) = (figures.sum(&["failure", "failures"]), figures.sum(&["error", "errors"]));
     Some((figures.find(&["test", "tests"])?, failed, figures.sum(&["skipped"]), errors))
+}
+
+fn is_count_name(name: &str) -> bool {
+    matches!(
+        name,
+        "test" | "tests" | "skipped" | "failure" | "failures" | "error" | "errors" | "run" | "runs"
+    )
 }

@@ -1,5 +1,5 @@
-//! Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without failures
-//! prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
+//! Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without
+//! failures prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
 
 use super::figures::Figures;
 use super::results::{Output, TestCounts};

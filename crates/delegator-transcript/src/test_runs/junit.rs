@@ -1,5 +1,5 @@
-//! Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
-//! (`OK (2 tests)`).
+//! Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text
+//! runner (`OK (2 tests)`).
 
 use super::figures::{Figures, leading_number, numbered};
 use super::results::{Output, TestCounts};

@@ -1,8 +1,8 @@
 //! Finds out, in one search, which runners can have printed a text, before its escapes are resolved.
 //!
-//! Each marker occurs in every result of its runner. Summaries may be coloured, so a marker contains no colour change;
-//! tabs may be escaped. The search looks for the first four bytes of the markers, so they begin where these are rare:
-//! `test` is on every line of some runners.
+//! Each marker occurs in every result of its runner. Summaries may be coloured, so a marker contains no
+//! colour change; tabs may be escaped. The search looks for the first four bytes of the markers, so they
+//! begin where these are rare: `test` is on every line of some runners.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
-//! Parses Maven with surefire or failsafe: `Tests run: …` once per class, with a time, and once per module, without.
-//! Only the module lines are summed. If the output ends before the line of a module, its class lines are used and the
-//! counts are partial.
+//! Parses Maven with surefire or failsafe: `Tests run: …` once per class, with a time, and once per module,
+//! without. Only the module lines are summed. If the output ends before the line of a module, its class lines
+//! are used and the counts are partial.
 
 use super::figures::Figures;
 use super::results::{Output, TestCounts};

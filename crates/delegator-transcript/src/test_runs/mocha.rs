@@ -1,5 +1,5 @@
-//! Parses `mocha` with any reporter that prints the epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
-//! each with a title of one or more lines that ends with a colon.
+//! Parses `mocha` with any reporter that prints the epilogue: `3 passing`, `2 pending`, `1 failing`, then the
+//! failures, each with a title of one or more lines that ends with a colon.
 
 use super::figures::{leading_number, numbered};
 use super::results::{Output, TestCounts};

@@ -1,18 +1,20 @@
 //! Parses test results from the output of commands.
 //!
-//! No agent reports test results in a structured form, but the runners print summaries. Each runner has a parser that
-//! accepts only its own lines:
+//! No agent reports test results in a structured form, but the runners print summaries. Each runner has a
+//! parser that accepts only its own lines:
 //!
-//! - Counts are those that the runner prints. If it prints a total but no passed count, passed is the remainder.
-//! - *Failed* are tests that failed or broke, and files or packages that could not be run, if the runner continues and
-//!   reports them. A build that stops before any test is no test run.
-//! - *Skipped* are skipped, ignored, pending, disabled, incomplete, to-do and expectedly failing tests, but not tests
-//!   excluded by a filter, if the runner distinguishes them.
-//! - If tests ran that the output does not count (plain `go test`, output shortened by `tail`), the counts are
-//!   *partial*: lower bounds.
+//! - Counts are those that the runner prints. If it prints a total but no passed count, passed is the
+//!   remainder.
+//! - *Failed* are tests that failed or broke, and files or packages that could not be run, if the runner
+//!   continues and reports them. A build that stops before any test is no test run.
+//! - *Skipped* are skipped, ignored, pending, disabled, incomplete, to-do and expectedly failing tests, but
+//!   not tests excluded by a filter, if the runner distinguishes them.
+//! - If tests ran that the output does not count (plain `go test`, output shortened by `tail`), the counts
+//!   are *partial*: lower bounds.
 //!
-//! The parsers are selected by one search for [`markers`] in the escaped output, so that other commands cost no more
-//! than that search. Commands that only print text (`cat`, `grep`, `git`, …) are never test runs, see [`command`].
+//! The parsers are selected by one search for [`markers`] in the escaped output, so that other commands cost
+//! no more than that search. Commands that only print text (`cat`, `grep`, `git`, …) are never test runs, see
+//! [`command`].
 //!
 //! Parsing is linear in the output.
 

@@ -1,4 +1,5 @@
-//! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of problems.
+//! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of
+//! problems.
 
 use super::figures::{Figures, leading_number, numbered};
 use super::results::{Output, TestCounts};

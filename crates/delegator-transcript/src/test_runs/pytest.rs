@@ -1,27 +1,10 @@
-//! Parses `pytest`: the last line has the counts, with `===` or, in quiet mode, without; the short summary names failed
-//! tests.
+//! Parses `pytest`: the last line has the counts, with `===` or, in quiet mode, without; the short summary
+//! names failed tests.
 //!
 //! Expected failures count as skipped and unexpected passes as passed, as in pytest's own JUnit report.
 
 use super::figures::Figures;
 use super::results::{Output, TestCounts, TestNames};
-
-/// The names of all counts in the last line.
-const COUNT_NAMES: [&str; 13] = [
-    "passed",
-    "xpassed",
-    "failed",
-    "error",
-    "errors",
-    "skipped",
-    "xfailed",
-    "deselected",
-    "warning",
-    "warnings",
-    "rerun",
-    "subtests passed",
-    "subtests failed",
-];
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut sessions = 0;
@@ -73,9 +56,16 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     if !is_time || !line.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let figures = Figures::counted(figures, ',').filter(|figures| figures.are_among(&COUNT_NAMES))?;
+    let figures = Figures::counted(figures, ',').filter(|figures| figures.all(is_count_name))?;
     let (passed, failed) = (figures.sum(&["passed", "xpassed"]), figures.sum(&["failed", "error", "errors"]));
     Some((passed, failed, figures.sum(&["skipped", "xfailed"])))
+}
+
+fn is_count_name(name: &str) -> bool {
+    let result = name.strip_prefix("subtests ").unwrap_or(name);
+    matches!(result, "passed" | "failed")
+        || matches!(name, "xpassed" | "error" | "errors" | "skipped" | "xfailed")
+        || matches!(name, "deselected" | "warning" | "warnings" | "rerun")
 }
 
 /// Whether this can be the id of a test or a test file; captured log lines are not.

@@ -1,5 +1,5 @@
-//! The results of a test run, and the output from which they are parsed. Memory is bounded: only some names of tests are
-//! stored.
+//! The results of a test run, and the output from which they are parsed. Memory is bounded: only some names
+//! of tests are stored.
 
 use std::borrow::Cow;
 

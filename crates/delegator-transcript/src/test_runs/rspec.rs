@@ -1,4 +1,5 @@
-//! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with its name.
+//! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with
+//! its name.
 
 use super::figures::Figures;
 use super::results::{Output, TestCounts};

@@ -1,8 +1,8 @@
 //! Parses `python -m unittest` and runners based on it: `Ran N tests`, then `OK` or `FAILED` with counts.
 //!
-//! A test with several failing subtests is one failed test, although the runner counts each: failed tests are counted
-//! by the headings of their reports if all are present. An error in a class or module fixture is a failure, but not one
-//! of the tests that ran.
+//! A test with several failing subtests is one failed test, although the runner counts each: failed tests are
+//! counted by the headings of their reports if all are present. An error in a class or module fixture is a
+//! failure, but not one of the tests that ran.
 
 use super::figures::{Figures, leading_number};
 use super::results::{Output, TestCounts, TestNames};
@@ -94,7 +94,8 @@ impl Reports {
     }
 }
 
-/// `test_x (package.module.Class.test_x)`, before 3.11 `test_x (package.module.Class)`, optionally with a subtest.
+/// `test_x (package.module.Class.test_x)`, before 3.11 `test_x (package.module.Class)`, optionally with a
+/// subtest.
 fn name_of(heading: &str) -> String {
     let Some((name, rest)) = heading.split_once(" (") else { return heading.to_owned() };
     let path = rest.split(')').next().unwrap_or_default();

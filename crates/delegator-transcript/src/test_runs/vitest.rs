@@ -1,5 +1,5 @@
-//! Parses `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for each failure, with only the
-//! file if it does not load.
+//! Parses `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for each failure, with
+//! only the file if it does not load.
 
 use super::figures::Figures;
 use super::results::{Output, TestCounts};
@@ -33,7 +33,8 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     let (figures, total) = figures.rsplit_once(" (")?;
     total.strip_suffix(')')?.parse::<u64>().ok()?;
     let figures = Figures::counted(figures, '|')?;
-    let is_known = figures.are_among(&["passed", "failed", "skipped", "todo", "expected fail"]);
+    let is_known =
+        figures.all(|name| matches!(name, "passed" | "failed" | "skipped" | "todo" | "expected fail"));
     let (passed, skipped) = (figures.sum(&["passed", "expected fail"]), figures.sum(&["skipped", "todo"]));
     is_known.then(|| (passed, figures.sum(&["failed"]), skipped))
 }

@@ -1,14 +1,15 @@
 //! JSON-RPC 2.0 messages, one per line, for the Agent Client Protocol and Codex's app server.
 //!
-//! Both sides send requests, so there are two id spaces: an id says which request it belongs to only together with who sent
-//! it. Agents use numbers and strings as ids. Codex's app server omits the member `jsonrpc`: it is written if the
-//! protocol has it, and never required.
+//! Both sides send requests, so there are two id spaces: an id says which request it belongs to only together
+//! with who sent it. Agents use numbers and strings as ids. Codex's app server omits the member `jsonrpc`: it
+//! is written if the protocol has it, and never required.
 //!
-//! Parameters and results are passed on as borrowed JSON, because most of them are never used and some are long.
+//! Parameters and results are passed on as borrowed JSON, because most of them are never used and some are
+//! long.
 
 use serde::Serialize;
 
-use crate::json::{Ending, Object, Text, Value};
+use crate::json::{Ending, Object, Text, Value, write};
 
 /// The request makes no sense now, or its parameters are wrong.
 pub const INVALID_REQUEST: i64 = -32600;
@@ -99,57 +100,49 @@ impl Writer {
     pub const WITHOUT_VERSION: Self = Self { has_version: false };
 
     pub fn request(self, id: i64, method: &str, params: &impl Serialize) -> Vec<u8> {
-        let id = RequestId::Number(id);
-        self.write(&Members { id: Some(&id), method: Some(method), params: Some(params), ..self.members() })
+        self.write(|message| {
+            message.value("id", &id);
+            message.plain("method", method);
+            message.value("params", params);
+        })
     }
 
     pub fn notification(self, method: &str, params: &impl Serialize) -> Vec<u8> {
-        self.write(&Members { method: Some(method), params: Some(params), ..self.members() })
+        self.write(|message| {
+            message.plain("method", method);
+            message.value("params", params);
+        })
     }
 
     /// Answers a request of the agent.
     pub fn result(self, id: &RequestId, result: &impl Serialize) -> Vec<u8> {
-        self.write(&Members { id: Some(id), result: Some(result), ..self.members() })
+        self.write(|message| {
+            message.value("id", id);
+            message.value("result", result);
+        })
     }
 
     /// Refuses a request of the agent.
-    pub fn error(self, id: &RequestId, code: i64, message: &str) -> Vec<u8> {
-        let error = Some(ErrorMembers { code, message });
-        self.write(&Members::<()> { id: Some(id), error, ..self.members() })
+    pub fn error(self, id: &RequestId, code: i64, reason: &str) -> Vec<u8> {
+        self.write(|message| {
+            message.value("id", id);
+            message.object("error", |error| {
+                error.value("code", &code);
+                error.plain("message", reason);
+            });
+        })
     }
 
-    fn members<'a, P>(self) -> Members<'a, P> {
-        let jsonrpc = self.has_version.then_some("2.0");
-        Members { jsonrpc, id: None, method: None, params: None, result: None, error: None }
+    fn write(self, members: impl FnOnce(&mut write::Object<'_>)) -> Vec<u8> {
+        let mut line = Vec::new();
+        write::object(&mut line, |message| {
+            if self.has_version {
+                message.plain("jsonrpc", "2.0");
+            }
+            members(message);
+        });
+        line
     }
-
-    fn write(self, members: &Members<'_, impl Serialize>) -> Vec<u8> {
-        // Writing to memory fails only for a map whose keys are not text, and there is none.
-        serde_json::to_vec(members).unwrap_or_default()
-    }
-}
-
-/// The members of a message that is written.
-#[derive(Serialize)]
-struct Members<'a, P> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    jsonrpc: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RequestId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<&'a P>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a P>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorMembers<'a>>,
-}
-
-#[derive(Serialize)]
-struct ErrorMembers<'a> {
-    code: i64,
-    message: &'a str,
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! The messages of agents that converse, one module per protocol: typed reading of one line, and writers of the lines that
-//! we send.
+//! The messages of agents that converse, one module per protocol: typed reading of one line, and writers of
+//! the lines that we send.
 //!
-//! Reading is tolerant: unknown members, kinds and types never fail, and a value of an unexpected type counts as absent. The
-//! modules know nothing about the order of messages: that is the business of the dialects (`decode`, `map`) and of the
-//! supervisor's conversations.
+//! Reading is tolerant: unknown members, kinds and types never fail, and a value of an unexpected type counts
+//! as absent. The modules know nothing about the order of messages: that is the business of the dialects
+//! (`decode`, `map`) and of the supervisor's conversations.
 //!
-//! A stored stream contains both directions: a line of the agent as it came, a line that we sent as `{"sent":<line>}`.
+//! A stored stream contains both directions: a line of the agent as it came, a line that we sent as
+//! `{"sent":<line>}`.
 
 pub mod acp;
 pub mod app_server;

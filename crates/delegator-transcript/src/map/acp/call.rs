@@ -1,16 +1,15 @@
 //! One tool call: what its messages said so far, and the item it becomes.
 //!
-//! Messages arrive in any order and repeat themselves: a permission request may come before the call is announced
-//! (Gemini CLI), an update before the call (Cline), a new title after its end (goose). So each message sets what it
-//! contains, and the item starts once there is something to show.
+//! Messages arrive in any order and repeat themselves: a permission request may come before the call is
+//! announced (Gemini CLI), an update before the call (Cline), a new title after its end (goose). So each
+//! message sets what it contains, and the item starts once there is something to show.
 
 use super::text::{Output, bounded};
 use crate::event::{
     ChangeKind, CommandExecution, FileChange, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
 };
 use crate::json::Text;
-use crate::map::effect::{Effect, item};
-use crate::map::item_ids::ItemIds;
+use crate::map::effect::Effects;
 use crate::wire::acp::{CallStatus, ToolCall, ToolKind};
 
 /// Bounds on what is stored of a call.
@@ -123,50 +122,34 @@ impl Call {
     }
 
     /// Starts the item, unless that happened before.
-    pub(super) fn start<'a>(&mut self, ids: &mut ItemIds) -> Option<Effect<'a>> {
+    pub(super) fn start(&mut self, effects: &mut Effects<'_, '_>) {
         if self.item_id.is_some() || self.is_plan {
-            return None;
+            return;
         }
-        let id = self.item_id.insert(ids.next()).clone();
-        let (status, details) = self.started();
-        Some(item(ItemPhase::Started, id, Some(status), details))
-    }
-
-    /// Ends the item, if it was started.
-    pub(super) fn end<'a>(&self) -> Option<Effect<'a>> {
-        let id = self.item_id.clone()?;
-        let (status, details) = self.ended();
-        Some(item(ItemPhase::Completed, id, Some(status), details))
-    }
-
-    /// The item of a call that runs.
-    fn started(&self) -> (ItemStatus, ItemDetails<'static>) {
         let details = match self.details() {
             ItemDetails::CommandExecution(CommandExecution { command, .. }) => {
                 ItemDetails::CommandExecution(CommandExecution::started(command))
             }
             details => details,
         };
-        (ItemStatus::InProgress, details)
+        self.item_id = Some(effects.start_item(details));
     }
 
-    /// The item of a call that ended, or that the end of its turn ended.
-    fn ended(&self) -> (ItemStatus, ItemDetails<'static>) {
+    /// Ends the item, if it was started. The call has ended, or the end of its turn ended it.
+    pub(super) fn end(&self, effects: &mut Effects<'_, '_>) {
+        let Some(id) = self.item_id.clone() else { return };
         let details = self.details();
         let is_command = matches!(details, ItemDetails::CommandExecution(_));
         let has_failed = match &details {
-            ItemDetails::CommandExecution(command) if command.exit_code.is_some() => {
-                command.exit_code != Some(0)
-            }
+            ItemDetails::CommandExecution(CommandExecution { exit_code: Some(code), .. }) => *code != 0,
             _ => self.has_failed,
         };
         let status = match self.status {
             _ if self.is_rejected && is_command => ItemStatus::Declined,
-            _ if self.is_rejected || has_failed => ItemStatus::Failed,
-            Some(CallStatus::Completed) => ItemStatus::Completed,
+            Some(CallStatus::Completed) if !self.is_rejected && !has_failed => ItemStatus::Completed,
             _ => ItemStatus::Failed,
         };
-        (status, details)
+        effects.item(ItemPhase::Completed, id, Some(status), details);
     }
 
     fn details(&self) -> ItemDetails<'static> {
@@ -229,8 +212,8 @@ impl Call {
         has_web(&self.tool) || has_web(&self.title)
     }
 
-    /// `mcp__server__tool` as name or title, a name `server__tool`, or a title `tool (server MCP Server)`; all others are tools
-    /// of the agent.
+    /// `mcp__server__tool` as name or title, a name `server__tool`, or a title `tool (server MCP Server)`;
+    /// all others are tools of the agent.
     fn server_and_tool(&self, kind: ToolKind) -> (&str, &str) {
         let named = self.tool.as_deref().and_then(split_tool_name);
         let titled = || {
@@ -273,8 +256,8 @@ fn split_tool_name(name: &str) -> Option<(&str, &str)> {
     Some((server, tool)).filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
-/// Whether the content of a message is output. Content that comes with title and arguments, before the call runs,
-/// describes the call.
+/// Whether the content of a message is output. Content that comes with title and arguments, before the call
+/// runs, describes the call.
 fn is_output(message: &ToolCall<'_>) -> bool {
     match message.status {
         Some(status) => status != CallStatus::Pending,

@@ -1,29 +1,28 @@
 //! Translates the Agent Client Protocol into Codex exec events.
 //!
-//! A stored stream contains both directions, so the mapper knows which request an answer belongs to. A turn begins when we
-//! send a prompt and ends with its answer. Chunks are joined into messages; tool calls are joined by their id; updates
-//! outside a turn are replays of history and are dropped. In a stream of agent lines alone, answers are recognised by their
-//! members, and the first update begins a turn.
+//! A stored stream contains both directions, so the mapper knows which request an answer belongs to. A turn
+//! begins when we send a prompt and ends with its answer. Chunks are joined into messages; tool calls are
+//! joined by their id; updates outside a turn are replays of history and are dropped. In a stream of agent
+//! lines alone, answers are recognised by their members, and the first update begins a turn.
 //!
-//! Usage in events is the running total of the stream, as in Codex's own events. Memory is bounded for any input.
+//! Usage in events is the running total of the stream, as in Codex's own events. Memory is bounded for any
+//! input.
 
 mod answers;
 mod call;
 mod text;
 mod turn;
 
-use super::effect::{Effect, Effects, UnmappedReason, completed_item, unmapped};
-use super::item_ids::ItemIds;
+use super::effect::{Effect, Effects, UnmappedReason};
 use super::pending::Pending;
 use super::plan::Plan;
 use crate::decode::AcpEvent;
-use crate::event::{AgentError, ErrorCode, Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
+use crate::event::{Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
 use crate::json::Text;
 use crate::wire::acp::{
-    AgentMessage, Chunk, ClientMessage, ClientRequest, InitializeResult, PermissionRequest, PromptResult,
-    SessionInfo, SessionResult, StopReason, ToolCall, Update, error_code, error_message,
+    AgentMessage, Chunk, ClientMessage, ClientRequest, PermissionRequest, SessionInfo, ToolCall, Update,
 };
-use crate::wire::json_rpc::{RequestId, RpcError};
+use crate::wire::json_rpc::RequestId;
 use call::Call;
 use text::{JoinedText, TextKind, bounded};
 use turn::{KnownAgent, TurnFacts};
@@ -31,8 +30,6 @@ use turn::{KnownAgent, TurnFacts};
 const MAX_ID_BYTES: usize = 1 << 10;
 /// More prompts than this at once are not counted: a client sends one.
 const MAX_PROMPTS: usize = 64;
-const MAX_SIGN_IN_METHODS: usize = 8;
-const MAX_METHOD_BYTES: usize = 200;
 
 #[derive(Debug, Default)]
 pub(super) struct AcpMapper {
@@ -73,13 +70,8 @@ enum CallState {
     Done,
 }
 
-/// The effects, or that the line is part of a later event.
-fn or_held(effects: Effects<'_>) -> Effects<'_> {
-    if effects.is_empty() { unmapped(UnmappedReason::Held) } else { effects }
-}
-
-/// Ids of both sides are looked up in separate tables, so a number and a text of the same digits is the only case to
-/// tell apart.
+/// Ids of both sides are looked up in separate tables, so a number and a text of the same digits is the only
+/// case to tell apart.
 fn key(id: &RequestId) -> String {
     match id {
         RequestId::Number(number) => number.to_string(),
@@ -88,25 +80,19 @@ fn key(id: &RequestId) -> String {
 }
 
 impl AcpMapper {
-    pub(super) fn apply<'a>(&mut self, event: AcpEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
+    pub(super) fn apply<'a>(&mut self, event: AcpEvent<'a>, effects: &mut Effects<'_, 'a>) {
         match event {
             AcpEvent::Sent(message) => {
                 self.has_sent_lines = true;
-                self.on_sent(message, ids)
+                self.on_sent(message, effects);
             }
-            AcpEvent::Received(message) => self.on_received(message, ids),
+            AcpEvent::Received(message) => self.on_received(message, effects),
         }
     }
 
-    /// Ends the stream: a message of which chunks arrived is emitted.
-    pub(super) fn finish<'a>(&mut self, ids: &mut ItemIds) -> Effects<'a> {
-        self.flush_text(ids)
-    }
-
-    fn on_sent<'a>(&mut self, message: ClientMessage<'_>, ids: &mut ItemIds) -> Effects<'a> {
+    fn on_sent(&mut self, message: ClientMessage<'_>, effects: &mut Effects<'_, '_>) {
         match message {
             ClientMessage::Request { id, request } => {
-                let mut effects = Vec::new();
                 let mut bytes = 0;
                 match &request {
                     ClientRequest::OpenSession { session_id, is_replayed } => {
@@ -117,54 +103,52 @@ impl AcpMapper {
                         if self.prompts.len() < MAX_PROMPTS {
                             self.prompts.push(id.clone());
                         }
-                        effects.extend(self.begin_turn());
+                        self.begin_turn(effects);
                     }
                     _ => {}
                 }
                 self.requests.insert(&key(&id), request, bytes);
-                or_held(effects)
             }
             ClientMessage::PermissionAnswer { id, option } => {
-                or_held(self.on_permission_answer(&id, option.as_ref(), ids).into_iter().collect())
+                self.on_permission_answer(&id, option.as_ref(), effects);
             }
-            ClientMessage::Cancel => {
-                self.turn.is_cancelled = true;
-                unmapped(UnmappedReason::Held)
-            }
-            ClientMessage::Other => unmapped(UnmappedReason::Ignored),
+            ClientMessage::Cancel => self.turn.is_cancelled = true,
+            ClientMessage::Other => effects.unmapped(UnmappedReason::Ignored),
         }
     }
 
-    fn on_received<'a>(&mut self, message: AgentMessage<'a>, ids: &mut ItemIds) -> Effects<'a> {
+    fn on_received<'a>(&mut self, message: AgentMessage<'a>, effects: &mut Effects<'_, 'a>) {
         match message {
-            AgentMessage::Update(update) => self.on_update(update, ids),
-            AgentMessage::PermissionRequest { id, request } => self.on_permission_request(&id, &request, ids),
-            AgentMessage::Result { id, result } => self.on_result(&id, result, ids),
-            AgentMessage::Error { id, error } => self.on_error(id.as_ref(), &error, ids),
+            AgentMessage::Update(update) => self.on_update(update, effects),
+            AgentMessage::PermissionRequest { id, request } => {
+                self.on_permission_request(&id, &request, effects);
+            }
+            AgentMessage::Result { id, result } => self.on_result(&id, result, effects),
+            AgentMessage::Error { id, error } => self.on_error(id.as_ref(), &error, effects),
             AgentMessage::OtherRequest { .. } | AgentMessage::OtherNotification => {
-                unmapped(UnmappedReason::Ignored)
+                effects.unmapped(UnmappedReason::Ignored);
             }
         }
     }
 
     /// In a stream of agent lines alone, the first sign of work begins a turn.
-    fn begin_unannounced_turn<'a>(&mut self) -> Option<Effect<'a>> {
-        if self.has_sent_lines { None } else { self.begin_turn() }
-    }
-
-    fn begin_turn<'a>(&mut self) -> Option<Effect<'a>> {
-        if std::mem::replace(&mut self.turn_is_open, true) {
-            return None;
+    fn begin_unannounced_turn(&mut self, effects: &mut Effects<'_, '_>) {
+        if !self.has_sent_lines {
+            self.begin_turn(effects);
         }
-        self.turn = TurnFacts::default();
-        Some(Effect::Emit(ThreadEvent::TurnStarted))
     }
 
-    fn on_update<'a>(&mut self, update: Update<'a>, ids: &mut ItemIds) -> Effects<'a> {
+    fn begin_turn(&mut self, effects: &mut Effects<'_, '_>) {
+        if !std::mem::replace(&mut self.turn_is_open, true) {
+            self.turn = TurnFacts::default();
+            effects.emit(ThreadEvent::TurnStarted);
+        }
+    }
+
+    fn on_update<'a>(&mut self, update: Update<'a>, effects: &mut Effects<'_, 'a>) {
         if self.is_replaying {
-            return unmapped(UnmappedReason::Redundant);
+            return effects.unmapped(UnmappedReason::Redundant);
         }
-        let mut effects = Vec::new();
         let is_work = match &update {
             Update::MessageChunk(_) | Update::ThoughtChunk(_) | Update::Plan(_) => true,
             // The end of a call that its turn did not wait for.
@@ -172,43 +156,41 @@ impl AcpMapper {
             _ => false,
         };
         if is_work {
-            effects.extend(self.begin_unannounced_turn());
+            self.begin_unannounced_turn(effects);
             if !self.turn_is_open {
-                return unmapped(UnmappedReason::Redundant);
+                return effects.unmapped(UnmappedReason::Redundant);
             }
         }
         match update {
-            Update::MessageChunk(chunk) => self.on_message_chunk(&chunk, ids, &mut effects),
-            Update::ThoughtChunk(chunk) => self.on_chunk(TextKind::Reasoning, &chunk, ids, &mut effects),
+            Update::MessageChunk(chunk) => self.on_message_chunk(&chunk, effects),
+            Update::ThoughtChunk(chunk) => self.on_chunk(TextKind::Reasoning, &chunk, effects),
             Update::ToolCall(call) => {
-                effects.extend(self.flush_text(ids));
-                self.on_tool_call(*call, ids, &mut effects);
+                self.flush_text(effects);
+                self.on_tool_call(*call, effects);
             }
             Update::Plan(items) => {
-                effects.extend(self.flush_text(ids));
-                effects.extend(self.update_plan(items, ids));
+                self.flush_text(effects);
+                self.update_plan(items, effects);
             }
             Update::Cost(cost) => effects.push(Effect::Cost(cost)),
-            Update::Notice { message } => {
-                effects.push(completed_item(ids, ItemDetails::Error { message }));
-            }
+            Update::Notice { message } => effects.complete_item(ItemDetails::Error { message }),
             Update::SessionInfo(SessionInfo { is_codex, retried_error, has_failed }) => {
                 if is_codex {
                     self.agent = KnownAgent::CodexAcp;
                 }
                 self.turn.has_failed |= has_failed;
-                effects.extend(retried_error.map(|message| Effect::Emit(ThreadEvent::Error { message })));
-                if effects.is_empty() && !has_failed {
-                    return unmapped(UnmappedReason::Ignored);
+                match retried_error {
+                    Some(message) => effects.emit(ThreadEvent::Error { message }),
+                    None if !has_failed => effects.unmapped(UnmappedReason::Ignored),
+                    None => {}
                 }
             }
-            Update::Other => return unmapped(UnmappedReason::Ignored),
+            Update::Other => effects.unmapped(UnmappedReason::Ignored),
         }
-        or_held(effects)
     }
 
     /// A part of a message, or a remark of the program itself that an adapter writes as a message.
-    fn on_message_chunk<'a>(&mut self, chunk: &Chunk<'_>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+    fn on_message_chunk(&mut self, chunk: &Chunk<'_>, effects: &mut Effects<'_, '_>) {
         let text = chunk.text.resolve();
         let is_remark = match self.agent {
             KnownAgent::CodexAcp => chunk.message_id.is_none(),
@@ -220,21 +202,14 @@ impl AcpMapper {
         };
         if !is_remark {
             self.turn.note_chunk(&text);
-            return self.on_chunk(TextKind::Message, chunk, ids, effects);
+            return self.on_chunk(TextKind::Message, chunk, effects);
         }
-        effects.extend(self.flush_text(ids));
+        self.flush_text(effects);
         self.turn.set_remark(text.strip_prefix("Error: ").unwrap_or(&text));
-        let message = Text::owned(text.trim());
-        effects.push(completed_item(ids, ItemDetails::Error { message }));
+        effects.complete_item(ItemDetails::Error { message: Text::owned(text.trim()) });
     }
 
-    fn on_chunk<'a>(
-        &mut self,
-        kind: TextKind,
-        chunk: &Chunk<'_>,
-        ids: &mut ItemIds,
-        effects: &mut Effects<'a>,
-    ) {
+    fn on_chunk(&mut self, kind: TextKind, chunk: &Chunk<'_>, effects: &mut Effects<'_, '_>) {
         if let Some(counts) = chunk.usage {
             let calls_usage = self.turn.calls_usage.unwrap_or_default().plus(counts.usage());
             self.turn.calls_usage = Some(calls_usage);
@@ -246,16 +221,15 @@ impl AcpMapper {
         match &mut self.text {
             Some(text) if text.continues(kind, chunk) => text.push(&chunk.text),
             _ => {
-                effects.extend(self.flush_text(ids));
+                self.flush_text(effects);
                 self.text = Some(JoinedText::begin(kind, chunk));
             }
         }
     }
 
-    fn flush_text<'a>(&mut self, ids: &mut ItemIds) -> Effects<'a> {
-        let Some(text) = self.text.take().filter(|text| !text.text.trim().is_empty()) else {
-            return Vec::new();
-        };
+    /// Emits the message of which chunks arrived.
+    pub(super) fn flush_text(&mut self, effects: &mut Effects<'_, '_>) {
+        let Some(text) = self.text.take().filter(|text| !text.text.trim().is_empty()) else { return };
         let full_bytes = text.full_bytes();
         let details = match text.kind {
             TextKind::Message => {
@@ -267,11 +241,11 @@ impl AcpMapper {
             }
             TextKind::Reasoning => ItemDetails::Reasoning { text: Text::owned(text.text) },
         };
-        let item = Item { id: ids.next(), status: None, details, full_bytes };
-        vec![Effect::Emit(ThreadEvent::Item { phase: ItemPhase::Completed, item })]
+        let item = Item { id: effects.ids.next(), status: None, details, full_bytes };
+        effects.emit(ThreadEvent::Item { phase: ItemPhase::Completed, item });
     }
 
-    fn on_tool_call<'a>(&mut self, message: ToolCall<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+    fn on_tool_call<'a>(&mut self, message: ToolCall<'a>, effects: &mut Effects<'_, 'a>) {
         self.turn.has_output = true;
         self.turn.error_chunk = None;
         let call_id = bounded(&message.id, MAX_ID_BYTES);
@@ -285,14 +259,14 @@ impl AcpMapper {
         self.turn.ends_with_refusal &= call.is_rejected;
         if let Some(todos) = message.todos {
             call.is_plan = true;
-            effects.extend(self.update_plan(todos, ids));
+            self.update_plan(todos, effects);
         }
         if !call.is_plan {
             if call.can_start() {
-                effects.extend(call.start(ids));
+                call.start(effects);
             }
             if call.has_ended() {
-                effects.extend(call.end());
+                call.end(effects);
                 return self.store_call(&call_id, CallState::Done);
             }
         }
@@ -307,19 +281,21 @@ impl AcpMapper {
         self.calls.insert(call_id, state, bytes);
     }
 
-    fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Option<Effect<'a>> {
+    fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, effects: &mut Effects<'_, 'a>) {
         self.turn.has_output = true;
-        (!self.plan.is(&items)).then(|| self.plan.update(items, ids))
+        if !self.plan.is(&items) {
+            self.plan.update(items, effects);
+        }
     }
 
     fn on_permission_request<'a>(
         &mut self,
         id: &RequestId,
         request: &PermissionRequest<'a>,
-        ids: &mut ItemIds,
-    ) -> Effects<'a> {
-        let mut effects: Effects<'a> = self.begin_unannounced_turn().into_iter().collect();
-        effects.extend(self.flush_text(ids));
+        effects: &mut Effects<'_, 'a>,
+    ) {
+        self.begin_unannounced_turn(effects);
+        self.flush_text(effects);
         let call_id = bounded(&request.call.id, MAX_ID_BYTES);
         let options = request.options.iter().filter(|option| option.kind.is_allow());
         let allowing: Vec<String> =
@@ -329,28 +305,27 @@ impl AcpMapper {
         self.permissions.insert(&key(id), OpenPermission { call_id, allowing, announces_call }, bytes);
         // The request describes the call; its status says nothing about whether the call runs.
         let call = ToolCall { status: None, ..request.call.clone() };
-        self.on_tool_call(call, ids, &mut effects);
-        or_held(effects)
+        self.on_tool_call(call, effects);
     }
 
-    /// Marks the call as refused unless the chosen option allows it. An allowed call that only the question mentioned runs
-    /// from now on: Gemini CLI does not mention it again before it ends.
-    fn on_permission_answer<'a>(
+    /// Marks the call as refused unless the chosen option allows it. An allowed call that only the question
+    /// mentioned runs from now on: Gemini CLI does not mention it again before it ends.
+    fn on_permission_answer(
         &mut self,
         id: &RequestId,
         option: Option<&Text<'_>>,
-        ids: &mut ItemIds,
-    ) -> Option<Effect<'a>> {
-        let request = self.permissions.remove(&key(id))?;
+        effects: &mut Effects<'_, '_>,
+    ) {
+        let Some(request) = self.permissions.remove(&key(id)) else { return };
         let is_allowed = option.is_some_and(|option| request.allowing.iter().any(|id| *option == **id));
         self.turn.ends_with_refusal |= !is_allowed;
-        let mut state = self.calls.remove(&request.call_id)?;
-        let mut started = None;
+        let Some(mut state) = self.calls.remove(&request.call_id) else { return };
         if let CallState::Open(call) = &mut state {
             call.is_rejected |= !is_allowed;
-            started = if is_allowed && request.announces_call { call.start(ids) } else { None };
+            if is_allowed && request.announces_call {
+                call.start(effects);
+            }
         }
         self.store_call(&request.call_id, state);
-        started
     }
 }

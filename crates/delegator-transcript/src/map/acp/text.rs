@@ -6,9 +6,9 @@ use crate::json::Text;
 use crate::longline::omission_mark;
 use crate::wire::acp::Chunk;
 
-/// Of a message, the beginning; a report has no more of it either.
+/// The beginning of a message; a report has no more of it either.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// Of a command's output, at each end.
+/// Each end of a command's output.
 const MAX_OUTPUT_END_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! How a turn ended. The stop reason `end_turn` proves nothing: most agents also answer so after the model failed. Their
-//! signs of failure, as recorded, decide as well.
+//! How a turn ended. The stop reason `end_turn` proves nothing: most agents also answer so after the model
+//! failed. Their signs of failure, as recorded, decide as well.
 
 use delegator_domain::text::beginning;
 
@@ -54,13 +54,11 @@ pub(super) struct TurnFacts {
     pub(super) has_output: bool,
     /// The agent reported that the turn failed.
     pub(super) has_failed: bool,
-    /// We cancelled it.
     pub(super) is_cancelled: bool,
     /// A permission was refused, and nothing came after the call.
     pub(super) ends_with_refusal: bool,
     /// The last text that the agent marks as an error or a warning.
     pub(super) remark: Option<String>,
-    /// The last message.
     pub(super) last_message: Option<String>,
     /// The last chunk, if it begins as Copilot's message about an error.
     pub(super) error_chunk: Option<String>,

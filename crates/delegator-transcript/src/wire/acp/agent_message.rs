@@ -9,29 +9,37 @@ use crate::wire::json_rpc::{Message, RequestId, RpcError};
 use super::tool_call::{ToolCall, plan_step, text_of_content};
 use super::usage::TokenCounts;
 
-/// One message of the agent.
 #[derive(Clone, Debug)]
 pub enum AgentMessage<'a> {
     /// `session/update`
     Update(Update<'a>),
     /// `session/request_permission`
-    PermissionRequest { id: RequestId, request: Box<PermissionRequest<'a>> },
+    PermissionRequest {
+        id: RequestId,
+        request: Box<PermissionRequest<'a>>,
+    },
     /// Any other request. It has to be answered, too.
-    OtherRequest { id: RequestId, method: Text<'a> },
-    /// Any other notification.
+    OtherRequest {
+        id: RequestId,
+        method: Text<'a>,
+    },
     OtherNotification,
     /// The answer to a request of ours, JSON.
-    Result { id: RequestId, result: &'a str },
+    Result {
+        id: RequestId,
+        result: &'a str,
+    },
     /// A request of ours failed.
-    Error { id: Option<RequestId>, error: RpcError<'a> },
+    Error {
+        id: Option<RequestId>,
+        error: RpcError<'a>,
+    },
 }
 
 /// What the agent reports about its session.
 #[derive(Clone, Debug)]
 pub enum Update<'a> {
-    /// `agent_message_chunk`
     MessageChunk(Chunk<'a>),
-    /// `agent_thought_chunk`
     ThoughtChunk(Chunk<'a>),
     /// `tool_call` and `tool_call_update`: both set what they contain, in any order.
     ToolCall(Box<ToolCall<'a>>),
@@ -40,10 +48,10 @@ pub enum Update<'a> {
     /// `usage_update` with the cost of the session so far, in dollars.
     Cost(f64),
     /// `notice`: a warning.
-    Notice { message: Text<'a> },
-    /// `session_info_update`
+    Notice {
+        message: Text<'a>,
+    },
     SessionInfo(SessionInfo<'a>),
-    /// Any other update.
     Other,
 }
 

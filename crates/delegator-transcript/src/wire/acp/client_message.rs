@@ -1,5 +1,5 @@
-//! Messages that we sent, read back from a stored stream. The dialect needs them to know what an answer of the agent is the
-//! answer to, when a turn began, and which calls were refused.
+//! Messages that we sent, read back from a stored stream. The dialect needs them to know what an answer of
+//! the agent is the answer to, when a turn began, and which calls were refused.
 
 use crate::json::{Object, Text};
 use crate::wire::json_rpc::{Message, RequestId};
@@ -7,32 +7,37 @@ use crate::wire::json_rpc::{Message, RequestId};
 /// One message that we sent.
 #[derive(Clone, Debug)]
 pub enum ClientMessage<'a> {
-    /// A request of ours.
-    Request { id: RequestId, request: ClientRequest },
-    /// The answer to a permission request: the id of the chosen option, or `None` if the request was cancelled.
-    PermissionAnswer { id: RequestId, option: Option<Text<'a>> },
+    Request {
+        id: RequestId,
+        request: ClientRequest,
+    },
+    /// The answer to a permission request: the id of the chosen option, or `None` if the request was
+    /// cancelled.
+    PermissionAnswer {
+        id: RequestId,
+        option: Option<Text<'a>>,
+    },
     /// We ended the turn.
     Cancel,
     /// Another notification or answer.
     Other,
 }
 
-/// What we asked for.
+/// A request that we sent.
 #[derive(Clone, Debug)]
 pub enum ClientRequest {
-    /// `initialize`
     Initialize,
-    /// `session/new`
     NewSession,
     /// `session/load`, which replays the history of the session, or `session/resume`.
-    OpenSession { session_id: String, is_replayed: bool },
+    OpenSession {
+        session_id: String,
+        is_replayed: bool,
+    },
     /// A mode or another setting of the session.
     Setting,
-    /// The model of the session.
     Model,
     /// Begins a turn; its answer ends it.
     Prompt,
-    /// Any other request.
     Other,
 }
 

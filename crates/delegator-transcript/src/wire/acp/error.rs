@@ -1,8 +1,8 @@
 //! Errors of the agent: what they are about, and their message.
 //!
-//! JSON-RPC has one code for nearly all of them (-32603). What an error is about stands in `data` (claude-acp, both
-//! codex-acp) or, in Gemini CLI, in the code, which is the HTTP status of the model provider. Goose, Copilot and Qwen Code
-//! write the status into the text, each in its own way.
+//! JSON-RPC has one code for nearly all of them (-32603). What an error is about stands in `data`
+//! (claude-acp, both codex-acp) or, in Gemini CLI, in the code, which is the HTTP status of the model
+//! provider. Goose, Copilot and Qwen Code write the status into the text, each in its own way.
 
 use crate::error_body::ErrorBody;
 use crate::event::ErrorCode;
@@ -51,7 +51,8 @@ pub fn code_of_text(message: &str) -> Option<ErrorCode> {
     })
 }
 
-/// The HTTP status in `401 Incorrect API key`, `… (HTTP 401).`, `… Last error: 500 The server …`, `Server error (500 …`.
+/// The HTTP status in `401 Incorrect API key`, `… (HTTP 401).`, `… Last error: 500 The server …`,
+/// `Server error (500 …`.
 fn status_in(text: &str, begins_with_status: bool) -> Option<u16> {
     let introductions =
         ["(http ", "last error: ", "server error (", "resource not found (", "request rejected ("];
@@ -62,7 +63,8 @@ fn status_in(text: &str, begins_with_status: bool) -> Option<u16> {
     })
 }
 
-/// Whether a sentence or a response follows a status, as in the errors of OpenAI's clients. Other numbers begin a count.
+/// Whether a sentence or a response follows a status, as in the errors of OpenAI's clients. Other numbers
+/// begin a count.
 fn begins_with_status(text: &str) -> bool {
     let follows = text.get(3..).and_then(|rest| rest.strip_prefix(' '));
     follows.is_some_and(|rest| {
@@ -86,7 +88,8 @@ fn code_of_kind(data: &Object<'_>, message: &str) -> Option<ErrorCode> {
     })
 }
 
-/// Whether the message of a refused request is about a used-up plan, not about too many requests. In lower case.
+/// Whether the message of a refused request is about a used-up plan, not about too many requests. In lower
+/// case.
 pub fn names_usage_limit(message: &str) -> bool {
     const LIMITS: [&str; 10] = [
         "usage limit",
@@ -126,7 +129,8 @@ fn is_missing_model(message: &str) -> bool {
         || openai.is_some_and(|(_, rest)| rest.starts_with(" does not exist"))
 }
 
-/// The message for a user: without the code's own words where the agent says more, and without a provider's JSON.
+/// The message for a user: without the code's own words where the agent says more, and without a provider's
+/// JSON.
 pub(crate) fn error_message(error: &RpcError<'_>) -> String {
     let message = error.message.resolve();
     let specific = message.strip_prefix(INTERNAL_ERROR).map(|rest| rest.trim_start_matches(": "));

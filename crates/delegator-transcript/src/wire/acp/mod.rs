@@ -1,12 +1,12 @@
 //! The Agent Client Protocol, version 1: the messages that matter for running a task.
 //!
-//! [`AgentMessage`] is one line of the agent, [`ClientMessage`] one line that we sent, read back from a stored stream. What
-//! an answer contains depends on the request: [`InitializeResult`], [`SessionResult`] and [`PromptResult`] read it. The
-//! functions of [`outgoing`] write what we send.
+//! [`AgentMessage`] is one line of the agent, [`ClientMessage`] one line that we sent, read back from a
+//! stored stream. What an answer contains depends on the request: [`InitializeResult`], [`SessionResult`] and
+//! [`PromptResult`] read it. The functions of [`outgoing`] write what we send.
 //!
-//! The protocol leaves much open, and agents use the same members differently. Where a fact has several places (the
-//! output and exit code of a command, the name of a tool, token counts), all known places are read here, so that the
-//! dialect and the conversation see one shape.
+//! The protocol leaves much open, and agents use the same members differently. Where a fact has several
+//! places (the output and exit code of a command, the name of a tool, token counts), all known places are
+//! read here, so that the dialect and the conversation see one shape.
 
 mod agent_message;
 mod client_message;

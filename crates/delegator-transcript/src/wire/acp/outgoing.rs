@@ -1,7 +1,7 @@
 //! The messages that we send, without a line end.
 //!
-//! We offer the agent neither file access nor terminals: Gemini CLI cannot create files then, opencode ignores the
-//! answers, and edits and commands inside the agent are enclosed by our sandbox anyway.
+//! We offer the agent neither file access nor terminals: Gemini CLI cannot create files then, opencode
+//! ignores the answers, and edits and commands inside the agent are enclosed by our sandbox anyway.
 
 use serde::Serialize;
 use serde_json::json;

@@ -1,7 +1,8 @@
 //! Tool calls: `tool_call`, `tool_call_update` and the call of a permission request.
 //!
-//! All three contain what has changed, in any order, so every member is optional and an empty value says nothing. Agents
-//! put the same fact in different places; the functions below read all of them (recorded with ten agents).
+//! All three contain what has changed, in any order, so every member is optional and an empty value says
+//! nothing. Agents put the same fact in different places; the functions below read all of them (recorded with
+//! ten agents).
 
 use delegator_domain::named_enum;
 use serde::Deserialize;

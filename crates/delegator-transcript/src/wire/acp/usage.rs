@@ -1,8 +1,8 @@
 //! Token counts of the agents, as counts of this product: input with cached tokens, output with reasoning.
 //!
-//! The protocol defines the counts as disjoint, and some agents follow that (opencode, claude-acp). Others include cached
-//! tokens in the input or reasoning in the output (Copilot, Qwen Code, codex-acp). The total that all of them write shows
-//! which of them it is.
+//! The protocol defines the counts as disjoint, and some agents follow that (opencode, claude-acp). Others
+//! include cached tokens in the input or reasoning in the output (Copilot, Qwen Code, codex-acp). The total
+//! that all of them write shows which of them it is.
 
 use crate::event::Usage;
 use crate::json::{Object, Value};

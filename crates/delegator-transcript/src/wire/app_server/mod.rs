@@ -1,9 +1,9 @@
 //! Messages of Codex's app server: JSON-RPC without the member `jsonrpc`, one message per line.
 //!
-//! Measured with 0.166. A thread is begun or resumed, then turns run on it. The response to `turn/start` comes at once; the
-//! end of the turn is the notification `turn/completed`. Sub-agents have threads of their own, whose notifications arrive on
-//! the same connection: every notification about a turn names its thread. Names are in camel case; the content is
-//! that of Codex exec events.
+//! Measured with 0.166. A thread is begun or resumed, then turns run on it. The response to `turn/start`
+//! comes at once; the end of the turn is the notification `turn/completed`. Sub-agents have threads of their
+//! own, whose notifications arrive on the same connection: every notification about a turn names its thread.
+//! Names are in camel case; the content is that of Codex exec events.
 
 mod item;
 mod request;
@@ -40,7 +40,6 @@ impl SentRequest {
     }
 }
 
-/// A message of the app server.
 #[derive(Clone, Debug)]
 pub enum ServerMessage<'a> {
     /// It has no answer.
@@ -66,14 +65,22 @@ pub enum Response<'a> {
 
 #[derive(Clone, Debug)]
 pub enum Notification<'a> {
-    /// `thread/started`
-    ThreadStarted { thread_id: Text<'a> },
+    ThreadStarted {
+        thread_id: Text<'a>,
+    },
     /// A notification about a thread.
-    OfThread { thread_id: Text<'a>, event: TurnEvent<'a> },
+    OfThread {
+        thread_id: Text<'a>,
+        event: TurnEvent<'a>,
+    },
     /// `configWarning`, `deprecationNotice`, and warnings that name no thread.
-    Warning { message: Text<'a> },
+    Warning {
+        message: Text<'a>,
+    },
     /// `account/rateLimits/updated`: when the limit that is exceeded is reset, in seconds since 1970.
-    RateLimits { exceeded_until: Option<i64> },
+    RateLimits {
+        exceeded_until: Option<i64>,
+    },
     /// One that says nothing about the work.
     Other,
 }
@@ -81,22 +88,34 @@ pub enum Notification<'a> {
 /// What happens in a thread.
 #[derive(Clone, Debug)]
 pub enum TurnEvent<'a> {
-    /// `turn/started`
-    Started { turn_id: Text<'a> },
-    /// `turn/completed`
-    Completed { turn_id: Text<'a>, outcome: TurnOutcome<'a> },
+    Started {
+        turn_id: Text<'a>,
+    },
+    Completed {
+        turn_id: Text<'a>,
+        outcome: TurnOutcome<'a>,
+    },
     /// `item/started`, `item/completed`
-    Item { is_completed: bool, item: ServerItem<'a> },
+    Item {
+        is_completed: bool,
+        item: ServerItem<'a>,
+    },
     /// The whole plan.
     Plan(Vec<Todo<'a>>),
     /// The running total of the thread.
     Usage(Usage),
     /// An error that is retried, or the one that ends the turn.
-    Error { message: Text<'a> },
+    Error {
+        message: Text<'a>,
+    },
     /// Never a failure.
-    Warning { message: Text<'a> },
+    Warning {
+        message: Text<'a>,
+    },
     /// `serverRequest/resolved`: a request of the app server was answered or is no longer needed.
-    RequestResolved { request_id: RequestId },
+    RequestResolved {
+        request_id: RequestId,
+    },
     /// One that says nothing about the work.
     Other,
 }
@@ -154,7 +173,7 @@ fn notification<'a>(method: &Text<'a>, params: &Object<'a>) -> Notification<'a> 
     }
 }
 
-/// Of two limits that are exceeded, the one that is reset later counts.
+/// If two limits are exceeded, the one that is reset later counts.
 fn exceeded_until(limits: &Object<'_>) -> Option<i64> {
     let windows = ["primary", "secondary"].into_iter().filter_map(|window| limits.object(window));
     let is_exceeded = |window: &Object<'_>| window.integer("usedPercent") >= Some(100);

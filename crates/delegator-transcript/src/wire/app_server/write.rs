@@ -10,7 +10,6 @@ use crate::wire::json_rpc::{METHOD_NOT_FOUND, RequestId, Writer};
 
 const WRITER: Writer = Writer::WITHOUT_VERSION;
 
-/// Who we are.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
     pub name: &'a str,

@@ -1,8 +1,9 @@
 //! Lines of Claude Code: `claude -p --input-format stream-json --output-format stream-json --verbose`.
 //!
-//! Measured with 2.1.325. Nothing is printed before the first message. Each turn begins with `system/init` and ends with
-//! `result`. An `assistant` line usually has one block of content, a `user` line the result of one tool. Both sides send
-//! `control_request`s and answer them with a `control_response`. Lines of sub-agents have a `parent_tool_use_id`.
+//! Measured with 2.1.325. Nothing is printed before the first message. Each turn begins with `system/init`
+//! and ends with `result`. An `assistant` line usually has one block of content, a `user` line the result of
+//! one tool. Both sides send `control_request`s and answer them with a `control_response`. Lines of
+//! sub-agents have a `parent_tool_use_id`.
 
 mod errors;
 mod permission;
@@ -22,10 +23,15 @@ use crate::json::{Ending, Object, Text};
 #[derive(Clone, Debug)]
 pub enum ClaudeLine<'a> {
     /// `system/init`: a turn begins.
-    Init { session_id: Text<'a> },
+    Init {
+        session_id: Text<'a>,
+    },
     /// `system/api_retry`: a request to the model failed and is repeated.
-    Retry { attempt: i64, max_attempts: i64, error: Text<'a> },
-    /// `assistant`
+    Retry {
+        attempt: i64,
+        max_attempts: i64,
+        error: Text<'a>,
+    },
     Assistant(Vec<Block<'a>>),
     /// An `assistant` line with the text of an API error, which `result` repeats.
     ApiError(Option<ErrorCode>),
@@ -38,12 +44,19 @@ pub enum ClaudeLine<'a> {
     /// `rate_limit_event`
     RateLimit(RateLimit),
     /// The agent waits for our response.
-    ControlRequest { request_id: Text<'a>, request: ControlRequest<'a> },
+    ControlRequest {
+        request_id: Text<'a>,
+        request: ControlRequest<'a>,
+    },
     /// The agent no longer waits for our response.
-    ControlCancel { request_id: Text<'a> },
+    ControlCancel {
+        request_id: Text<'a>,
+    },
     /// The response to a request of ours.
-    ControlResponse { request_id: Text<'a>, error: Option<Text<'a>> },
-    /// A line of a sub-agent.
+    ControlResponse {
+        request_id: Text<'a>,
+        error: Option<Text<'a>>,
+    },
     SubAgent,
     /// Bookkeeping, and other lines that say nothing about the work.
     Other,
@@ -66,7 +79,6 @@ pub struct RateLimit {
     pub resets_at: Option<i64>,
 }
 
-/// A request of the agent.
 #[derive(Clone, Debug)]
 pub enum ControlRequest<'a> {
     /// `can_use_tool`
@@ -83,8 +95,8 @@ impl<'a> ClaudeLine<'a> {
         Self::from_members(kind.simple()?, &line)
     }
 
-    /// Interprets the members of a line whose `type` is `kind`. Other programs print lines of these types, too, so a line
-    /// must have the members that make it one of Claude Code's.
+    /// Interprets the members of a line whose `type` is `kind`. Other programs print lines of these types,
+    /// too, so a line must have the members that make it one of Claude Code's.
     pub(crate) fn from_members(kind: &str, line: &Object<'a>) -> Option<Self> {
         let request_id = || line.text("request_id");
         Some(match kind {

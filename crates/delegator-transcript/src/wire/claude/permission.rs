@@ -1,5 +1,5 @@
-//! Requests for permission to use a tool. A question to the user is one, too: the tool is `AskUserQuestion`, and the
-//! permission contains the answers.
+//! Requests for permission to use a tool. A question to the user is one, too: the tool is `AskUserQuestion`,
+//! and the permission contains the answers.
 
 use super::tool::{self, ToolKind};
 use crate::json::{Object, Text, Value};
@@ -7,7 +7,6 @@ use crate::json::{Object, Text, Value};
 /// `can_use_tool`
 #[derive(Clone, Debug)]
 pub struct PermissionRequest<'a> {
-    /// The call for which permission is requested.
     pub call_id: Option<Text<'a>>,
     pub tool: Text<'a>,
     pub action: ToolAction<'a>,
@@ -21,12 +20,15 @@ pub struct PermissionRequest<'a> {
 #[derive(Clone, Debug)]
 pub enum ToolAction<'a> {
     /// `Bash`
-    Command { command: Text<'a> },
+    Command {
+        command: Text<'a>,
+    },
     /// `Edit`, `Write`, …
-    Edit { path: Text<'a> },
+    Edit {
+        path: Text<'a>,
+    },
     /// A tool of an MCP server: what it does is unknown.
     McpTool,
-    /// The agent has questions.
     Ask(Vec<AgentQuestion<'a>>),
     /// Reading, searching, sub-agents, plans: nothing that writes.
     Other,

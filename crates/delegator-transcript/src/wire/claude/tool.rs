@@ -14,11 +14,16 @@ pub struct ToolCall<'a> {
 #[derive(Clone, Debug)]
 pub enum ToolKind<'a> {
     /// `Bash`
-    Command { command: Text<'a> },
+    Command {
+        command: Text<'a>,
+    },
     /// `Edit`, `Write`, …
-    Edit { path: Text<'a> },
-    /// `WebSearch`
-    WebSearch { query: Text<'a> },
+    Edit {
+        path: Text<'a>,
+    },
+    WebSearch {
+        query: Text<'a>,
+    },
     /// `TodoWrite`: the whole plan.
     Plan(Vec<Todo<'a>>),
     /// `TaskCreate`, `TaskUpdate`: a step of the plan.

@@ -1,15 +1,14 @@
 //! The end of a turn.
 //!
-//! `is_error` decides, not `subtype`: API errors have the subtype `success`. `usage` counts the main agent only;
-//! `modelUsage` counts sub-agents, too, and `total_cost_usd` belongs to it. Both are totals of the session and begin
-//! again at zero if the process that ran the session before was killed, so the share of a turn
-//! (`model_usage_since_last_result`) is read where it exists.
+//! `is_error` decides, not `subtype`: API errors have the subtype `success`. `usage` counts the main agent
+//! only; `modelUsage` counts sub-agents, too, and `total_cost_usd` belongs to it. Both are totals of the
+//! session and begin again at zero if the process that ran the session before was killed, so the share of a
+//! turn (`model_usage_since_last_result`) is read where it exists.
 
 use super::errors;
 use crate::event::{AgentError, TurnOutcome, Usage};
 use crate::json::{Ending, Object, Text, Value};
 
-/// `result`
 #[derive(Clone, Debug)]
 pub struct TurnResult<'a> {
     pub outcome: TurnOutcome<'a>,
@@ -63,8 +62,8 @@ fn turn_usage(usage: &Object<'_>) -> Usage {
     usage_of(usage, keys, details.and_then(|details| details.integer("thinking_tokens")))
 }
 
-/// Reads the counts of uncached, cached, cache-writing and output tokens. Cached tokens are not part of the input here; in
-/// our counts they are.
+/// Reads the counts of uncached, cached, cache-writing and output tokens. Cached tokens are not part of the
+/// input here; in our counts they are.
 fn usage_of(counts: &Object<'_>, keys: [&str; 4], thinking: Option<i64>) -> Usage {
     let [uncached, cached, written, output] = keys.map(|key| counts.integer(key).unwrap_or_default());
     Usage {

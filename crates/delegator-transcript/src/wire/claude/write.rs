@@ -1,9 +1,8 @@
 //! The lines that we send, without a line end.
 
 use crate::json::Text;
-use crate::json::write::{Object, object, object_text};
+use crate::json::write::{Object, line, object_text};
 
-/// A message of the user.
 pub fn user_message(text: &str) -> Vec<u8> {
     line("user", |line| {
         line.object("message", |message| {
@@ -35,8 +34,8 @@ pub fn allow_tool(request_id: &Text<'_>, input: &str) -> Vec<u8> {
     })
 }
 
-/// Answers the questions of a request. `answers` are pairs of a question and its answer; the answers of a question with
-/// several are separated by commas.
+/// Answers the questions of a request. `answers` are pairs of a question and its answer; the answers of a
+/// question with several are separated by commas.
 pub fn answer_questions<'t>(
     request_id: &Text<'_>,
     input: &str,
@@ -85,13 +84,4 @@ fn control_response(request_id: &Text<'_>, subtype: &str, write: impl FnOnce(&mu
             write(response);
         });
     })
-}
-
-fn line(kind: &str, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    object(&mut out, |line| {
-        line.plain("type", kind);
-        write(line);
-    });
-    out
 }
