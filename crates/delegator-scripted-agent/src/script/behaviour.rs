@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{SignalName, Step};
+use super::SignalName;
 
 /// The stream to write to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -171,23 +171,4 @@ pub struct ProcessTree {
     pub width: Option<u32>,
     /// How long they sleep; 600 by default.
     pub seconds: Option<u32>,
-}
-
-/// A random choice of steps.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Choice {
-    /// Seed that makes this choice reproducible.
-    pub seed: Option<u64>,
-    /// Lists of steps with equal probability.
-    pub among: Vec<Vec<Step>>,
-}
-
-/// Repeated steps.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Repeat {
-    /// Number of repetitions; unlimited by default.
-    pub times: Option<u64>,
-    pub steps: Vec<Step>,
 }

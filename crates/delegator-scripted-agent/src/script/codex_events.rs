@@ -2,8 +2,6 @@
 
 use serde::Deserialize;
 
-use super::Step;
-
 /// The thread to announce: by default that of `resume ID`, else a new one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -24,16 +22,6 @@ pub struct PlanSteps {
     pub done: usize,
 }
 
-/// A command to run.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Command {
-    pub run: Program,
-    /// Steps to run if its exit code is not 0.
-    #[serde(default)]
-    pub if_failed: Vec<Step>,
-}
-
 /// What to run: a text for `/bin/sh -c`, or a list of arguments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
@@ -42,31 +30,6 @@ pub enum Program {
     Shell(String),
     /// Without a shell.
     Args(Vec<String>),
-}
-
-/// A file to write.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WrittenFile {
-    /// Missing directories are created.
-    pub path: String,
-    pub text: String,
-    /// Steps to run if the file cannot be written.
-    #[serde(default)]
-    pub if_failed: Vec<Step>,
-}
-
-/// A replacement of text in a file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Replacement {
-    pub path: String,
-    /// The text to replace, at its first occurrence.
-    pub old: String,
-    pub new: String,
-    /// Steps to run if the file cannot be read or written, or does not contain the text.
-    #[serde(default)]
-    pub if_failed: Vec<Step>,
 }
 
 /// Token usage of a thread.

@@ -10,12 +10,12 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use behaviour::{
-    BigLine, ChildProcess, ChildWork, Choice, Events, Flood, LineShape, ProcessTree, RawBytes, Record,
-    Repeat, Session, StdinRead, Stream, Trap,
+    BigLine, ChildProcess, ChildWork, Events, Flood, LineShape, ProcessTree, RawBytes, Record, Session,
+    StdinRead, Stream, Trap,
 };
-pub use codex_events::{Command, PlanSteps, Program, Replacement, ThreadStarted, Usage, WrittenFile};
+pub use codex_events::{PlanSteps, Program, ThreadStarted, Usage};
 pub use signal::SignalName;
-pub use step::Step;
+pub use step::{Choice, Command, Repeat, Replacement, Step, WrittenFile};
 
 /// The behaviour of an agent from its start to its end.
 #[derive(Clone, Debug, Deserialize)]

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::behaviour::{
-    BigLine, ChildProcess, Choice, Events, Flood, ProcessTree, RawBytes, Record, Repeat, StdinRead, Trap,
+    BigLine, ChildProcess, Events, Flood, ProcessTree, RawBytes, Record, StdinRead, Trap,
 };
-use super::codex_events::{Command, PlanSteps, Replacement, ThreadStarted, Usage, WrittenFile};
+use super::codex_events::{PlanSteps, Program, ThreadStarted, Usage};
 use super::signal::SignalName;
 
 /// One action of the agent. Its JSON name is in `snake_case`.
@@ -98,4 +98,58 @@ pub enum Step {
     Choose(Choice),
     /// Runs steps repeatedly.
     Repeat(Repeat),
+}
+
+/// A random choice of steps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// Seed that makes this choice reproducible.
+    pub seed: Option<u64>,
+    /// Lists of steps with equal probability.
+    pub among: Vec<Vec<Step>>,
+}
+
+/// Repeated steps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repeat {
+    /// Number of repetitions; unlimited by default.
+    pub times: Option<u64>,
+    pub steps: Vec<Step>,
+}
+
+/// A command to run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    pub run: Program,
+    /// Steps to run if its exit code is not 0.
+    #[serde(default)]
+    pub if_failed: Vec<Step>,
+}
+
+/// A file to write.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenFile {
+    /// Missing directories are created.
+    pub path: String,
+    pub text: String,
+    /// Steps to run if the file cannot be written.
+    #[serde(default)]
+    pub if_failed: Vec<Step>,
+}
+
+/// A replacement of text in a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replacement {
+    pub path: String,
+    /// The text to replace, at its first occurrence.
+    pub old: String,
+    pub new: String,
+    /// Steps to run if the file cannot be read or written, or does not contain the text.
+    #[serde(default)]
+    pub if_failed: Vec<Step>,
 }

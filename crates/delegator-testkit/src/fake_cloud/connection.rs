@@ -5,20 +5,12 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use serde_json::Value;
 
-use super::{Backend, Fault, routes};
+use super::routes::{self, Request};
+use super::{Backend, Fault};
 
 /// The only host that the proxy answers for.
 pub(super) const HOST: &str = "chatgpt.com";
-
-/// One HTTP request. The body is null if it is not JSON.
-#[derive(Debug)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) body: Value,
-}
 
 /// Errors end the connection: the client hung up.
 pub(super) fn serve(stream: TcpStream, tls: Arc<ServerConfig>, backend: &Mutex<Backend>) {

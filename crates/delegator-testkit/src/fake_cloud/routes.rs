@@ -2,8 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::connection::Request;
 use super::{Backend, FakeState, FakeTask, Fault};
+
+/// One HTTP request. The body is null if it is not JSON.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) body: Value,
+}
 
 /// 2026-11-16T00:00:00Z.
 const CREATED_AT: f64 = 1_794_787_200.0;

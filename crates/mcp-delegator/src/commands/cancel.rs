@@ -8,19 +8,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::task::{State, TaskId};
+use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{CancelReport, Engine, EngineError};
 use delegator_registry::{Filter, Task};
+use serde_json::json;
 
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::attempts::{Targets, ended_attempts, resolve_targets};
-use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::prelude::*;
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::batch::Batch;
 use crate::output::data::batch::BatchResult;
 use crate::output::documents::document::cell;
+use crate::output::outcome::Warning;
 use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -316,6 +319,30 @@ impl CommandData for CancelledTasks {
         let (columns, rows) = (vec!["task", "was", "is", "title"], self.tasks.iter().map(row).collect());
         document.block(Block::Table { columns, rows })
     }
+}
+
+/// Processes that could not be killed.
+pub fn survivors(cancelled: &CancelReport) -> &[i32] {
+    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
+}
+
+/// The error for a task that has not ended within the time limit of the call.
+pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
+    let message =
+        format!("Task {} has not ended within {} s; it is still being ended.", task.id, timeout.as_secs());
+    let wait = NextCall::new(&["local", "wait"]).with("task_id", task.id.as_str());
+    AppError::wall_timeout(message, timeout)
+        .in_cleanup()
+        .context("task_id", task.id.as_str())
+        .context("state", task.state.public_name())
+        .suggest(Suggestion::with_call("Wait for its end: {call}", wait))
+}
+
+/// The warning about processes that could not be killed.
+pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
+    let message =
+        format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors));
+    (!survivors.is_empty()).then(|| Warning::new(WarningCode::KillIncomplete, message))
 }
 
 #[cfg(test)]

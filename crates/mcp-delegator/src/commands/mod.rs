@@ -39,16 +39,59 @@ pub mod worker;
 
 use std::fmt::Debug;
 
-use crate::commands::blocking::Started;
+use delegator_domain::task::TaskId;
+use delegator_engine::wait_thread::GroupWaitOutcome;
+
+use crate::commands::blocking::TaskWait;
 use crate::commands::context::Context;
+use crate::commands::local::{run, wait};
 use crate::error::{AppError, ErrorCode};
 use crate::input::validation::ValidInput;
+use crate::output::outcome::CommandOutput;
 use crate::spec::catalog::Catalog;
 use crate::spec::{CommandSpec, Input};
 
 /// A call with its typed input, ready to run.
 pub trait PreparedCall: Debug + Send {
     fn run(self: Box<Self>, context: &Context<'_>) -> Result<Started, AppError>;
+}
+
+/// Result of starting a command.
+#[derive(Debug)]
+pub enum Started {
+    /// Finished; there is nothing to wait for.
+    Finished(Box<CommandOutput>),
+    Waiting(TaskWait, AfterWait),
+}
+
+impl From<CommandOutput> for Started {
+    fn from(output: CommandOutput) -> Started {
+        Started::Finished(Box::new(output))
+    }
+}
+
+/// How a command continues after its wait.
+#[derive(Debug)]
+pub enum AfterWait {
+    Run {
+        id: TaskId,
+        /// The task was found by its idempotency key.
+        replayed: bool,
+    },
+    Wait(wait::ResolvedWait),
+}
+
+impl AfterWait {
+    pub fn output(
+        &self,
+        context: &Context<'_>,
+        outcome: GroupWaitOutcome,
+    ) -> Result<CommandOutput, AppError> {
+        match self {
+            AfterWait::Run { replayed, .. } => run::after_wait(context, outcome, *replayed),
+            AfterWait::Wait(wait) => wait::after_wait(context, outcome, wait),
+        }
+    }
 }
 
 /// A typed input and the handler that takes it.

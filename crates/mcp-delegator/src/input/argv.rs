@@ -13,9 +13,10 @@ use delegator_domain::task::TaskIdPrefix;
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
+use crate::input::guess::UnknownWord;
 use crate::input::path::locate;
 use crate::input::stdin::TextFile;
-use crate::input::unknown_command::{self, UnknownWord};
+use crate::input::unknown_command;
 use crate::input::{globals, tree};
 use crate::spec::catalog::Catalog;
 use crate::spec::globals::Globals;

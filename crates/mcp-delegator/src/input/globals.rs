@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint};
 
 use crate::error::{ErrorCode, Problem};
-use crate::input::tree::LenientParser;
+use crate::input::lenient_parser::LenientParser;
 use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
 

@@ -3,12 +3,29 @@
 //!
 //! A guess is only suggested, never run. A wrong one costs more than none, so words must be very similar.
 
+use std::ffi::OsString;
+
 use delegator_domain::similar_names;
 use delegator_domain::task::TaskIdPrefix;
 
 use crate::input::path::locate;
-use crate::input::unknown_command::UnknownWord;
 use crate::spec::catalog::Catalog;
+
+/// An unknown word at the position of a command.
+#[derive(Debug, Clone, Copy)]
+pub struct UnknownWord<'a> {
+    pub args: &'a [OsString],
+    /// The known path before it, and its indexes.
+    pub path: &'a [String],
+    pub path_indexes: &'a [usize],
+    pub index: usize,
+}
+
+impl UnknownWord<'_> {
+    pub fn word(&self) -> String {
+        self.args.get(self.index).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
 
 /// What was probably meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

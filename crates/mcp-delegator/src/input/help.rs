@@ -7,8 +7,9 @@ use textwrap::core::{Word, display_width};
 use textwrap::wrap_algorithms::wrap_first_fit;
 
 use crate::error::AppError;
+use crate::input::guess::UnknownWord;
 use crate::input::tree;
-use crate::input::unknown_command::{self, UnknownWord};
+use crate::input::unknown_command;
 use crate::spec::catalog::Catalog;
 use crate::spec::version::PROGRAM;
 

@@ -9,6 +9,7 @@ pub mod argv;
 pub mod globals;
 pub mod guess;
 pub mod help;
+pub mod lenient_parser;
 pub mod path;
 pub mod stdin;
 pub mod tree;

@@ -4,13 +4,13 @@
 //! `validation` sees the whole input and reports all problems together. clap knows the choices only for help
 //! and completions.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
-use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use clap_complete::ArgValueCompleter;
 
 use crate::input::globals;
+use crate::input::lenient_parser::LenientParser;
 use crate::spec::catalog::{Catalog, group_about};
 use crate::spec::input_schema::LAST_HELP;
 use crate::spec::tool_schema::description_with_bounds;
@@ -25,40 +25,6 @@ pub fn positional_id(name: &str) -> String {
 /// clap id of the flag that names a file with the value of a property.
 pub fn file_id(name: &str) -> String {
     format!("{name}@file")
-}
-
-/// Accepts any string; the choices are used only for help and completions.
-#[derive(Debug, Clone)]
-pub struct LenientParser {
-    choices: Vec<String>,
-}
-
-impl LenientParser {
-    pub fn text() -> Self {
-        LenientParser { choices: Vec::new() }
-    }
-
-    pub fn choices(choices: &[&str]) -> Self {
-        LenientParser { choices: choices.iter().map(|choice| (*choice).to_owned()).collect() }
-    }
-}
-
-impl TypedValueParser for LenientParser {
-    type Value = String;
-
-    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
-        match value.to_str() {
-            Some(text) => Ok(text.to_owned()),
-            None => Err(clap::Error::new(clap::error::ErrorKind::InvalidUtf8).with_cmd(command)),
-        }
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        match self.choices.as_slice() {
-            [] => None,
-            choices => Some(Box::new(choices.iter().map(PossibleValue::new))),
-        }
-    }
 }
 
 /// The complete tree, for help, manual pages and completions. Declared commands are included but hidden, and

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use delegator_domain::similar_names;
 
 use crate::error::{AppError, ErrorCode, Redirect, truncate_text};
-use crate::input::guess::{self, Guess};
+use crate::input::guess::{self, Guess, UnknownWord};
 use crate::input::path::locate;
 use crate::input::tree;
 use crate::input::validation::{snake_case, synonyms};
@@ -45,22 +45,6 @@ fn long_flags(command: &clap::Command) -> Vec<String> {
         .filter(|arg| !arg.is_hide_set())
         .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
         .collect()
-}
-
-/// An unknown word at the position of a command.
-#[derive(Debug, Clone, Copy)]
-pub struct UnknownWord<'a> {
-    pub args: &'a [OsString],
-    /// The known path before it, and its indexes.
-    pub path: &'a [String],
-    pub path_indexes: &'a [usize],
-    pub index: usize,
-}
-
-impl UnknownWord<'_> {
-    pub fn word(&self) -> String {
-        self.args.get(self.index).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
-    }
 }
 
 /// The error for an unknown command, with a redirect or a suggestion.

@@ -11,7 +11,8 @@ use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use delegator_registry::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::commands::blocking::{Started, TaskWait};
+use crate::commands::Started;
+use crate::commands::blocking::TaskWait;
 use crate::commands::context::Context;
 use crate::commands::local::announced_questions::AnnouncedQuestions;
 use crate::commands::local::tasks::engine;

@@ -3,22 +3,19 @@
 //! The engine requests the cancellation and waits until the task has ended. Processes that survive are
 //! reported in `survivors` with a warning; a task that has not ended in time is an error.
 
-use std::time::Duration;
-
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{CancelReport, EngineError, Target};
-use delegator_registry::Task;
+use delegator_engine::{EngineError, Target};
 
 use serde_json::json;
 
-use crate::commands::cancel::{CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest};
+use crate::commands::cancel::{
+    CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest, still_ending, survivors,
+    survivors_warning,
+};
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::registry::{CancelledTask, Swept};
-use crate::output::outcome::Warning;
 use crate::output::values::UtcTime;
 use crate::spec::ConfigUse;
 
@@ -104,30 +101,6 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     }
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
     Ok(output)
-}
-
-/// Processes that could not be killed.
-pub fn survivors(cancelled: &CancelReport) -> &[i32] {
-    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
-}
-
-/// The error for a task that has not ended within the time limit of the call.
-pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
-    let message =
-        format!("Task {} has not ended within {} s; it is still being ended.", task.id, timeout.as_secs());
-    let wait = NextCall::new(&["local", "wait"]).with("task_id", task.id.as_str());
-    AppError::wall_timeout(message, timeout)
-        .in_cleanup()
-        .context("task_id", task.id.as_str())
-        .context("state", task.state.public_name())
-        .suggest(Suggestion::with_call("Wait for its end: {call}", wait))
-}
-
-/// The warning about processes that could not be killed.
-pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
-    let message =
-        format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors));
-    (!survivors.is_empty()).then(|| Warning::new(WarningCode::KillIncomplete, message))
 }
 
 impl CommandData for CancelledTask {

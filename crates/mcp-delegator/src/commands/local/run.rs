@@ -12,7 +12,7 @@ use delegator_registry::Task;
 use jiff::Timestamp;
 use std::time::Duration;
 
-use crate::commands::blocking::{AfterWait, Started, TaskWait};
+use crate::commands::blocking::TaskWait;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attempts::{AttemptsInputs, compare, group_of, submit_attempts};
 use crate::commands::local::exec::accepted_output;
@@ -20,6 +20,7 @@ use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, engine, first_ended, mark_read, refresh, report_obstacles};
 use crate::commands::prelude::*;
+use crate::commands::{AfterWait, Started};
 use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};

@@ -16,7 +16,7 @@ use delegator_engine::{AwaitedTasks, Engine, EngineError, TaskFiles, WaitOutcome
 use delegator_registry::{Filter, Task};
 use serde_json::json;
 
-use crate::commands::blocking::{AfterWait, Started, TaskWait};
+use crate::commands::blocking::TaskWait;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attempts::{Targets, resolve_targets, resolve_tasks};
 use crate::commands::local::output_budget;
@@ -24,6 +24,7 @@ use crate::commands::local::run::task_error;
 use crate::commands::local::status::RECENT_MS;
 use crate::commands::local::tasks::{engine, first_ended, mark_read, refresh, report_obstacles, task_result};
 use crate::commands::prelude::*;
+use crate::commands::{AfterWait, Started};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::batch::Batch;
 use crate::output::data::stored_task::RunTimes;

@@ -5,7 +5,8 @@ use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::commands::blocking::{Started, TaskWait};
+use crate::commands::Started;
+use crate::commands::blocking::TaskWait;
 use crate::commands::context::Context;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh};

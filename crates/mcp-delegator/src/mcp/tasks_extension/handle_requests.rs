@@ -8,7 +8,8 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask};
 
 use crate::commands;
-use crate::commands::blocking::{AfterWait, TaskWait};
+use crate::commands::AfterWait;
+use crate::commands::blocking::TaskWait;
 use crate::commands::local::attempts::group_of;
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};

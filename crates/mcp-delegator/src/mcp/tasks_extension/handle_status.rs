@@ -6,7 +6,7 @@ use delegator_engine::wait_thread::GroupWaitOutcome;
 use rmcp::model::{DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus};
 
 use crate::commands;
-use crate::commands::blocking::AfterWait;
+use crate::commands::AfterWait;
 use crate::commands::context::Context;
 use crate::commands::local::attempts::group_of;
 use crate::commands::local::tasks::engine;

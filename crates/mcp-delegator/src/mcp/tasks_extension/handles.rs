@@ -15,7 +15,8 @@ use delegator_registry::TaskFile;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::commands::blocking::{AfterWait, TaskWait};
+use crate::commands::AfterWait;
+use crate::commands::blocking::TaskWait;
 use crate::commands::inputs::TaskRef;
 use crate::commands::local::tasks::resolve_task;
 use crate::commands::local::wait::{ResolvedWait, Wait};

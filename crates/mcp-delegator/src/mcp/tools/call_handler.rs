@@ -15,7 +15,8 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use crate::commands::blocking::{Started, TaskWait};
+use crate::commands::Started;
+use crate::commands::blocking::TaskWait;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::error::panic::catch_panics;
