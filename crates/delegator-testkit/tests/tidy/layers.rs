@@ -1,6 +1,6 @@
-//! Crates, the top modules of the two large crates and the modules of the worker use each other in one direction only.
+//! Crates and the top modules of the two large crates use each other in one direction only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use delegator_testkit::generated::workspace;
@@ -209,30 +209,4 @@ fn modules_of_the_engine_call_no_method_of_a_module_above() {
         }
     }
     assert!(checked > 100, "only {checked} calls were checked");
-}
-
-#[test]
-fn modules_of_the_worker_do_not_use_each_other_in_a_cycle() {
-    let folder = workspace().join("crates/delegator-worker/src");
-    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (path, text) in rust_files() {
-        let Ok(file) = path.strip_prefix(&folder) else { continue };
-        let lines = without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
-        let used = lines
-            .flat_map(|line| line.split("crate::").skip(1))
-            .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>());
-        uses.insert(top_module(file), used.collect());
-    }
-    for module in ["lib", "tests"] {
-        uses.remove(module).unwrap();
-    }
-    let mut checked = 0;
-    // Remove the modules that use no other one, until none is left.
-    while let Some(lowest) = uses.iter().find(|(_, used)| used.iter().all(|name| !uses.contains_key(name))) {
-        let lowest = lowest.0.clone();
-        uses.remove(&lowest);
-        checked += 1;
-    }
-    assert!(uses.is_empty(), "these modules use each other: {uses:?}");
-    assert!(checked > 10, "{checked}");
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a tree that cannot be read is a failure")]
 
+mod circles;
 mod docs;
 mod files;
 mod language;
