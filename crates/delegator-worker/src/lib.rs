@@ -6,10 +6,10 @@
 //! attempt: claim ─▶ checkout ─▶ start ─▶ setup ─▶ submit here ─▶ events ─▶ diff, result ─▶ finish
 //! ```
 //!
-//! One thread runs the session ([`session`]), one watches the cutoff, and each attempt has a thread. The task
+//! One thread runs the session (`session`), one watches the cutoff, and each attempt has a thread. The task
 //! itself runs through the registry and supervisor of this machine, so it survives this process: a restarted
 //! worker submits the same idempotency key and finds it again. What a worker does with a heartbeat is decided
-//! in [`decisions`], without I/O.
+//! in `decisions`, without I/O.
 
 mod attempt;
 mod attempt_control;
