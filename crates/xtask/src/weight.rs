@@ -21,8 +21,7 @@ struct Weight {
 }
 
 impl Weight {
-    fn add_file(&mut self, text: &str) {
-        let lines: Vec<&str> = text.lines().collect();
+    fn add_file(&mut self, lines: &[&str]) {
         self.lines += lines.len();
         self.files.push(lines.len());
         self.public_items += lines.iter().filter(|line| is_public_item(line)).count();
@@ -58,24 +57,27 @@ fn is_function(line: &str) -> bool {
     words.take_while(|word| ["async", "const", "fn", "unsafe"].contains(word)).any(|word| word == "fn")
 }
 
-/// The names of the modules that a file declares for tests only.
-fn test_modules(text: &str) -> impl Iterator<Item = &str> {
-    text.split("#[cfg(test)]\n").skip(1).filter_map(|rest| {
-        let declaration = rest.lines().find(|line| !line.starts_with("#["))?;
-        declaration.split_once("mod ")?.1.strip_suffix(';')
+/// The items of a file that only tests have: the number of the line of the attribute, and the line of the item.
+fn test_items(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_test =
+        |line: &str| ["#[cfg(test)]", "#[cfg(all(test,"].iter().any(|start| line.starts_with(start));
+    let attributes = text.lines().enumerate().filter(move |(_, line)| is_test(line));
+    attributes.filter_map(|(number, _)| {
+        let item = text.lines().skip(number).find(|line| !line.starts_with("#["))?;
+        Some((number, item))
     })
 }
 
-/// The text before the test module of a file.
-fn without_test_module(text: &str) -> &str {
-    let is_module = |rest: &str| {
-        rest.lines()
-            .find(|line| !line.starts_with("#["))
-            .is_some_and(|line| line.contains("mod ") && line.ends_with('{'))
-    };
-    let mut starts = text.match_indices("#[cfg(test)]\n");
-    let start = starts.find(|(start, attribute)| is_module(&text[start + attribute.len()..]));
-    start.map_or(text, |(start, _)| &text[..start])
+/// The names of the modules that a file declares for tests only.
+fn test_modules(text: &str) -> impl Iterator<Item = &str> {
+    test_items(text).filter_map(|(_, item)| item.split_once("mod ")?.1.strip_suffix(';'))
+}
+
+/// The lines before the test module of a file.
+fn lines_without_tests(text: &str) -> Vec<&str> {
+    let is_module = |item: &str| item.contains("mod ") && item.ends_with('{');
+    let end = test_items(text).find(|(_, item)| is_module(item)).map_or(usize::MAX, |(number, _)| number);
+    text.lines().take(end).collect()
 }
 
 /// All Rust and SQL files below a folder, with their text.
@@ -108,7 +110,7 @@ fn crate_weight(folder: &Path) -> std::io::Result<Weight> {
     let is_test = |path: &Path| path.with_extension("").ancestors().any(|module| test_paths.contains(module));
     let mut weight = Weight::default();
     for (_, text) in files.iter().filter(|(path, _)| !is_test(path)) {
-        weight.add_file(without_test_module(text));
+        weight.add_file(&lines_without_tests(text));
     }
     Ok(weight)
 }
@@ -183,7 +185,7 @@ mod tests {
         std::fs::create_dir_all(source.join("model_test"))?;
         std::fs::write(
             source.join("lib.rs"),
-            "mod a;\n#[cfg(test)]\nmod model_test;\n\npub fn f() {\n    g();\n}\n\n#[cfg(test)]\nmod tests {\n}\n",
+            "mod a;\n#[cfg(all(test, unix))]\nmod model_test;\n\npub fn f() {\n    g();\n}\n\n#[cfg(test)]\nmod tests {\n}\n",
         )?;
         std::fs::write(source.join("a.rs"), "#[cfg(test)]\nfn helper() {}\n\npub(crate) fn g() {}\n")?;
         std::fs::write(source.join("model_test.rs"), "mod part;\n")?;
