@@ -6,7 +6,6 @@
 
 use serde_json::{Map, Value};
 
-/// The facts of an error response.
 #[derive(Debug, Default, PartialEq)]
 pub struct ErrorBody {
     /// `code` and `type`: names for programs.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 
-/// An error that ends a turn.
 #[derive(Clone, Debug, Default)]
 pub struct AgentError<'a> {
     pub message: Text<'a>,
@@ -15,13 +14,11 @@ pub struct AgentError<'a> {
 }
 
 impl AgentError<'_> {
-    /// The error without borrowing from the line.
     pub(crate) fn into_owned(self) -> AgentError<'static> {
         AgentError { message: self.message.into_owned(), code: self.code }
     }
 }
 
-/// How a turn ended.
 #[derive(Clone, Debug)]
 pub enum TurnOutcome<'a> {
     Completed,
@@ -30,7 +27,7 @@ pub enum TurnOutcome<'a> {
 }
 
 /// The agent's own code for an error: `codex_error_info` of Codex. Codes that do not decide what failed are
-/// absent.
+/// absent. `Connection`: the model could not be reached, or it responded with this HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -40,41 +37,22 @@ pub enum ErrorCode {
     Unauthorized,
     ModelNotFound,
     Sandbox,
-    /// The model could not be reached, or it responded with this HTTP status.
-    Connection {
-        http_status: Option<u16>,
-    },
+    Connection { http_status: Option<u16> },
 }
 
-/// A Codex exec event.
+/// A Codex exec event. The usage is the running total of the thread, absent in dialects without usage. `Error`
+/// is usually a retry in progress and does not decide the outcome.
 #[derive(Clone, Debug)]
 pub enum ThreadEvent<'a> {
-    ThreadStarted {
-        /// Identifies the thread; needed to resume it.
-        thread_id: Text<'a>,
-    },
+    ThreadStarted { thread_id: Text<'a> },
     TurnStarted,
-    TurnCompleted {
-        /// The running total of the thread; absent in dialects without usage.
-        usage: Option<Usage>,
-    },
-    TurnFailed {
-        error: AgentError<'a>,
-    },
-    /// `item.started`, `item.updated`, `item.completed`
-    Item {
-        phase: ItemPhase,
-        /// The current state of the item.
-        item: Item<'a>,
-    },
-    /// `error`: usually a retry in progress. It does not decide the outcome.
-    Error {
-        message: Text<'a>,
-    },
+    TurnCompleted { usage: Option<Usage> },
+    TurnFailed { error: AgentError<'a> },
+    Item { phase: ItemPhase, item: Item<'a> },
+    Error { message: Text<'a> },
 }
 
 impl ThreadEvent<'_> {
-    /// The `type` of the line.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::ThreadStarted { .. } => "thread.started",
@@ -82,23 +60,20 @@ impl ThreadEvent<'_> {
             Self::TurnCompleted { .. } => "turn.completed",
             Self::TurnFailed { .. } => "turn.failed",
             Self::Error { .. } => "error",
-            Self::Item { phase: ItemPhase::Started, .. } => "item.started",
-            Self::Item { phase: ItemPhase::Updated, .. } => "item.updated",
-            Self::Item { phase: ItemPhase::Completed, .. } => "item.completed",
+            Self::Item { phase, .. } => phase.name(),
         }
     }
 }
 
-/// Which of `item.started`, `item.updated` and `item.completed` an event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemPhase {
-    Started,
-    Updated,
-    /// Finished, whether successful or not.
-    Completed,
+named_enum! {
+    pub enum ItemPhase {
+        Started = "item.started",
+        Updated = "item.updated",
+        /// Finished, whether successful or not.
+        Completed = "item.completed",
+    }
 }
 
-/// One action of the agent.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
     /// `item_N`, unique within a stream.
@@ -111,49 +86,23 @@ pub struct Item<'a> {
     pub full_bytes: Option<u64>,
 }
 
-/// The type of an item and its fields.
+/// The type of an item and its fields. `Error` is a warning, never a failure. The query of a web search is empty
+/// until it is known; its action (`search`, `open_page`, `find_in_page`, …) is raw JSON.
 #[derive(Clone, Debug)]
 pub enum ItemDetails<'a> {
-    /// A message to the user.
-    AgentMessage {
-        text: Text<'a>,
-    },
-    /// A summary of the model's reasoning.
-    Reasoning {
-        text: Text<'a>,
-    },
-    /// A command that runs or ran.
+    AgentMessage { text: Text<'a> },
+    Reasoning { text: Text<'a> },
     CommandExecution(CommandExecution<'a>),
-    /// A patch to one or more files.
-    FileChange {
-        changes: Vec<FileChange<'a>>,
-    },
+    FileChange { changes: Vec<FileChange<'a>> },
     McpToolCall(McpToolCall<'a>),
-    /// A web search, or a page that was opened or searched.
-    WebSearch {
-        /// Empty until known.
-        query: Text<'a>,
-        /// `search`, `open_page`, `find_in_page`, … as raw JSON.
-        action: Option<&'a str>,
-    },
-    /// The agent's plan.
-    TodoList {
-        items: Vec<Todo<'a>>,
-    },
-    /// A warning; never a failure.
-    Error {
-        message: Text<'a>,
-    },
-    /// A call that manages sub-agents.
+    WebSearch { query: Text<'a>, action: Option<&'a str> },
+    TodoList { items: Vec<Todo<'a>> },
+    Error { message: Text<'a> },
     CollabToolCall(CollabToolCall<'a>),
-    /// An unknown item type.
-    Other {
-        kind: Text<'a>,
-    },
+    Other { kind: Text<'a> },
 }
 
 impl ItemDetails<'_> {
-    /// The `type` of the item, if it is a known one.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::AgentMessage { .. } => "agent_message",
@@ -221,22 +170,18 @@ impl ChangeKind {
 pub struct McpToolCall<'a> {
     pub server: Text<'a>,
     pub tool: Text<'a>,
-    /// Raw JSON.
+    /// Raw JSON, as is the result.
     pub arguments: Option<Text<'a>>,
-    /// Raw JSON.
     pub result: Option<Text<'a>>,
-    /// The error message of a failed call.
     pub error: Option<Text<'a>>,
 }
 
-/// A step of a plan.
 #[derive(Clone, Debug)]
 pub struct Todo<'a> {
     pub text: Text<'a>,
     pub completed: bool,
 }
 
-/// A call that starts, messages, awaits or closes sub-agents.
 #[derive(Clone, Debug, Default)]
 pub struct CollabToolCall<'a> {
     /// `spawn_agent`, `wait`, `close_agent`, `send_input`, …
@@ -302,7 +247,6 @@ impl Usage {
         self.combine(earlier, difference, |total, earlier| Some(difference(total?, earlier.unwrap_or(0))))
     }
 
-    /// Combines the counts of two usages: those that are always reported, and those that may be missing.
     fn combine(
         self,
         other: Self,

@@ -11,7 +11,6 @@ use std::borrow::Cow;
 
 use crate::longline::{LongLineFacts, LongLineScanner};
 
-/// How many bytes of a line are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct LineLimits {
     /// Lines of at most this many bytes are stored whole.
@@ -39,29 +38,18 @@ pub struct Line<'a> {
     pub body: LineBody<'a>,
 }
 
+/// The bytes of a line; of an over-long one, both ends and the fields collected from the whole line.
 #[derive(Clone, Copy, Debug)]
 pub enum LineBody<'a> {
     Whole(&'a [u8]),
-    /// An over-long line.
-    Truncated {
-        head: &'a [u8],
-        tail: &'a [u8],
-        /// The fields collected from the whole line.
-        facts: &'a LongLineFacts,
-    },
+    Truncated { head: &'a [u8], tail: &'a [u8], facts: &'a LongLineFacts },
 }
 
 /// The text of a line; invalid UTF-8 is replaced by U+FFFD.
 #[derive(Clone, Debug)]
 pub enum LineText<'a> {
     Whole(Cow<'a, str>),
-    /// An over-long line.
-    Truncated {
-        head: Cow<'a, str>,
-        tail: Cow<'a, str>,
-        /// The fields collected from the whole line.
-        facts: &'a LongLineFacts,
-    },
+    Truncated { head: Cow<'a, str>, tail: Cow<'a, str>, facts: &'a LongLineFacts },
 }
 
 impl<'a> Line<'a> {
@@ -141,7 +129,6 @@ impl Framer {
         }
     }
 
-    /// Number of lines delivered.
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -181,7 +168,6 @@ impl Framer {
         }
     }
 
-    /// Appends to the incomplete line.
     fn buffer(&mut self, part: &[u8]) {
         if let Some(long) = &mut self.long {
             long.push(part, self.limits.tail);

@@ -39,8 +39,6 @@ impl Headlines {
     }
 }
 
-/// Describes an event in one line without control characters. Paths inside `workdir` are shown relative to
-/// it.
 fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     match event {
         ThreadEvent::ThreadStarted { thread_id } => labelled("Thread", thread_id),

@@ -30,7 +30,7 @@ mod test_runs;
 mod values;
 pub mod wire;
 
-pub use decode::{AcpEvent, AppServerEvent, Event, IdleEvent, decode, decode_text};
+pub use decode::{Event, IdleEvent, decode, decode_text};
 pub use error_body::{ErrorBody, ResetTime};
 pub use error_locations::ErrorLocation;
 pub use event::{

@@ -8,7 +8,6 @@
 
 use crate::json::Text;
 
-/// The deciding fields of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectFacts {
     /// `type`
@@ -20,10 +19,8 @@ pub struct ObjectFacts {
     pub exit_code: Option<i64>,
 }
 
-/// The fields collected from an over-long line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LongLineFacts {
-    /// Fields of the top-level object.
     pub outer: ObjectFacts,
     /// Fields of the object in `item`, `msg` or `payload`.
     pub inner: ObjectFacts,
@@ -69,7 +66,6 @@ enum ScanState {
     Escaped,
 }
 
-/// Scans an over-long line in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct LongLineScanner {
     facts: LongLineFacts,

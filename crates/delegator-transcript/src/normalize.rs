@@ -35,7 +35,6 @@ pub struct NormalizeOptions {
     pub dialect: Option<Dialect>,
 }
 
-/// Statistics of a normalised stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NormalizeSummary {
     /// The dialect of the stream; absent if no line was recognised.

@@ -59,7 +59,6 @@ pub enum ProtocolEvent<'a> {
     Unknown { kind: Option<Text<'a>> },
 }
 
-/// A line of a session file.
 #[derive(Clone, Debug)]
 pub struct RolloutLine<'a> {
     /// When the line was written, according to the file.
@@ -67,7 +66,6 @@ pub struct RolloutLine<'a> {
     pub payload: RolloutPayload<'a>,
 }
 
-/// The content of a line of a session file.
 #[derive(Clone, Debug)]
 pub enum RolloutPayload<'a> {
     /// `session_meta`: the thread and where it was started.

@@ -8,7 +8,6 @@ use crate::json::{Ending, Object, Text, Value};
 use crate::longline::{LineRemains, ObjectFacts};
 use crate::values::{self, read_todos};
 
-/// Decodes an item. Fields behind the head of an over-long line are taken from the facts.
 pub(super) fn decode_item<'a>(fields: &Object<'a>, remains: Option<LineRemains<'a>>) -> Item<'a> {
     let facts = remains.map(|remains| &remains.facts.inner);
     let text = |key: &str, fact: fn(&ObjectFacts) -> Option<&str>| {

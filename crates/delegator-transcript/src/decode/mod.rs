@@ -7,7 +7,6 @@
 //! The head of an over-long line is decoded in the same way; what comes after it is taken from the facts that
 //! the framer collected.
 
-mod event;
 mod item;
 mod protocol;
 mod rollout;
@@ -16,26 +15,95 @@ mod turn_item;
 use crate::event::{ItemPhase, ThreadEvent};
 use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
-use crate::longline::{LineRemains, LongLineFacts};
-use crate::protocol::ProtocolEvent;
+use crate::longline::LineRemains;
+use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::values;
 use crate::wire::SENT;
 use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::app_server::{SentRequest, ServerMessage};
 use crate::wire::claude::ClaudeLine;
 use crate::wire::json_rpc::Message;
-pub use event::{AcpEvent, AppServerEvent, Event, IdleEvent};
 use item::decode_item;
 
-/// Decodes a line from the framer.
-pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
-    match line {
-        LineText::Whole(text) => decode_text(text),
-        LineText::Truncated { head, tail, facts } => decode_truncated(head, tail, facts),
+/// One decoded line. Each dialect has events of its own until the translator converts them into Codex exec
+/// events. `Preamble` is printed ahead of a stream of the Codex protocol. `Plain` is a line of an agent that
+/// prints no events; of an over-long one it has the beginning, and the full length. `Sent` is a line that we sent.
+/// `Unknown` is JSON of an unknown kind, with its `type` if it has one.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    Thread(ThreadEvent<'a>),
+    Idle(IdleEvent<'a>),
+    Protocol(ProtocolEvent<'a>),
+    Preamble,
+    Rollout(RolloutLine<'a>),
+    AppServerSent(SentRequest),
+    AppServer(ServerMessage<'a>),
+    Claude(ClaudeLine<'a>),
+    AcpSent(ClientMessage<'a>),
+    Acp(AgentMessage<'a>),
+    Plain { text: Text<'a>, full_bytes: Option<u64> },
+    Sent,
+    Unknown { kind: Option<Text<'a>> },
+    NotJson,
+    Blank,
+}
+
+impl Event<'_> {
+    /// Whether the line is an event of a known dialect.
+    pub fn is_understood(&self) -> bool {
+        use RolloutPayload::Event as Nested;
+        match self {
+            Self::Unknown { .. } | Self::NotJson | Self::Blank => false,
+            Self::Rollout(line) => !matches!(line.payload, Nested(ProtocolEvent::Unknown { .. })),
+            _ => true,
+        }
     }
 }
 
-/// Decodes a line that is already text.
+/// An event of the idle dialect. The id of a call joins it with its result: it is empty if the agent gave none,
+/// and absent in a message to the agent that is echoed as a result. Only the result of a failed call has an error.
+#[derive(Clone, Debug)]
+pub enum IdleEvent<'a> {
+    AgentMessage {
+        content: Text<'a>,
+    },
+    /// A message to the agent, echoed (`agent_message` with the role `user`).
+    UserMessage,
+    /// The arguments are raw JSON.
+    ToolCall {
+        name: Text<'a>,
+        call_id: Text<'a>,
+        arguments: Option<&'a str>,
+    },
+    ToolResult {
+        call_id: Option<Text<'a>>,
+        output: Text<'a>,
+        error: Option<Text<'a>>,
+    },
+    /// The action is `write`, `edit` or `delete`.
+    FileChange {
+        path: Text<'a>,
+        action: Text<'a>,
+    },
+    /// The turn is over; the agent accepts messages.
+    Idle,
+    /// The session is over.
+    Done,
+}
+
+pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
+    match line {
+        LineText::Whole(text) => decode_text(text),
+        LineText::Truncated { head, tail, facts } => {
+            let mut item = None;
+            let line = Object::read_line(head, &mut item);
+            let is_json = line.ending == Ending::Truncated && head.trim_start().starts_with('{');
+            let remains = Some(LineRemains { tail, facts });
+            if is_json { decode_line(&line, item.as_ref(), remains) } else { Event::NotJson }
+        }
+    }
+}
+
 pub fn decode_text(text: &str) -> Event<'_> {
     match text.trim_start_matches([' ', '\t', '\r', '\n']).bytes().next() {
         None => return Event::Blank,
@@ -45,22 +113,7 @@ pub fn decode_text(text: &str) -> Event<'_> {
     }
     let mut item = None;
     let line = Object::read_line(text, &mut item);
-    match line.ending {
-        Ending::Complete => decode_line(&line, item.as_ref(), None),
-        Ending::Truncated | Ending::Invalid => Event::NotJson,
-    }
-}
-
-/// Decodes a line of which only head and tail are available.
-fn decode_truncated<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) -> Event<'a> {
-    let mut item = None;
-    let line = Object::read_line(head, &mut item);
-    match line.ending {
-        Ending::Truncated if head.trim_start().starts_with('{') => {
-            decode_line(&line, item.as_ref(), Some(LineRemains { tail, facts }))
-        }
-        Ending::Truncated | Ending::Complete | Ending::Invalid => Event::NotJson,
-    }
+    if line.ending == Ending::Complete { decode_line(&line, item.as_ref(), None) } else { Event::NotJson }
 }
 
 fn decode_line<'a>(
@@ -88,13 +141,10 @@ fn decode_line<'a>(
             ThreadEvent::Error { message: message.unwrap_or_default() }
         }
         name @ ("item.started" | "item.updated" | "item.completed") => {
-            let Some(item) = item else { return Event::Unknown { kind: Some(kind) } };
-            let phase = match name {
-                "item.started" => ItemPhase::Started,
-                "item.updated" => ItemPhase::Updated,
-                _ => ItemPhase::Completed,
-            };
-            ThreadEvent::Item { phase, item: decode_item(item, remains) }
+            match (ItemPhase::from_name(name), item) {
+                (Some(phase), Some(item)) => ThreadEvent::Item { phase, item: decode_item(item, remains) },
+                _ => return Event::Unknown { kind: Some(kind) },
+            }
         }
         // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it
         // is still decoded as that event.
@@ -159,11 +209,8 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
     let is_acp = |message: &Object<'_>| message.members().any(|(key, _)| key == "jsonrpc");
     if let Some(sent) = line.object(SENT) {
         return Some(match Message::from_members(&sent) {
-            Some(message) if is_acp(&sent) => {
-                Event::Acp(AcpEvent::Sent(ClientMessage::from_message(message)))
-            }
-            Some(message) => SentRequest::from_message(&message)
-                .map_or(Event::Sent, |request| Event::AppServer(AppServerEvent::Sent(request))),
+            Some(message) if is_acp(&sent) => Event::AcpSent(ClientMessage::from_message(message)),
+            Some(message) => SentRequest::from_message(&message).map_or(Event::Sent, Event::AppServerSent),
             None => match decode_idle_event(&sent.text("type").unwrap_or_default().resolve(), &sent, None) {
                 // A message has no call.
                 Some(event @ IdleEvent::ToolResult { call_id: Some(_), .. }) => Event::Idle(event),
@@ -173,9 +220,9 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
     }
     let message = Message::from_members(line)?;
     Some(if is_acp(line) {
-        Event::Acp(AcpEvent::Received(AgentMessage::from_message(message)))
+        Event::Acp(AgentMessage::from_message(message))
     } else {
-        Event::AppServer(AppServerEvent::Received(ServerMessage::from_message(message)))
+        Event::AppServer(ServerMessage::from_message(message))
     })
 }
 
@@ -190,28 +237,21 @@ fn decode_enveloped<'a>(
     let is_wrapped =
         |(key, value): &(&str, Value<'_>)| matches!(*key, "msg" | "payload") && value.is_object();
     let Some((envelope, nested)) = line.members().find(is_wrapped) else {
-        return if kind.is_some() { Event::Unknown { kind } } else { decode_preamble(line) };
+        // Before 0.44, Codex printed its settings and the prompt ahead of the stream.
+        let has = |key: &str| line.text(key).is_some();
+        let is_preamble = kind.is_none() && (has("prompt") || (has("model") && has("workdir")));
+        return if is_preamble { Event::Preamble } else { Event::Unknown { kind } };
     };
     let nested = nested.object().unwrap_or_default();
     let timestamp = line.text("timestamp");
     match (envelope, kind) {
         ("msg", kind) => match protocol::decode_protocol(&nested, remains) {
-            ProtocolEvent::Unknown { kind: None } => Event::Unknown { kind },
+            ProtocolEvent::Unknown { kind: unknown } => Event::Unknown { kind: unknown.or(kind) },
             event => Event::Protocol(event),
         },
         (_, Some(kind)) if timestamp.is_some() || rollout::is_line_type(&kind) => {
             Event::Rollout(rollout::decode_rollout(timestamp, &kind, &nested, remains))
         }
         (_, kind) => Event::Unknown { kind },
-    }
-}
-
-/// A line without a `type`: before 0.44, Codex printed its settings and the prompt ahead of the stream.
-fn decode_preamble<'a>(line: &Object<'a>) -> Event<'a> {
-    let has = |key: &str| line.text(key).is_some();
-    if has("prompt") || (has("model") && has("workdir")) {
-        Event::Preamble
-    } else {
-        Event::Unknown { kind: None }
     }
 }

@@ -12,7 +12,6 @@ use crate::values::{
     usage_object,
 };
 
-/// Decodes a message. Fields behind the head of an over-long line are taken from the facts.
 pub(super) fn decode_protocol<'a>(
     fields: &Object<'a>,
     remains: Option<LineRemains<'a>>,
@@ -70,7 +69,6 @@ pub(super) fn decode_protocol<'a>(
     }
 }
 
-/// Decodes the start and end of commands, MCP calls and patches.
 fn decode_call<'a>(kind: &str, call_id: Text<'a>, fields: &Object<'a>) -> Option<ProtocolEvent<'a>> {
     Some(match kind {
         "exec_command_begin" => {

@@ -9,11 +9,9 @@ use crate::json::{Ending, Object, Text, Value};
 use crate::shell;
 use crate::values::{agents_states, codex_exec_result, read_todos};
 
-/// The result of decoding an item of the protocol.
 #[derive(Debug)]
 pub(super) enum TurnItem<'a> {
     Item(Item<'a>),
-    /// A message of the user.
     UserText(Text<'a>),
     /// An item that has no counterpart in Codex exec events: images, compaction, …
     Other,

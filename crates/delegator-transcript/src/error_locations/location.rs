@@ -13,7 +13,6 @@ pub(super) const MAX_KIND_CHARS: usize = 120;
 const MAX_PATH_BYTES: usize = 400;
 const MAX_DIGITS: usize = 7;
 
-/// A source location that a failed command reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorLocation {
     /// As printed; an absolute path inside the working directory is made relative to it.
@@ -55,7 +54,6 @@ impl<'t> Line<'t> {
     }
 }
 
-/// A file, line and column at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position<'t> {
     pub(super) file: &'t str,
@@ -102,7 +100,6 @@ pub(super) struct Draft<'t> {
     pub(super) kind: Option<&'t str>,
 }
 
-/// The locations found so far.
 #[derive(Debug)]
 pub(super) struct FoundLocations<'w> {
     pub(super) workdir: Option<&'w str>,
@@ -132,7 +129,6 @@ impl FoundLocations<'_> {
     }
 }
 
-/// The parser of one format.
 pub(super) trait LineParser<'t> {
     /// Returns whether the line belongs to this format; no other parser gets it then.
     fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool;
@@ -203,7 +199,6 @@ const SOURCE_EXTENSIONS: [&str; 86] = [
     "svelte", "swift", "tf", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml", "zig",
 ];
 
-/// Makes a path inside the working directory relative to it.
 pub(crate) fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let below = workdir.filter(|dir| dir.len() > 1).and_then(|dir| {

@@ -41,7 +41,6 @@ use python::Python;
 use rust::Rust;
 use typescript::TypeScript;
 
-/// The result of parsing one command's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParsedErrors {
     /// In the order printed, without duplicates.
@@ -85,7 +84,6 @@ pub(crate) fn parse(
     ParsedErrors { locations, message, kind }
 }
 
-/// Removes control sequences and turns every carriage return into a line end.
 fn clean_output(output: &str) -> Cow<'_, str> {
     let plain = strip_control_sequences(output);
     match memchr::memchr(b'\r', plain.as_bytes()) {

@@ -9,7 +9,6 @@ use super::location::{
 
 #[derive(Debug, Default)]
 pub(super) struct Node<'t> {
-    /// The last error line.
     error: Option<ErrorText<'t>>,
     /// `/src/x.js:3` before an uncaught error.
     header: Option<Position<'t>>,

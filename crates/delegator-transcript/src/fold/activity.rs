@@ -19,7 +19,6 @@ const MAX_SUBJECT_BYTES: usize = 1 << 10;
 const MAX_ID_BYTES: usize = 256;
 const MAX_ACTIVITY_CHARS: usize = 120;
 
-/// An item that was started and has not been completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenItem {
     /// `item_N`
@@ -28,7 +27,6 @@ pub struct OpenItem {
     pub activity: String,
 }
 
-/// The kind of an open item; with its subject it becomes a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ActivityKind {
     Running,
@@ -103,7 +101,6 @@ impl OpenItems {
     }
 }
 
-/// Describes what an item does, in plain words.
 pub(crate) fn describe_item(details: &ItemDetails<'_>, workdir: Option<&str>) -> String {
     let mut open = OpenEntry::default();
     open.set_details(details);
@@ -188,7 +185,6 @@ fn opens_page(action: &str) -> bool {
     Object::read(action).has_text("type", "open_page")
 }
 
-/// Describes a retry that the agent announced, in plain words.
 pub(crate) fn describe_retry(message: &str) -> String {
     let Some(rest) = message.strip_prefix("Reconnecting") else {
         return "Retrying after an error".to_owned();

@@ -7,7 +7,6 @@ use super::test_log::test_report;
 use crate::error_locations::{PlainLines, parse};
 use crate::map::Dialect;
 
-/// Texts of an agent that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentTexts<'a> {
     /// The error that it reported, or the last line of its standard error.
@@ -15,7 +14,6 @@ pub struct AgentTexts<'a> {
     /// The end of its standard error.
     pub stderr: &'a str,
     pub exit_code: Option<i32>,
-    /// Its working directory.
     pub workdir: Option<&'a str>,
 }
 

@@ -62,7 +62,6 @@ impl BoundedText {
     }
 }
 
-/// The beginning and end of a text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeadAndTail {
     head: String,

@@ -19,7 +19,6 @@ const MAX_OUTPUTS: usize = 32;
 const OUTPUT_HEAD_BYTES: usize = 1 << 10;
 const OUTPUT_TAIL_BYTES: usize = 7 << 10;
 
-/// The commands that the agent ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
     /// Commands that ran and ended, with any result.
@@ -32,7 +31,6 @@ pub struct Commands {
     pub list: Vec<CommandReport>,
 }
 
-/// One command that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandReport {
     /// As the agent gave it, without the shell wrapper; at most 2 KiB.

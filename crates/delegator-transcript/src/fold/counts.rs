@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
-use crate::decode::{AcpEvent, AppServerEvent, Event, IdleEvent};
+use crate::decode::{Event, IdleEvent};
 use crate::event::ItemDetails;
 use crate::framer::Line;
 use crate::json::Text;
@@ -18,7 +18,6 @@ use crate::wire::claude::ClaudeLine;
 const MAX_NAMES: usize = 64;
 const MAX_NAME_BYTES: usize = 128;
 
-/// What a stream consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Lines, blank ones included.
@@ -52,20 +51,12 @@ pub(super) struct Tally {
 
 #[derive(Debug, Default)]
 struct NamedCounters {
-    /// A short list, so that counting a line allocates nothing and costs a few comparisons.
-    known: Vec<(&'static str, u64)>,
+    /// Apart from the others, so that counting a line allocates nothing.
+    known: BTreeMap<&'static str, u64>,
     others: BTreeMap<String, u64>,
 }
 
 impl NamedCounters {
-    fn count(&mut self, name: &'static str) {
-        // Comparing addresses is enough: `report` adds up entries of the same name.
-        match self.known.iter_mut().find(|(known, _)| std::ptr::eq(*known, name)) {
-            Some((_, count)) => *count += 1,
-            None => self.known.push((name, 1)),
-        }
-    }
-
     fn count_other(&mut self, name: &Text<'_>) {
         let name = name.resolve();
         let name = beginning(&name, MAX_NAME_BYTES);
@@ -96,16 +87,14 @@ impl Tally {
         match event {
             Event::Blank => self.counts.blank += 1,
             Event::NotJson => self.counts.not_json += 1,
-            Event::Unknown { kind } | Event::Protocol(ProtocolEvent::Unknown { kind }) => {
-                self.count_unknown(kind)
-            }
+            Event::Unknown { kind } => self.count_unknown(kind),
             Event::Rollout(RolloutLine {
                 payload: RolloutPayload::Event(ProtocolEvent::Unknown { kind }),
                 ..
             }) => self.count_unknown(kind),
             understood => {
                 self.counts.events += 1;
-                self.types.count(type_name(understood));
+                *self.types.known.entry(type_name(understood)).or_default() += 1;
             }
         }
     }
@@ -120,7 +109,7 @@ impl Tally {
     pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
         match details {
             ItemDetails::Other { kind } => self.items.count_other(kind),
-            known => self.items.count(known.type_name()),
+            known => *self.items.known.entry(known.type_name()).or_default() += 1,
         }
     }
 
@@ -166,8 +155,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             ClaudeLine::SubAgent => "sub_agent",
             ClaudeLine::Other => "bookkeeping",
         },
-        Event::Acp(AcpEvent::Sent(_)) => "sent",
-        Event::Acp(AcpEvent::Received(message)) => match message {
+        Event::Acp(message) => match message {
             AgentMessage::Update(_) => "session/update",
             AgentMessage::PermissionRequest { .. } => "session/request_permission",
             AgentMessage::OtherRequest { .. } => "request",
@@ -175,15 +163,14 @@ fn type_name(event: &Event<'_>) -> &'static str {
             AgentMessage::Result { .. } => "result",
             AgentMessage::Error { .. } => "error",
         },
-        Event::AppServer(AppServerEvent::Sent(_)) => "sent",
-        Event::AppServer(AppServerEvent::Received(message)) => match message {
+        Event::AppServer(message) => match message {
             ServerMessage::Notification(_) => "notification",
             ServerMessage::Request { .. } => "request",
             ServerMessage::Response { .. } => "result",
             ServerMessage::Error { .. } => "error",
         },
         Event::Preamble => "preamble",
-        Event::Sent => "sent",
+        Event::Sent | Event::AcpSent(_) | Event::AppServerSent(_) => "sent",
         Event::Plain { .. } => "text",
         _ => "msg",
     }

@@ -82,7 +82,6 @@ impl Failures {
         self.list.push_back(failure);
     }
 
-    /// `workdir` is the agent's working directory.
     pub(super) fn report(&self, workdir: Option<&str>) -> Vec<CommandFailure> {
         self.list.iter().map(|failure| failure.report(workdir)).collect()
     }
@@ -125,7 +124,6 @@ fn plain_lines(script: &str) -> PlainLines {
     if prints_text(&last_program(script)) { PlainLines::AreContent } else { PlainLines::AreErrors }
 }
 
-/// Whether two scripts are equal except for white space and a final `2>&1`.
 fn is_same_script(left: &str, right: &str) -> bool {
     fn words(script: &str) -> std::str::SplitWhitespace<'_> {
         let script = script.trim_end();

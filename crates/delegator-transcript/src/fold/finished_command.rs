@@ -14,7 +14,6 @@ pub(super) const MAX_COMMAND_BYTES: usize = 2 << 10;
 pub(super) struct FinishedCommand<'c, 'a> {
     pub(super) execution: &'c CommandExecution<'a>,
     pub(super) status: ItemStatus,
-    /// The agent's working directory.
     pub(super) workdir: Option<&'c str>,
     script: OnceCell<String>,
     parsed: OnceCell<ParsedCommand>,

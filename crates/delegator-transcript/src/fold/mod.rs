@@ -112,7 +112,6 @@ enum BetweenItems {
 }
 
 impl Fold {
-    /// Records a line. Its effects are passed to [`Fold::on_effect`] afterwards.
     fn on_line(&mut self, line: &Line<'_>, event: &Event<'_>) {
         self.tally.count_line(line, event);
         self.recent.push(line);

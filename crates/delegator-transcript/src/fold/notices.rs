@@ -10,7 +10,6 @@ use crate::json::Text;
 const MAX_NOTICES: usize = 32;
 const MAX_NOTICE_BYTES: usize = 2 << 10;
 
-/// A message and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// Truncated to 2 KiB.
@@ -18,7 +17,6 @@ pub struct Notice {
     pub count: u64,
 }
 
-/// The last few different messages.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     list: VecDeque<Notice>,

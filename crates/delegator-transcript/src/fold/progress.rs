@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Progress of the last turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// 0 to 100; 100 only when the turn has completed. Absent while a turn without a plan runs.
@@ -14,7 +13,6 @@ pub struct Progress {
     pub steps: Option<PlanSteps>,
 }
 
-/// How much of a plan is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanSteps {
     pub completed: u64,

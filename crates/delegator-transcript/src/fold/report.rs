@@ -29,7 +29,6 @@ pub struct Report {
     /// The state of the last turn. Before the end of the stream, [`TurnState::Running`] distinguishes a
     /// stream that continues from one that was interrupted; `outcome` does not.
     pub turn: TurnState,
-    /// Number of turns started.
     pub turns: u64,
     /// The outcome if the stream ends here.
     pub outcome: StreamOutcome,
@@ -37,9 +36,7 @@ pub struct Report {
     pub progress: Option<Progress>,
     /// The current activity in plain words; absent when the agent does nothing.
     pub current_activity: Option<String>,
-    /// The last message of the agent.
     pub final_message: Option<FinalMessage>,
-    /// Net file changes.
     pub files: FileOperations,
     pub commands: Commands,
     /// Test results; absent if no test ran.
@@ -50,12 +47,10 @@ pub struct Report {
     pub mcp_calls: McpCalls,
     /// Number of web searches and opened pages.
     pub web_searches: u64,
-    /// Number of sub-agents started.
     pub sub_agents: u64,
     /// Number of items of unknown types, finished or not: what they did is unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_items: u64,
-    /// The agent's current plan.
     pub plan: Vec<PlanStep>,
     /// Plan steps that exceed the bound and are not listed.
     pub plan_steps_not_listed: u64,
@@ -116,7 +111,6 @@ impl Report {
     }
 }
 
-/// The state of the last turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
@@ -148,7 +142,6 @@ pub enum StreamOutcome {
     NotAnnounced,
 }
 
-/// The last message of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinalMessage {
     /// At most 1 MiB: the beginning, or the end of what a plain agent printed.
@@ -190,7 +183,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Finished calls of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCalls {
     pub server: String,
@@ -199,7 +191,6 @@ pub struct ToolCalls {
     pub failed: u64,
 }
 
-/// A step of the agent's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
     /// Truncated to 512 bytes.

@@ -69,12 +69,10 @@ impl LineSummarizer {
         fold.finish(translator);
     }
 
-    /// Returns the report of the stream so far.
     pub fn report(&self) -> Report {
         self.fold.report(&self.translator)
     }
 
-    /// The thread id, once known.
     pub fn thread_id(&self) -> Option<&str> {
         self.fold.stored.thread_id.as_deref()
     }
@@ -84,7 +82,6 @@ impl LineSummarizer {
         self.fold.current_progress()
     }
 
-    /// The dialect, once known.
     pub fn dialect(&self) -> Option<Dialect> {
         self.translator.dialect()
     }
@@ -109,7 +106,6 @@ impl Summarizer {
         });
     }
 
-    /// Returns the report of the stream so far.
     pub fn report(&self) -> Report {
         self.lines.report()
     }

@@ -31,7 +31,6 @@ const MAX_LISTED_RUNS: usize = 32;
 const LONG_OUTPUT_BYTES: u64 = 8 << 10;
 const MAX_SHOWN_COMMAND_BYTES: usize = 300;
 
-/// The final test results of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
     pub passed: u64,

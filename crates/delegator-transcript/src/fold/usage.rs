@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
 
-/// Token usage of a thread and of this run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UsageReport {
     /// The running total of the thread, as reported.
@@ -23,7 +22,6 @@ pub struct UsageReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostReport {
     pub thread_total: u64,
-    /// The share of this run.
     pub own: u64,
 }
 
@@ -38,7 +36,6 @@ impl UsageReport {
         Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
     }
 
-    /// Adds a later run on the same thread.
     pub(super) fn plus(self, later: Self) -> Self {
         let own = self.own.plus(later.own);
         Self { thread_total: later.thread_total, own, cache_hit_rate: cache_hit_rate(own) }
@@ -46,7 +43,6 @@ impl UsageReport {
 }
 
 impl CostReport {
-    /// Adds a later run on the same thread.
     pub(super) fn plus(self, later: Self) -> Self {
         Self { thread_total: later.thread_total, own: self.own.saturating_add(later.own) }
     }

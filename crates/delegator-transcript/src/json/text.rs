@@ -52,7 +52,6 @@ impl<'a> Text<'a> {
         Self::Plain(Cow::Owned(text.into()))
     }
 
-    /// Plain text from elsewhere.
     pub fn plain(text: &'a str) -> Self {
         Self::Plain(Cow::Borrowed(text))
     }
@@ -73,7 +72,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether there is no text at all.
     pub fn is_empty(&self) -> bool {
         self.stored().0.is_empty()
     }

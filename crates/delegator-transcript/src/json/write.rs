@@ -16,7 +16,6 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &Text<'_>) {
     }
 }
 
-/// Appends plain text as a JSON string literal.
 pub(crate) fn plain_string(out: &mut Vec<u8>, text: &str) {
     // Writing to memory does not fail.
     serde_json::to_writer(out, text).unwrap_or_default();
@@ -46,7 +45,6 @@ pub(crate) fn object_text(write: impl FnOnce(&mut Object<'_>)) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Writes one JSON object, field by field.
 #[derive(Debug)]
 pub(crate) struct Object<'o> {
     out: &'o mut Vec<u8>,

@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use super::effect::{Effect, Effects, UnmappedReason};
 use super::pending::Pending;
 use super::plan::Plan;
-use crate::decode::AppServerEvent;
 use crate::event::{AgentError, ItemDetails, ThreadEvent, TurnOutcome, Usage};
 use crate::json::Text;
 use crate::wire::app_server::{
@@ -32,16 +31,14 @@ pub(super) struct AppServerMapper {
 const MAX_REQUESTS: usize = 64;
 
 impl AppServerMapper {
-    pub(super) fn apply<'a>(&mut self, event: AppServerEvent<'a>, effects: &mut Effects<'_, 'a>) {
-        let message = match event {
-            AppServerEvent::Received(message) => message,
-            AppServerEvent::Sent(SentRequest { id, is_essential }) => {
-                if is_essential && self.essential_requests.len() < MAX_REQUESTS {
-                    self.essential_requests.insert(id);
-                }
-                return effects.unmapped(UnmappedReason::Sent);
-            }
-        };
+    pub(super) fn on_sent(&mut self, request: SentRequest, effects: &mut Effects<'_, '_>) {
+        if request.is_essential && self.essential_requests.len() < MAX_REQUESTS {
+            self.essential_requests.insert(request.id);
+        }
+        effects.unmapped(UnmappedReason::Sent);
+    }
+
+    pub(super) fn on_received<'a>(&mut self, message: ServerMessage<'a>, effects: &mut Effects<'_, 'a>) {
         match message {
             ServerMessage::Notification(notification) => self.on_notification(notification, effects),
             ServerMessage::Response { id, response } => {

@@ -185,7 +185,6 @@ impl ClaudeMapper {
         }
     }
 
-    /// Adds, changes or removes a step of the plan.
     fn change_step(&mut self, change: TaskChange<'static>, new_number: Option<Text<'_>>) {
         let status = change.status.as_ref().map(Text::resolve);
         let Some(number) = change.task_id else {

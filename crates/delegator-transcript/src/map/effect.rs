@@ -7,7 +7,6 @@ use super::item_ids::ItemIds;
 use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage};
 use crate::json::{Text, write};
 
-/// A consequence of an event.
 #[derive(Clone, Debug)]
 pub enum Effect<'a> {
     /// A Codex exec event.
@@ -32,7 +31,6 @@ pub enum Effect<'a> {
     Unmapped(UnmappedReason),
 }
 
-/// An irregularity of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MapWarning {

@@ -24,7 +24,7 @@ mod thread_start;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decode::{AppServerEvent, Event, IdleEvent, decode};
+use crate::decode::{Event, IdleEvent, decode};
 use crate::event::{AgentError, Item, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::{Line, LineText};
 use crate::json::Text;
@@ -42,7 +42,6 @@ use protocol::ProtocolMapper;
 pub use thread_start::AssumedThread;
 use thread_start::ThreadStart;
 
-/// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
@@ -126,7 +125,6 @@ impl Translator {
         self.dialect
     }
 
-    /// Number of lines of another dialect.
     pub fn mixed_lines(&self) -> u64 {
         self.mixed_lines
     }
@@ -153,14 +151,12 @@ impl Translator {
         let dialect = match &event {
             Event::Thread(_) => Dialect::Thread,
             Event::Idle(_) => Dialect::Idle,
-            Event::Protocol(ProtocolEvent::Unknown { .. }) | Event::Unknown { .. } => {
-                return sink(Effect::Unmapped(UnmappedReason::Unknown));
-            }
+            Event::Unknown { .. } => return sink(Effect::Unmapped(UnmappedReason::Unknown)),
             Event::Protocol(_) | Event::Preamble => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
             Event::Claude(_) => Dialect::ClaudeStream,
-            Event::Acp(_) => Dialect::Acp,
-            Event::AppServer(_) => Dialect::AppServer,
+            Event::Acp(_) | Event::AcpSent(_) => Dialect::Acp,
+            Event::AppServer(_) | Event::AppServerSent(_) => Dialect::AppServer,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
@@ -171,9 +167,7 @@ impl Translator {
             Event::Preamble
                 | Event::Idle(IdleEvent::Idle | IdleEvent::Done)
                 // Many programs print objects with an id and a result.
-                | Event::AppServer(AppServerEvent::Received(
-                    ServerMessage::Response { .. } | ServerMessage::Error { .. }
-                ))
+                | Event::AppServer(ServerMessage::Response { .. } | ServerMessage::Error { .. })
         );
         let is_own = self.record_dialect(dialect, is_guess);
         if !is_own && (is_turn_boundary(&event) || matches!(dialect, Dialect::Acp | Dialect::AppServer)) {
@@ -195,8 +189,10 @@ impl Translator {
             Event::Protocol(event) => self.protocol.apply(event, &mut effects),
             Event::Rollout(line) => self.protocol.apply_rollout(line.payload, is_own, &mut effects),
             Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut effects),
-            Event::Acp(event) => self.acp.apply(event, &mut effects),
-            Event::AppServer(message) => self.app_server.apply(message, &mut effects),
+            Event::AcpSent(message) => self.acp.on_sent(message, &mut effects),
+            Event::Acp(message) => self.acp.on_received(message, &mut effects),
+            Event::AppServerSent(request) => self.app_server.on_sent(request, &mut effects),
+            Event::AppServer(message) => self.app_server.on_received(message, &mut effects),
             _ => effects.unmapped(UnmappedReason::Context),
         }
         // The content of a line without an effect is part of a later event.

@@ -50,7 +50,6 @@ enum ItemSource {
 }
 
 impl ProtocolMapper {
-    /// Whether this kind of stream announces the end of a turn.
     pub(super) fn announces_turn_ends(&self, is_session_file: bool) -> bool {
         self.saw_task_end || (is_session_file && self.saw_task_start)
     }

@@ -29,7 +29,6 @@ named_enum! {
     }
 }
 
-/// The documented type of a field.
 enum Type {
     Text,
     /// Not empty.

@@ -11,7 +11,6 @@ pub(crate) const MAX_NAMES: usize = 100;
 const MAX_PASSED_NAMES: usize = 1_000;
 const MAX_NAME_BYTES: usize = 300;
 
-/// The results of one run of a runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestCounts {
     pub(crate) passed: u64,

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The test runner that printed a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runner {

@@ -50,7 +50,6 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Sets what a message contains.
     pub(super) fn merge(&mut self, message: &ToolCall<'_>) {
         let set = |slot: &mut Option<String>, text: &Option<Text<'_>>, max_bytes: usize| {
             if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {

@@ -16,7 +16,6 @@ mod turn;
 use super::effect::{Effect, Effects, UnmappedReason};
 use super::pending::Pending;
 use super::plan::Plan;
-use crate::decode::AcpEvent;
 use crate::event::{Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
 use crate::json::Text;
 use crate::wire::acp::{
@@ -80,17 +79,8 @@ fn key(id: &RequestId) -> String {
 }
 
 impl AcpMapper {
-    pub(super) fn apply<'a>(&mut self, event: AcpEvent<'a>, effects: &mut Effects<'_, 'a>) {
-        match event {
-            AcpEvent::Sent(message) => {
-                self.has_sent_lines = true;
-                self.on_sent(message, effects);
-            }
-            AcpEvent::Received(message) => self.on_received(message, effects),
-        }
-    }
-
-    fn on_sent(&mut self, message: ClientMessage<'_>, effects: &mut Effects<'_, '_>) {
+    pub(super) fn on_sent(&mut self, message: ClientMessage<'_>, effects: &mut Effects<'_, '_>) {
+        self.has_sent_lines = true;
         match message {
             ClientMessage::Request { id, request } => {
                 let mut bytes = 0;
@@ -117,7 +107,7 @@ impl AcpMapper {
         }
     }
 
-    fn on_received<'a>(&mut self, message: AgentMessage<'a>, effects: &mut Effects<'_, 'a>) {
+    pub(super) fn on_received<'a>(&mut self, message: AgentMessage<'a>, effects: &mut Effects<'_, 'a>) {
         match message {
             AgentMessage::Update(update) => self.on_update(update, effects),
             AgentMessage::PermissionRequest { id, request } => {
@@ -173,7 +163,7 @@ impl AcpMapper {
                 self.update_plan(items, effects);
             }
             Update::Cost(cost) => effects.push(Effect::Cost(cost)),
-            Update::Notice { message } => effects.complete_item(ItemDetails::Error { message }),
+            Update::Notice(message) => effects.complete_item(ItemDetails::Error { message }),
             Update::SessionInfo(SessionInfo { is_codex, retried_error, has_failed }) => {
                 if is_codex {
                     self.agent = KnownAgent::CodexAcp;

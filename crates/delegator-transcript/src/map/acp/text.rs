@@ -17,7 +17,6 @@ pub(super) enum TextKind {
     Reasoning,
 }
 
-/// A message or reasoning of which all chunks have arrived.
 #[derive(Debug)]
 pub(super) struct JoinedText {
     pub(super) kind: TextKind,
@@ -85,7 +84,6 @@ impl Output {
         self.bytes == 0
     }
 
-    /// Length of the full output.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -9,31 +9,15 @@ use crate::wire::json_rpc::{Message, RequestId, RpcError};
 use super::tool_call::{ToolCall, plan_step, text_of_content};
 use super::usage::TokenCounts;
 
+/// Every request has to be answered. `Result` (JSON) and `Error` answer our requests.
 #[derive(Clone, Debug)]
 pub enum AgentMessage<'a> {
-    /// `session/update`
     Update(Update<'a>),
-    /// `session/request_permission`
-    PermissionRequest {
-        id: RequestId,
-        request: Box<PermissionRequest<'a>>,
-    },
-    /// Any other request. It has to be answered, too.
-    OtherRequest {
-        id: RequestId,
-        method: Text<'a>,
-    },
+    PermissionRequest { id: RequestId, request: Box<PermissionRequest<'a>> },
+    OtherRequest { id: RequestId, method: Text<'a> },
     OtherNotification,
-    /// The answer to a request of ours, JSON.
-    Result {
-        id: RequestId,
-        result: &'a str,
-    },
-    /// A request of ours failed.
-    Error {
-        id: Option<RequestId>,
-        error: RpcError<'a>,
-    },
+    Result { id: RequestId, result: &'a str },
+    Error { id: Option<RequestId>, error: RpcError<'a> },
 }
 
 /// What the agent reports about its session.
@@ -48,9 +32,7 @@ pub enum Update<'a> {
     /// `usage_update` with the cost of the session so far, in dollars.
     Cost(f64),
     /// `notice`: a warning.
-    Notice {
-        message: Text<'a>,
-    },
+    Notice(Text<'a>),
     SessionInfo(SessionInfo<'a>),
     Other,
 }
@@ -84,7 +66,6 @@ pub struct PermissionRequest<'a> {
     pub options: Vec<PermissionOption<'a>>,
 }
 
-/// A possible decision.
 #[derive(Clone, Debug)]
 pub struct PermissionOption<'a> {
     pub id: Text<'a>,
@@ -166,7 +147,10 @@ impl<'a> Update<'a> {
             "tool_call" | "tool_call_update" => Self::ToolCall(Box::new(ToolCall::read(&update))),
             "plan" => Self::Plan(update.list(&["entries"], plan_step)),
             "usage_update" => update.object("cost").as_ref().and_then(cost).map_or(Self::Other, Self::Cost),
-            "notice" => Self::Notice { message: notice(&update) },
+            "notice" => {
+                let texts = [update.text("title"), update.text("description")];
+                Self::Notice(Text::joined(texts.into_iter().flatten(), ": "))
+            }
             "session_info_update" => Self::SessionInfo(SessionInfo::read(&update)),
             _ => Self::Other,
         }
@@ -206,8 +190,4 @@ fn cost(cost: &Object<'_>) -> Option<f64> {
     let is_dollars = cost.text("currency").is_none_or(|currency| currency == *"USD");
     let amount: f64 = cost.raw("amount")?.parse().ok()?;
     Some(amount).filter(|amount| is_dollars && amount.is_finite() && *amount >= 0.0)
-}
-
-fn notice<'a>(update: &Object<'a>) -> Text<'a> {
-    Text::joined([update.text("title"), update.text("description")].into_iter().flatten(), ": ")
 }

@@ -4,39 +4,27 @@
 use crate::json::{Object, Text};
 use crate::wire::json_rpc::{Message, RequestId};
 
-/// One message that we sent.
 #[derive(Clone, Debug)]
 pub enum ClientMessage<'a> {
-    Request {
-        id: RequestId,
-        request: ClientRequest,
-    },
-    /// The answer to a permission request: the id of the chosen option, or `None` if the request was
-    /// cancelled.
-    PermissionAnswer {
-        id: RequestId,
-        option: Option<Text<'a>>,
-    },
+    /// Its answer has the same id.
+    Request { id: RequestId, request: ClientRequest },
+    /// The id of the chosen option, or `None` if the permission request was cancelled.
+    PermissionAnswer { id: RequestId, option: Option<Text<'a>> },
     /// We ended the turn.
     Cancel,
     /// Another notification or answer.
     Other,
 }
 
-/// A request that we sent.
+/// `session/load`, which replays the history of the session, and `session/resume` open a session. A prompt
+/// begins a turn, which its answer ends.
 #[derive(Clone, Debug)]
 pub enum ClientRequest {
     Initialize,
     NewSession,
-    /// `session/load`, which replays the history of the session, or `session/resume`.
-    OpenSession {
-        session_id: String,
-        is_replayed: bool,
-    },
-    /// A mode or another setting of the session.
+    OpenSession { session_id: String, is_replayed: bool },
     Setting,
     Model,
-    /// Begins a turn; its answer ends it.
     Prompt,
     Other,
 }

@@ -29,7 +29,6 @@ pub struct SessionResult<'a> {
     pub config_options: Vec<ConfigOption<'a>>,
 }
 
-/// A setting of the session.
 #[derive(Clone, Debug)]
 pub struct ConfigOption<'a> {
     pub id: Text<'a>,
@@ -41,7 +40,6 @@ pub struct ConfigOption<'a> {
     pub values: Vec<OptionValue<'a>>,
 }
 
-/// A possible value of a setting.
 #[derive(Clone, Debug)]
 pub struct OptionValue<'a> {
     pub value: Text<'a>,
@@ -109,7 +107,6 @@ impl<'a> SessionResult<'a> {
         }
     }
 
-    /// The setting with this id.
     pub fn option(&self, id: &str) -> Option<&ConfigOption<'a>> {
         self.config_options.iter().find(|option| option.id == *id)
     }

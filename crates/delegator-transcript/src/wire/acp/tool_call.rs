@@ -13,7 +13,6 @@ use crate::patch::patched_files;
 use crate::shell;
 use crate::values::read_todo;
 
-/// What a message says about a tool call.
 #[derive(Clone, Debug, Default)]
 pub struct ToolCall<'a> {
     pub id: Text<'a>,

@@ -42,81 +42,53 @@ impl SentRequest {
 
 #[derive(Clone, Debug)]
 pub enum ServerMessage<'a> {
-    /// It has no answer.
     Notification(Notification<'a>),
     /// The app server waits for our response.
-    Request { id: RequestId, request: ServerRequest<'a> },
-    /// A request of ours succeeded.
-    Response { id: RequestId, response: Response<'a> },
-    /// A request of ours failed.
-    Error { id: Option<RequestId>, message: Text<'a> },
+    Request {
+        id: RequestId,
+        request: ServerRequest<'a>,
+    },
+    Response {
+        id: RequestId,
+        response: Response<'a>,
+    },
+    Error {
+        id: Option<RequestId>,
+        message: Text<'a>,
+    },
 }
 
-/// A response to a request of ours; which one, says its id.
+/// A response to a request of ours that begins or resumes a thread, begins a turn, or does anything else.
 #[derive(Clone, Debug)]
 pub enum Response<'a> {
-    /// To a request that begins or resumes a thread.
     Thread { thread_id: Text<'a> },
-    /// To a request that begins a turn.
     Turn { turn_id: Text<'a> },
-    /// To any other request.
     Other,
 }
 
+/// `OfThread` is about a thread; `Other` says nothing about the work.
 #[derive(Clone, Debug)]
 pub enum Notification<'a> {
-    ThreadStarted {
-        thread_id: Text<'a>,
-    },
-    /// A notification about a thread.
-    OfThread {
-        thread_id: Text<'a>,
-        event: TurnEvent<'a>,
-    },
-    /// `configWarning`, `deprecationNotice`, and warnings that name no thread.
-    Warning {
-        message: Text<'a>,
-    },
-    /// `account/rateLimits/updated`: when the limit that is exceeded is reset, in seconds since 1970.
-    RateLimits {
-        exceeded_until: Option<i64>,
-    },
-    /// One that says nothing about the work.
+    ThreadStarted { thread_id: Text<'a> },
+    OfThread { thread_id: Text<'a>, event: TurnEvent<'a> },
+    Warning { message: Text<'a> },
+    RateLimits { exceeded_until: Option<i64> },
     Other,
 }
 
-/// What happens in a thread.
+/// What happens in a thread. The plan is the whole one, the usage the running total of the thread. An error is
+/// retried or ends the turn; a warning is never a failure. A resolved request of the app server was answered or
+/// is no longer needed.
 #[derive(Clone, Debug)]
 pub enum TurnEvent<'a> {
-    Started {
-        turn_id: Text<'a>,
-    },
-    Completed {
-        turn_id: Text<'a>,
-        outcome: TurnOutcome<'a>,
-    },
-    /// `item/started`, `item/completed`
-    Item {
-        is_completed: bool,
-        item: ServerItem<'a>,
-    },
-    /// The whole plan.
+    Started { turn_id: Text<'a> },
+    Completed { turn_id: Text<'a>, outcome: TurnOutcome<'a> },
+    Item { is_completed: bool, item: ServerItem<'a> },
     Plan(Vec<Todo<'a>>),
-    /// The running total of the thread.
     Usage(Usage),
-    /// An error that is retried, or the one that ends the turn.
-    Error {
-        message: Text<'a>,
-    },
-    /// Never a failure.
-    Warning {
-        message: Text<'a>,
-    },
-    /// `serverRequest/resolved`: a request of the app server was answered or is no longer needed.
-    RequestResolved {
-        request_id: RequestId,
-    },
-    /// One that says nothing about the work.
+    Error { message: Text<'a> },
+    Warning { message: Text<'a> },
+    RequestResolved { request_id: RequestId },
     Other,
 }
 

@@ -63,7 +63,6 @@ pub enum ApprovalPolicy {
     Never,
 }
 
-/// How a thread runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadOptions {
@@ -93,9 +92,9 @@ pub struct Input<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 enum InputItem<'a> {
-    #[serde(rename_all = "snake_case")]
     Text {
         text: &'a str,
+        #[serde(rename = "text_elements")]
         text_elements: [(); 0],
     },
     LocalImage {
@@ -166,7 +165,6 @@ pub fn clean_background_terminals(id: i64, thread_id: &str) -> Vec<u8> {
     WRITER.request(id, "thread/backgroundTerminals/clean", &json!({ "threadId": thread_id }))
 }
 
-/// A decision about an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Approval {
@@ -184,7 +182,6 @@ pub fn refuse_permissions(id: &RequestId) -> Vec<u8> {
     WRITER.result(id, &json!({ "permissions": {} }))
 }
 
-/// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnswer {
     pub question_id: String,

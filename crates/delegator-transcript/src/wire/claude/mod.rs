@@ -19,19 +19,13 @@ pub use write::{allow_tool, answer_questions, deny_tool, interrupt, refuse_reque
 use crate::event::ErrorCode;
 use crate::json::{Ending, Object, Text};
 
-/// One line that Claude Code printed.
 #[derive(Clone, Debug)]
 pub enum ClaudeLine<'a> {
     /// `system/init`: a turn begins.
-    Init {
-        session_id: Text<'a>,
-    },
+    Init { session_id: Text<'a> },
     /// `system/api_retry`: a request to the model failed and is repeated.
-    Retry {
-        attempt: i64,
-        max_attempts: i64,
-        error: Text<'a>,
-    },
+    Retry { attempt: i64, max_attempts: i64, error: Text<'a> },
+    /// `assistant`
     Assistant(Vec<Block<'a>>),
     /// An `assistant` line with the text of an API error, which `result` repeats.
     ApiError(Option<ErrorCode>),
@@ -44,25 +38,17 @@ pub enum ClaudeLine<'a> {
     /// `rate_limit_event`
     RateLimit(RateLimit),
     /// The agent waits for our response.
-    ControlRequest {
-        request_id: Text<'a>,
-        request: ControlRequest<'a>,
-    },
+    ControlRequest { request_id: Text<'a>, request: ControlRequest<'a> },
     /// The agent no longer waits for our response.
-    ControlCancel {
-        request_id: Text<'a>,
-    },
+    ControlCancel { request_id: Text<'a> },
     /// The response to a request of ours.
-    ControlResponse {
-        request_id: Text<'a>,
-        error: Option<Text<'a>>,
-    },
+    ControlResponse { request_id: Text<'a>, error: Option<Text<'a>> },
+    /// A line of a sub-agent.
     SubAgent,
     /// Bookkeeping, and other lines that say nothing about the work.
     Other,
 }
 
-/// A block of an `assistant` line.
 #[derive(Clone, Debug)]
 pub enum Block<'a> {
     Text(Text<'a>),
@@ -105,7 +91,11 @@ impl<'a> ClaudeLine<'a> {
             "assistant" => assistant_line(line)?,
             "user" => user_line(line)?,
             "result" if line.text("subtype").is_some() => Self::Result(Box::new(turn_result::read(line))),
-            "rate_limit_event" => Self::RateLimit(rate_limit(&line.object("rate_limit_info")?)),
+            "rate_limit_event" => {
+                let limit = line.object("rate_limit_info")?;
+                let is_exceeded = limit.has_text("status", "rejected");
+                Self::RateLimit(RateLimit { is_exceeded, resets_at: limit.integer("resetsAt") })
+            }
             "control_request" => {
                 Self::ControlRequest { request_id: request_id()?, request: control_request(line)? }
             }
@@ -170,10 +160,6 @@ fn user_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
     } else {
         ClaudeLine::Other
     })
-}
-
-fn rate_limit(info: &Object<'_>) -> RateLimit {
-    RateLimit { is_exceeded: info.has_text("status", "rejected"), resets_at: info.integer("resetsAt") }
 }
 
 fn control_request<'a>(line: &Object<'a>) -> Option<ControlRequest<'a>> {

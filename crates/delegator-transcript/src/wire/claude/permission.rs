@@ -16,19 +16,15 @@ pub struct PermissionRequest<'a> {
     pub reason: Option<Text<'a>>,
 }
 
-/// What the agent wants to do.
 #[derive(Clone, Debug)]
 pub enum ToolAction<'a> {
     /// `Bash`
-    Command {
-        command: Text<'a>,
-    },
+    Command { command: Text<'a> },
     /// `Edit`, `Write`, …
-    Edit {
-        path: Text<'a>,
-    },
+    Edit { path: Text<'a> },
     /// A tool of an MCP server: what it does is unknown.
     McpTool,
+    /// `AskUserQuestion`
     Ask(Vec<AgentQuestion<'a>>),
     /// Reading, searching, sub-agents, plans: nothing that writes.
     Other,

@@ -14,27 +14,17 @@ pub struct ToolCall<'a> {
 #[derive(Clone, Debug)]
 pub enum ToolKind<'a> {
     /// `Bash`
-    Command {
-        command: Text<'a>,
-    },
+    Command { command: Text<'a> },
     /// `Edit`, `Write`, …
-    Edit {
-        path: Text<'a>,
-    },
-    WebSearch {
-        query: Text<'a>,
-    },
+    Edit { path: Text<'a> },
+    /// `WebSearch`
+    WebSearch { query: Text<'a> },
     /// `TodoWrite`: the whole plan.
     Plan(Vec<Todo<'a>>),
     /// `TaskCreate`, `TaskUpdate`: a step of the plan.
     PlanStep(TaskChange<'a>),
-    /// A tool of an MCP server (`mcp__SERVER__TOOL`), or any other tool of the agent.
-    Other {
-        server: Option<Text<'a>>,
-        tool: Text<'a>,
-        /// Raw JSON.
-        input: Option<&'a str>,
-    },
+    /// A tool of an MCP server (`mcp__SERVER__TOOL`), or any other tool of the agent. The input is raw JSON.
+    Other { server: Option<Text<'a>>, tool: Text<'a>, input: Option<&'a str> },
 }
 
 /// A change to a step of the plan. A new step gets its number from the result.
