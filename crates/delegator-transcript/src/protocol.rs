@@ -6,10 +6,10 @@
 
 use serde::Serialize;
 
-use crate::event::{AgentError, FileChange, Item, McpToolCall, Todo, Usage};
+use crate::event::{AgentError, FileChange, Item, ItemDetails, McpToolCall, Todo, Usage};
 use crate::json::Text;
 
-/// One `EventMsg`. A variant has the name of its `type`; `call_id` joins start and end.
+/// One `EventMsg`. `call_id` joins start and end.
 #[derive(Clone, Debug)]
 pub enum ProtocolEvent<'a> {
     /// Also the `session_meta` line of a session file.
@@ -22,10 +22,8 @@ pub enum ProtocolEvent<'a> {
     TurnAborted,
     /// Also the item of a message of the user.
     UserMessage { message: Text<'a> },
-    /// A whole message.
-    AgentMessage { message: Text<'a> },
-    /// A summary of the model's reasoning.
-    AgentReasoning { text: Text<'a> },
+    /// A whole message, a summary of the model's reasoning, a web search that ended, or a warning.
+    Item(ItemDetails<'a>),
     /// The command line is quoted for a shell.
     ExecCommandBegin { call_id: Text<'a>, command: Text<'a> },
     /// The output is stdout and stderr, merged.
@@ -38,8 +36,6 @@ pub enum ProtocolEvent<'a> {
     PatchApplyBegin { call_id: Text<'a>, changes: Vec<FileChange<'a>> },
     /// The changes are present in newer versions.
     PatchApplyEnd { call_id: Text<'a>, success: bool, changes: Vec<FileChange<'a>> },
-    /// The action is raw JSON.
-    WebSearchEnd { query: Text<'a>, action: Option<&'a str> },
     /// The whole plan.
     PlanUpdate { items: Vec<Todo<'a>> },
     /// The running total of the thread; in the oldest versions, the usage of the last request instead.
@@ -48,8 +44,6 @@ pub enum ProtocolEvent<'a> {
     Error { error: AgentError<'a> },
     /// An error that is retried.
     StreamError { message: Text<'a> },
-    /// Also `deprecation_notice`.
-    Warning { message: Text<'a> },
     /// `item_started`, `item_completed`: used by newer versions for most of the above. The item id is the
     /// call id.
     TurnItem { completed: bool, item: Item<'a> },

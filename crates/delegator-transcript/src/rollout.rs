@@ -42,16 +42,12 @@ impl RolloutReader {
     }
 
     fn push_line(&mut self, line: &Line<'_>) {
-        if let Event::Rollout(line) = decode(&line.text()) {
-            self.rollout_line(line);
-        }
-    }
-
-    fn rollout_line(&mut self, line: RolloutLine<'_>) {
-        if let Some(timestamp) = line.timestamp {
+        let text = line.text();
+        let Event::Rollout(RolloutLine { timestamp, payload }) = decode(&text) else { return };
+        if let Some(timestamp) = timestamp {
             self.head.last_at = Some(owned(timestamp));
         }
-        match line.payload {
+        match payload {
             RolloutPayload::SessionMeta(head) => self.session(*head),
             RolloutPayload::TurnContext { model, cwd } => {
                 first(&mut self.head.model, model);

@@ -1,7 +1,7 @@
 //! Values that several formats have in common: errors, token counts, plans, results of MCP tools and states
 //! of sub-agents.
 
-use crate::event::{AgentError, ErrorCode, Todo, Usage};
+use crate::event::{AgentError, ChangeKind, CollabToolCall, ErrorCode, FileChange, McpToolCall, Todo, Usage};
 use crate::json::text::snake_case;
 use crate::json::{Ending, Object, Text, Value, write};
 
@@ -47,11 +47,6 @@ pub(crate) fn codex_error_code(error: &Object<'_>) -> Option<ErrorCode> {
         | "response_too_many_failed_attempts" => ErrorCode::Connection { http_status },
         _ => return None,
     })
-}
-
-/// The message, or the whole value.
-pub(crate) fn error_message_or_json(error: Value<'_>) -> Option<Text<'_>> {
-    error_message(error).or_else(|| error.text_or_json())
 }
 
 /// The token counts in an object; `None` if the value is not a complete object.
@@ -121,14 +116,49 @@ pub(crate) fn codex_exec_result(raw: &str) -> String {
     })
 }
 
-/// The states of sub-agents as Codex exec events have them. `read` returns the status and the message of one.
-pub(crate) fn agents_states<'a>(
-    states: &Object<'a>,
-    read: impl Fn(Value<'a>) -> (Text<'a>, Option<Text<'a>>),
-) -> Text<'static> {
-    Text::owned(write::object_text(|object| {
+/// A call of a tool of an MCP server, without result and error.
+pub(crate) fn mcp_call<'a>(fields: &Object<'a>) -> McpToolCall<'a> {
+    McpToolCall {
+        server: fields.text("server").unwrap_or_default(),
+        tool: fields.text("tool").unwrap_or_default(),
+        arguments: fields.raw("arguments").map(Text::plain),
+        ..McpToolCall::default()
+    }
+}
+
+/// A call with the result and the error as session files and the app server write them.
+pub(crate) fn finished_mcp_call<'a>(fields: &Object<'a>) -> McpToolCall<'a> {
+    McpToolCall {
+        result: fields.raw("result").map(|raw| Text::owned(codex_exec_result(raw))),
+        error: fields.first(&["error"], |error| error.object()?.text("message")),
+        ..mcp_call(fields)
+    }
+}
+
+/// A call that manages sub-agents, in snake or camel case.
+pub(crate) fn collab_call<'a>(fields: &Object<'a>, agents_states: Option<Text<'a>>) -> CollabToolCall<'a> {
+    CollabToolCall {
+        tool: Text::owned(snake_case(&fields.text("tool").unwrap_or_default().resolve())),
+        sender_thread_id: fields.first(&["sender_thread_id", "senderThreadId"], Value::text),
+        receiver_thread_ids: fields.first(&["receiver_thread_ids", "receiverThreadIds"], Value::raw),
+        prompt: fields.text("prompt"),
+        agents_states,
+    }
+}
+
+/// The states of sub-agents as Codex exec events have them. Session files write `{"id":"pending_init"}` and
+/// `{"id":{"completed":"text"}}`, the app server `{"id":{"status":"pendingInit","message":…}}`.
+pub(crate) fn agents_states<'a>(fields: &Object<'a>) -> Option<Text<'a>> {
+    let complete = |states: Value<'a>| states.object().filter(|states| states.ending == Ending::Complete);
+    let states = fields.first(&["agents_states", "agentsStates"], complete)?;
+    Some(Text::owned(write::object_text(|object| {
         for (thread, state) in states.members() {
-            let (status, message) = read(state);
+            let fields = state.object().unwrap_or_default();
+            let (status, message) = match (fields.text("status"), fields.members().last()) {
+                (Some(status), _) => (Text::owned(snake_case(&status.resolve())), fields.text("message")),
+                (None, Some((status, message))) => (Text::json(status), message.text()),
+                (None, None) => (state.text().unwrap_or_default(), None),
+            };
             object.object(&Text::json(thread).resolve(), |state| {
                 state.text("status", &status);
                 match message {
@@ -137,5 +167,41 @@ pub(crate) fn agents_states<'a>(
                 }
             });
         }
-    }))
+    })))
+}
+
+/// `changes`: `[{"path":…,"kind":…}]`, where the kind may be an object with a `type`; in session files
+/// `{"path":{"add":…}}`, in newer ones `{"path":{"type":"add",…}}`.
+pub(crate) fn file_changes<'a>(fields: &Object<'a>) -> Vec<FileChange<'a>> {
+    let changes = fields.first(&["changes"], |changes| {
+        let list: Vec<_> = match changes.elements() {
+            Some(elements) => elements.filter_map(listed_change).collect(),
+            None => changes.object()?.members().filter_map(mapped_change).collect(),
+        };
+        Some((list, changes.is_object())).filter(|(list, _)| !list.is_empty())
+    });
+    let (mut changes, is_map) = changes.unwrap_or_default();
+    // A map has no order; Codex shows changes sorted by path.
+    if is_map {
+        changes.sort_by(|a, b| a.path.resolve().cmp(&b.path.resolve()));
+    }
+    changes
+}
+
+fn listed_change(change: Value<'_>) -> Option<FileChange<'_>> {
+    let change = change.object()?;
+    let kind = change.first(&["kind"], |kind| kind.text().or_else(|| kind.object()?.text("type")));
+    let kind = ChangeKind::read(kind.as_ref().and_then(Text::simple).unwrap_or_default());
+    Some(FileChange { path: change.text("path")?, kind })
+}
+
+fn mapped_change<'a>((path, change): (&'a str, Value<'a>)) -> Option<FileChange<'a>> {
+    let change = change.object().filter(|change| change.ending == Ending::Complete)?;
+    let tagged = change.text("type").map(|name| ChangeKind::read(name.simple().unwrap_or_default()));
+    let named = || {
+        let kinds = ["add", "delete", "update", "Add", "Delete", "Update"];
+        change.members().find(|(key, _)| kinds.contains(key)).map(|(key, _)| ChangeKind::read(key))
+    };
+    let kind = tagged.or_else(named).unwrap_or(ChangeKind::Update);
+    Some(FileChange { path: Text::json(path), kind })
 }

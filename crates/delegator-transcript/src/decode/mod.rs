@@ -10,7 +10,6 @@
 mod item;
 mod protocol;
 mod rollout;
-mod turn_item;
 
 use crate::event::{ItemPhase, ThreadEvent};
 use crate::framer::LineText;

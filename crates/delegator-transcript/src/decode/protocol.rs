@@ -1,15 +1,13 @@
 //! Decodes `EventMsg` messages of the Codex protocol.
 
-use super::item::{decode_change_map, decode_mcp_call};
-use super::turn_item::{TurnItem, decode_turn_item};
-use crate::event::{AgentError, McpToolCall};
+use crate::event::{AgentError, CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};
 use crate::json::{Ending, Object, Text, Value};
 use crate::longline::LineRemains;
 use crate::protocol::ProtocolEvent;
 use crate::shell;
 use crate::values::{
-    codex_error_code, codex_exec_result, error_message_or_json, error_object, read_todos, read_usage,
-    usage_object,
+    agents_states, codex_error_code, codex_exec_result, collab_call, error_message, error_object,
+    file_changes, finished_mcp_call, mcp_call, read_todos, read_usage, usage_object,
 };
 
 pub(super) fn decode_protocol<'a>(
@@ -32,9 +30,11 @@ pub(super) fn decode_protocol<'a>(
         }
         "turn_aborted" => ProtocolEvent::TurnAborted,
         "user_message" => ProtocolEvent::UserMessage { message: text() },
-        "agent_message" => ProtocolEvent::AgentMessage { message: text() },
-        "agent_reasoning" => ProtocolEvent::AgentReasoning { text: text() },
-        "web_search_end" => ProtocolEvent::WebSearchEnd { query: text(), action: fields.raw("action") },
+        "agent_message" => ProtocolEvent::Item(ItemDetails::AgentMessage { text: text() }),
+        "agent_reasoning" => ProtocolEvent::Item(ItemDetails::Reasoning { text: text() }),
+        "web_search_end" => {
+            ProtocolEvent::Item(ItemDetails::WebSearch { query: text(), action: fields.raw("action") })
+        }
         "plan_update" => ProtocolEvent::PlanUpdate { items: read_todos(fields, "plan", "step") },
         "token_count" => ProtocolEvent::TokenCount {
             usage: fields.first(&["info"], |info| info.object()?.first(&["total_token_usage"], usage_object)),
@@ -44,17 +44,15 @@ pub(super) fn decode_protocol<'a>(
             ProtocolEvent::Error { error: AgentError { message: text(), code: codex_error_code(fields) } }
         }
         "stream_error" => ProtocolEvent::StreamError { message: text() },
-        "warning" => ProtocolEvent::Warning { message: text() },
+        "warning" => ProtocolEvent::Item(ItemDetails::Error { message: text() }),
         "deprecation_notice" => {
-            ProtocolEvent::Warning { message: fields.text("summary").unwrap_or_else(text) }
+            let message = fields.text("summary").unwrap_or_else(text);
+            ProtocolEvent::Item(ItemDetails::Error { message })
         }
-        "item_started" | "item_completed" => match fields.object("item").as_ref().map(decode_turn_item) {
-            Some(TurnItem::Item(item)) => {
-                ProtocolEvent::TurnItem { completed: kind == *"item_completed", item }
-            }
-            Some(TurnItem::UserText(message)) => ProtocolEvent::UserMessage { message },
-            Some(TurnItem::Other) | None => ProtocolEvent::Ignored,
-        },
+        name @ ("item_started" | "item_completed") => {
+            let item = fields.object("item").unwrap_or_default();
+            decode_turn_item(&item, name == "item_completed").unwrap_or(ProtocolEvent::Ignored)
+        }
         "exec_command_end" => {
             let exit_code = fields.integer("exit_code");
             let exit_code = exit_code.or_else(|| facts?.exit_code);
@@ -82,14 +80,66 @@ fn decode_call<'a>(kind: &str, call_id: Text<'a>, fields: &Object<'a>) -> Option
             let success = result.is_some_and(|result| decode_result(result, &mut call));
             ProtocolEvent::McpToolCallEnd { call_id, call, success }
         }
-        "patch_apply_begin" => ProtocolEvent::PatchApplyBegin { call_id, changes: decode_change_map(fields) },
+        "patch_apply_begin" => ProtocolEvent::PatchApplyBegin { call_id, changes: file_changes(fields) },
         "patch_apply_end" => ProtocolEvent::PatchApplyEnd {
             call_id,
             success: fields.first(&["success"], Value::boolean).unwrap_or(false),
-            changes: decode_change_map(fields),
+            changes: file_changes(fields),
         },
         _ => return None,
     })
+}
+
+/// Decodes an item (`item_started`, `item_completed`). Newer session files use items in place of begin and end
+/// events. Types without a counterpart in Codex exec events (images, compaction, …) are left out.
+fn decode_turn_item<'a>(fields: &Object<'a>, completed: bool) -> Option<ProtocolEvent<'a>> {
+    let kind = fields.text("type")?;
+    if kind == *"UserMessage" {
+        return Some(ProtocolEvent::UserMessage { message: joined_texts(fields) });
+    }
+    let status = fields.text("status");
+    let item = Item {
+        id: fields.text("id").unwrap_or_default(),
+        status: status.map(|status| ItemStatus::read(status.simple().unwrap_or_default())),
+        details: decode_item_details(kind.simple()?, fields)?,
+        full_bytes: None,
+    };
+    Some(ProtocolEvent::TurnItem { completed, item })
+}
+
+fn decode_item_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetails<'a>> {
+    Some(match kind {
+        "AgentMessage" => ItemDetails::AgentMessage { text: joined_texts(fields) },
+        "Reasoning" => {
+            ItemDetails::Reasoning { text: Some(joined_texts(fields)).filter(|text| !text.is_empty())? }
+        }
+        "CommandExecution" => {
+            let words = fields.list(&["command"], |word| Some(word.text()?.resolve().into_owned()));
+            let output = fields.text("aggregated_output").unwrap_or_default();
+            let exit_code = fields.first(&["exit_code"], Value::small_integer);
+            let command = Text::owned(shell::join(&words));
+            ItemDetails::CommandExecution(CommandExecution::ended(command, output, exit_code))
+        }
+        "FileChange" => ItemDetails::FileChange { changes: file_changes(fields) },
+        "McpToolCall" => ItemDetails::McpToolCall(finished_mcp_call(fields)),
+        "WebSearch" => ItemDetails::WebSearch {
+            query: fields.text("query").unwrap_or_default(),
+            action: fields.raw("action"),
+        },
+        "TodoList" => ItemDetails::TodoList { items: read_todos(fields, "items", "text") },
+        "CollabAgentToolCall" => ItemDetails::CollabToolCall(collab_call(fields, agents_states(fields))),
+        _ => return None,
+    })
+}
+
+/// The texts of `content` or of `summary_text`.
+fn joined_texts<'a>(fields: &Object<'a>) -> Text<'a> {
+    Text::joined(fields.list(&["content", "summary_text"], decode_text_part), "\n")
+}
+
+/// A string, or an object with a `text`.
+pub(super) fn decode_text_part(part: Value<'_>) -> Option<Text<'_>> {
+    part.text().or_else(|| part.object()?.text("text"))
 }
 
 /// Types that Codex exec events leave out on purpose: deltas, approval requests, review mode, list responses,
@@ -153,7 +203,7 @@ fn decode_output<'a>(fields: &Object<'a>) -> Text<'a> {
 }
 
 fn decode_invocation<'a>(fields: &Object<'a>) -> McpToolCall<'a> {
-    decode_mcp_call(&fields.object("invocation").unwrap_or_default())
+    mcp_call(&fields.object("invocation").unwrap_or_default())
 }
 
 /// Decodes `{"Ok":{"content":…,"isError":…}}`, `{"Err":…}`, or the bare result into the call; returns whether
@@ -162,7 +212,8 @@ fn decode_result<'a>(result: Value<'a>, call: &mut McpToolCall<'a>) -> bool {
     let fields = result.object().unwrap_or_default();
     let is_err = fields.members().any(|(key, _)| matches!(key, "Err" | "err"));
     if is_err {
-        call.error = fields.first(&["Err", "err"], error_message_or_json);
+        call.error =
+            fields.first(&["Err", "err"], |error| error_message(error).or_else(|| error.text_or_json()));
     }
     // A truncated result is not known to be a success, and is not valid JSON to pass on.
     let Value::Whole(bare, _) = result else { return false };

@@ -1,7 +1,6 @@
 //! Decodes the lines of session files (rollouts), which Codex writes under its home directory.
 
-use super::protocol::decode_protocol;
-use super::turn_item::decode_text_part;
+use super::protocol::{decode_protocol, decode_text_part};
 use crate::json::{Object, Text, Value};
 use crate::longline::LineRemains;
 use crate::protocol::{ResponseItem, RolloutHead, RolloutLine, RolloutPayload};

@@ -3,7 +3,7 @@
 //! Agents have a handful of open calls. A stream that opens calls without closing them must not grow memory,
 //! so the oldest entries are dropped; their end then looks like an end without a start.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::VecDeque;
 
 use super::item_ids::ItemIds;
 use crate::event::ItemPhase;
@@ -17,9 +17,7 @@ const MAX_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     /// In insertion order.
-    entries: BTreeMap<u64, Entry<T>>,
-    by_key: HashMap<String, u64>,
-    inserted: u64,
+    entries: VecDeque<Entry<T>>,
     bytes: usize,
 }
 
@@ -32,7 +30,7 @@ struct Entry<T> {
 
 impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), by_key: HashMap::new(), inserted: 0, bytes: 0 }
+        Self { entries: VecDeque::new(), bytes: 0 }
     }
 }
 
@@ -42,31 +40,28 @@ impl<T> Pending<T> {
         self.remove(key);
         let bytes = bytes + key.len();
         while self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES {
-            let Some((_, oldest)) = self.entries.pop_first() else { break };
-            self.by_key.remove(&oldest.key);
+            let Some(oldest) = self.entries.pop_front() else { break };
             self.bytes -= oldest.bytes;
         }
         if bytes <= MAX_BYTES {
             self.bytes += bytes;
-            self.inserted += 1;
-            self.by_key.insert(key.to_owned(), self.inserted);
-            self.entries.insert(self.inserted, Entry { key: key.to_owned(), value, bytes });
+            self.entries.push_back(Entry { key: key.to_owned(), value, bytes });
         }
     }
 
     pub(super) fn contains(&self, key: &str) -> bool {
-        self.by_key.contains_key(key)
+        self.entries.iter().any(|entry| entry.key == key)
     }
 
     /// Removes and returns all entries, in the order in which they were stored.
     pub(super) fn take_all(&mut self) -> Vec<(String, T)> {
         let all = std::mem::take(self);
-        all.entries.into_values().map(|entry| (entry.key, entry.value)).collect()
+        all.entries.into_iter().map(|entry| (entry.key, entry.value)).collect()
     }
 
-    /// Removes and returns the entry with that key.
     pub(super) fn remove(&mut self, key: &str) -> Option<T> {
-        let entry = self.entries.remove(&self.by_key.remove(key)?)?;
+        let at = self.entries.iter().rposition(|entry| entry.key == key)?;
+        let entry = self.entries.remove(at)?;
         self.bytes -= entry.bytes;
         Some(entry.value)
     }
@@ -108,6 +103,5 @@ mod tests {
         }
         pending.insert("too big", 1, MAX_BYTES + 1);
         assert_eq!(pending.remove("too big"), None);
-        assert_eq!(pending.by_key.len(), pending.entries.len());
     }
 }

@@ -129,10 +129,7 @@ impl ProtocolMapper {
                 self.plan.complete(effects);
                 effects.push(Effect::Interrupted);
             }
-            ProtocolEvent::AgentMessage { message } => {
-                effects.complete_item(ItemDetails::AgentMessage { text: message });
-            }
-            ProtocolEvent::AgentReasoning { text } => effects.complete_item(ItemDetails::Reasoning { text }),
+            ProtocolEvent::Item(details) => effects.complete_item(details),
             ProtocolEvent::ExecCommandBegin { call_id, command } => {
                 self.begin_command(&call_id, command, effects)
             }
@@ -152,9 +149,6 @@ impl ProtocolMapper {
             ProtocolEvent::PatchApplyEnd { call_id, success, changes } => {
                 self.end_patch(&call_id, success, changes, effects)
             }
-            ProtocolEvent::WebSearchEnd { query, action } => {
-                effects.complete_item(ItemDetails::WebSearch { query, action });
-            }
             ProtocolEvent::PlanUpdate { items } => self.plan.update(items, effects),
             ProtocolEvent::TokenCount { usage, request } => {
                 let total = usage.or_else(|| request.map(|more| self.usage.unwrap_or_default().plus(more)));
@@ -165,7 +159,6 @@ impl ProtocolMapper {
                 effects.emit(ThreadEvent::Error { message: error.message });
             }
             ProtocolEvent::StreamError { message } => effects.emit(ThreadEvent::Error { message }),
-            ProtocolEvent::Warning { message } => effects.complete_item(ItemDetails::Error { message }),
             ProtocolEvent::TurnItem { completed, item } => self.turn_item(completed, item, effects),
             ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored => {
                 effects.unmapped(UnmappedReason::Ignored);
@@ -280,12 +273,10 @@ impl ProtocolMapper {
 /// The type of the item that an event reports. A patch counts when it ends.
 fn item_type(event: &ProtocolEvent<'_>) -> Option<&'static str> {
     Some(match event {
-        ProtocolEvent::AgentMessage { .. } => "agent_message",
-        ProtocolEvent::AgentReasoning { .. } => "reasoning",
+        ProtocolEvent::Item(details) => details.type_name(),
         ProtocolEvent::ExecCommandBegin { .. } | ProtocolEvent::ExecCommandEnd { .. } => "command_execution",
         ProtocolEvent::McpToolCallBegin { .. } | ProtocolEvent::McpToolCallEnd { .. } => "mcp_tool_call",
         ProtocolEvent::PatchApplyEnd { .. } => "file_change",
-        ProtocolEvent::WebSearchEnd { .. } => "web_search",
         ProtocolEvent::PlanUpdate { .. } => PLAN,
         _ => return None,
     })

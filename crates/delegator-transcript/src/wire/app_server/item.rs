@@ -1,11 +1,9 @@
 //! Items of a turn.
 
-use crate::event::{
-    ChangeKind, CollabToolCall, CommandExecution, FileChange, ItemDetails, ItemStatus, McpToolCall,
-};
+use crate::event::{CommandExecution, ItemDetails, ItemStatus, McpToolCall};
 use crate::json::text::snake_case;
 use crate::json::{Object, Text, Value};
-use crate::values::{agents_states, codex_exec_result};
+use crate::values::{agents_states, collab_call, file_changes, finished_mcp_call};
 
 /// An item with the id that the app server gave it.
 #[derive(Clone, Debug)]
@@ -51,29 +49,13 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
             let (command, output) = (text("command"), text("aggregatedOutput"));
             ItemDetails::CommandExecution(CommandExecution::ended(command, output, exit_code))
         }
-        "fileChange" => ItemDetails::FileChange {
-            changes: fields.list(&["changes"], |change| {
-                let change = change.object()?;
-                let kind = change.object("kind").and_then(|kind| kind.text("type"));
-                let kind = ChangeKind::read(kind.as_ref().and_then(Text::simple).unwrap_or_default());
-                Some(FileChange { path: change.text("path")?, kind })
-            }),
-        },
-        "mcpToolCall" | "dynamicToolCall" => ItemDetails::McpToolCall(McpToolCall {
-            server: fields.text("server").unwrap_or(Text::plain("agent")),
-            tool: text("tool"),
-            arguments: fields.raw("arguments").map(Text::plain),
-            result: fields.raw("result").map(|raw| Text::owned(codex_exec_result(raw))),
-            error: fields.object("error").and_then(|error| error.text("message")),
-        }),
+        "fileChange" => ItemDetails::FileChange { changes: file_changes(fields) },
+        "mcpToolCall" | "dynamicToolCall" => {
+            let server = fields.text("server").unwrap_or(Text::plain("agent"));
+            ItemDetails::McpToolCall(McpToolCall { server, ..finished_mcp_call(fields) })
+        }
         "webSearch" => ItemDetails::WebSearch { query: text("query"), action: fields.raw("action") },
-        "collabAgentToolCall" => ItemDetails::CollabToolCall(CollabToolCall {
-            tool: Text::owned(snake_case(&text("tool").resolve())),
-            sender_thread_id: fields.text("senderThreadId"),
-            receiver_thread_ids: fields.raw("receiverThreadIds"),
-            prompt: fields.text("prompt"),
-            agents_states: fields.object("agentsStates").map(|states| agents_states(&states, agent_state)),
-        }),
+        "collabAgentToolCall" => ItemDetails::CollabToolCall(collab_call(fields, agents_states(fields))),
         other => ItemDetails::Other { kind: Text::owned(snake_case(other)) },
     }
 }
@@ -82,11 +64,4 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
 fn joined<'a>(fields: &Object<'a>, keys: &[&str]) -> Text<'a> {
     let texts = keys.iter().map(|key| fields.list(&[key], Value::text)).find(|texts| !texts.is_empty());
     Text::joined(texts.unwrap_or_default(), "\n\n")
-}
-
-/// `{"status":"pendingInit","message":…}`, the status in snake case.
-fn agent_state(state: Value<'_>) -> (Text<'_>, Option<Text<'_>>) {
-    let state = state.object().unwrap_or_default();
-    let status = snake_case(&state.text("status").unwrap_or_default().resolve());
-    (Text::owned(status), state.text("message"))
 }

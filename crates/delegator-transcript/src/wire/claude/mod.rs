@@ -6,13 +6,13 @@
 //! sub-agents have a `parent_tool_use_id`.
 
 mod errors;
-mod permission;
 mod tool;
 mod turn_result;
 mod write;
 
-pub use permission::{AgentQuestion, PermissionRequest, QuestionOption, ToolAction};
-pub use tool::{TaskChange, ToolCall, ToolKind, ToolResult};
+pub use tool::{
+    AgentQuestion, PermissionRequest, QuestionOption, TaskChange, ToolAction, ToolCall, ToolKind, ToolResult,
+};
 pub use turn_result::TurnResult;
 pub use write::{allow_tool, answer_questions, deny_tool, interrupt, refuse_request, user_message};
 
@@ -166,7 +166,7 @@ fn control_request<'a>(line: &Object<'a>) -> Option<ControlRequest<'a>> {
     let request = line.object("request")?;
     let subtype = request.text("subtype")?;
     Some(match subtype.simple() {
-        Some("can_use_tool") => ControlRequest::Permission(permission::read(&request)?),
+        Some("can_use_tool") => ControlRequest::Permission(tool::read_permission(&request)?),
         _ => ControlRequest::Unknown { subtype },
     })
 }
