@@ -15,31 +15,27 @@
 
 mod best_line;
 mod c_family;
-mod eslint;
 mod go;
 mod java;
+mod javascript;
 mod location;
-mod node;
 mod plain;
 mod python;
 mod rust;
-mod typescript;
 
 use std::borrow::Cow;
 
 use crate::control::strip_control_sequences;
 use c_family::{CFamily, Linker};
-use eslint::Eslint;
 use go::Go;
 use java::Java;
+use javascript::{Eslint, Node, TypeScript};
 pub use location::ErrorLocation;
 pub(crate) use location::relative_to_workdir;
 use location::{FoundLocations, Line, LineParser};
-use node::Node;
 use plain::Plain;
 use python::Python;
 use rust::Rust;
-use typescript::TypeScript;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParsedErrors {
@@ -50,31 +46,25 @@ pub(crate) struct ParsedErrors {
     pub(crate) kind: Option<String>,
 }
 
-/// Whether a line of the form `path:line:column` counts as an error when nothing else marks it as one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum PlainLines {
-    #[default]
-    AreErrors,
-    /// The command searches or prints text: such lines are content.
-    AreContent,
-}
-
-/// Parses the output of a failed command. `tail` is its end if the middle is missing.
+/// Parses the output of a failed command. `tail` is its end if the middle is missing. A line of the form
+/// `path:line:column` that nothing else marks as an error is the content of a command that searches or prints
+/// text, and an error if `plain_lines_are_errors`.
 pub(crate) fn parse(
     output: &str,
     tail: Option<&str>,
     workdir: Option<&str>,
-    plain_lines: PlainLines,
+    plain_lines_are_errors: bool,
 ) -> ParsedErrors {
     let (output, tail) = (clean_output(output), tail.map(clean_output));
     let mut found = FoundLocations { workdir, locations: Vec::new() };
+    let mut parse = |text| parse_text(text, plain_lines_are_errors, &mut found);
     match &tail {
         // The lines next to the gap are incomplete.
         Some(tail) => {
-            parse_text(output.rsplit_once('\n').map_or("", |(whole, _)| whole), plain_lines, &mut found);
-            parse_text(tail.split_once('\n').map_or("", |(_, whole)| whole), plain_lines, &mut found);
+            parse(output.rsplit_once('\n').map_or("", |(whole, _)| whole));
+            parse(tail.split_once('\n').map_or("", |(_, whole)| whole));
         }
-        None => parse_text(&output, plain_lines, &mut found),
+        None => parse(&output),
     }
     let locations = found.locations;
     let (message, kind) = match locations.first() {
@@ -94,7 +84,7 @@ fn clean_output(output: &str) -> Cow<'_, str> {
 
 /// Gives each line to the parsers in order until one consumes it. A parser comes with texts of which its
 /// format always contains one.
-fn parse_text<'t>(text: &'t str, plain_lines: PlainLines, found: &mut FoundLocations<'_>) {
+fn parse_text<'t>(text: &'t str, plain_lines_are_errors: bool, found: &mut FoundLocations<'_>) {
     let has = |mark: &&str| memchr::memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
     let mut parsers: Vec<(&[&str], Box<dyn LineParser<'t> + 't>)> = vec![
         (&["--> ", " panicked at ", ": error["], Box::new(Rust::default())),
@@ -107,7 +97,7 @@ fn parse_text<'t>(text: &'t str, plain_lines: PlainLines, found: &mut FoundLocat
         (&[""], Box::new(CFamily)),
         (&[" error  "], Box::new(Eslint::default())),
     ];
-    if plain_lines == PlainLines::AreErrors {
+    if plain_lines_are_errors {
         parsers.push((&[""], Box::new(Plain::default())));
     }
     parsers.retain(|(marks, _)| marks.iter().any(has));

@@ -27,158 +27,82 @@ pub struct OpenItem {
     pub activity: String,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ActivityKind {
-    Running,
-    Editing,
-    Calling,
-    Searching,
-    Reading,
-    Planning,
-    Collaborating,
-    #[default]
-    Working,
-}
-
-#[derive(Debug, Default)]
-struct OpenEntry {
-    id: String,
-    kind: ActivityKind,
-    subject: BoundedText,
-    /// Files beyond the first of a patch.
-    further_files: usize,
-}
-
-/// The open items, in the order in which they were started.
+/// The open items in the order in which they were started, with their types.
 #[derive(Debug, Default)]
 pub(super) struct OpenItems {
-    open: VecDeque<OpenEntry>,
-    /// Buffers for reuse.
-    spare: Vec<OpenEntry>,
+    open: VecDeque<(OpenItem, &'static str)>,
 }
 
 impl OpenItems {
-    pub(super) fn start(&mut self, item: &Item<'_>) {
-        let id = item.id.resolve();
-        let id = beginning(&id, MAX_ID_BYTES);
-        let known = self.open.iter().rposition(|open| open.id == id);
-        let mut open =
-            known.and_then(|at| self.open.remove(at)).or_else(|| self.spare.pop()).unwrap_or_default();
+    pub(super) fn start(&mut self, item: &Item<'_>, workdir: Option<&str>) {
+        self.complete(&item.id);
         if self.open.len() >= MAX_OPEN_ITEMS {
             self.open.pop_front();
         }
-        open.id.clear();
-        open.id.push_str(id);
-        open.set_details(&item.details);
-        self.open.push_back(open);
+        let id = beginning(&item.id.resolve(), MAX_ID_BYTES).to_owned();
+        let activity = describe_item(&item.details, workdir);
+        self.open.push_back((OpenItem { id, activity }, item.details.type_name()));
     }
 
     /// Returns whether the item was open.
     pub(super) fn complete(&mut self, id: &Text<'_>) -> bool {
         let id = id.resolve();
         let id = beginning(&id, MAX_ID_BYTES);
-        let Some(at) = self.open.iter().rposition(|open| open.id == id) else { return false };
-        if let Some(open) = self.open.remove(at).filter(|_| self.spare.len() < 16) {
-            self.spare.push(open);
-        }
-        true
+        let at = self.open.iter().rposition(|(open, _)| open.id == id);
+        at.and_then(|at| self.open.remove(at)).is_some()
     }
 
     /// Skips plans: they stay open during the whole turn and are not an activity.
-    pub(super) fn latest_activity(&self, workdir: Option<&str>) -> Option<String> {
-        let latest = self.open.iter().rev().find(|open| open.kind != ActivityKind::Planning)?;
-        Some(latest.activity(workdir))
+    pub(super) fn latest_activity(&self) -> Option<String> {
+        let (latest, _) = self.open.iter().rev().find(|(_, kind)| *kind != "todo_list")?;
+        Some(latest.activity.clone())
     }
 
-    /// Number of MCP tool calls among them.
     pub(super) fn mcp_calls(&self) -> u64 {
-        self.open.iter().filter(|open| open.kind == ActivityKind::Calling).count() as u64
+        self.open.iter().filter(|(_, kind)| *kind == "mcp_tool_call").count() as u64
     }
 
-    pub(super) fn report(&self, workdir: Option<&str>) -> Vec<OpenItem> {
-        let item = |open: &OpenEntry| OpenItem { id: open.id.clone(), activity: open.activity(workdir) };
-        self.open.iter().map(item).collect()
+    pub(super) fn report(&self) -> Vec<OpenItem> {
+        self.open.iter().map(|(item, _)| item.clone()).collect()
     }
 }
 
 pub(crate) fn describe_item(details: &ItemDetails<'_>, workdir: Option<&str>) -> String {
-    let mut open = OpenEntry::default();
-    open.set_details(details);
-    open.activity(workdir)
-}
-
-impl OpenEntry {
-    fn set_details(&mut self, details: &ItemDetails<'_>) {
-        self.further_files = 0;
-        let subject = |target: &mut BoundedText, text: &Text<'_>| target.set(text, MAX_SUBJECT_BYTES);
-        self.kind = match details {
-            ItemDetails::CommandExecution(command) => {
-                subject(&mut self.subject, &command.command);
-                ActivityKind::Running
+    let bounded = |text: &Text<'_>| BoundedText::new(text, MAX_SUBJECT_BYTES).resolve();
+    one_line(&match details {
+        ItemDetails::CommandExecution(command) => {
+            format!("Running {}", shell::unwrap(&bounded(&command.command)))
+        }
+        ItemDetails::FileChange { changes } => {
+            let path = changes.first().map(|change| bounded(&change.path)).unwrap_or_default();
+            let path = relative_to_workdir(&path, workdir);
+            match changes.len().saturating_sub(1) {
+                0 => format!("Editing {path}"),
+                more => format!("Editing {path} and {more} more"),
             }
-            ItemDetails::FileChange { changes } => {
-                self.further_files = changes.len().saturating_sub(1);
-                subject(&mut self.subject, changes.first().map_or(&Text::default(), |change| &change.path));
-                ActivityKind::Editing
+        }
+        ItemDetails::McpToolCall(call) => match &*call.server.resolve() {
+            "" | "agent" => format!("Calling {}", bounded(&call.tool)),
+            server => {
+                let name = Text::owned(format!("{server}.{}", call.tool.resolve()));
+                format!("Calling {}", bounded(&name))
             }
-            ItemDetails::McpToolCall(call) => {
-                let name = match call.server.resolve() {
-                    server if server.is_empty() || server == "agent" => call.tool.clone(),
-                    server => Text::owned(format!("{server}.{}", call.tool.resolve())),
-                };
-                subject(&mut self.subject, &name);
-                ActivityKind::Calling
-            }
-            ItemDetails::WebSearch { query, action } => {
-                subject(&mut self.subject, query);
-                if action.is_some_and(opens_page) { ActivityKind::Reading } else { ActivityKind::Searching }
-            }
-            ItemDetails::CollabToolCall(call) => {
-                subject(&mut self.subject, &call.tool);
-                ActivityKind::Collaborating
-            }
-            ItemDetails::TodoList { .. } => {
-                self.subject.clear();
-                ActivityKind::Planning
-            }
-            ItemDetails::Other { kind } => {
-                subject(&mut self.subject, kind);
-                ActivityKind::Working
-            }
-            ItemDetails::AgentMessage { .. } | ItemDetails::Reasoning { .. } | ItemDetails::Error { .. } => {
-                self.subject.clear();
-                ActivityKind::Working
-            }
-        };
-    }
-
-    fn activity(&self, workdir: Option<&str>) -> String {
-        let subject = self.subject.resolve();
-        let text = match self.kind {
-            ActivityKind::Running => format!("Running {}", shell::unwrap(&subject)),
-            ActivityKind::Editing => {
-                let path = relative_to_workdir(&subject, workdir);
-                match self.further_files {
-                    0 => format!("Editing {path}"),
-                    more => format!("Editing {path} and {more} more"),
-                }
-            }
-            ActivityKind::Calling => format!("Calling {subject}"),
-            ActivityKind::Searching if subject.is_empty() => "Searching the web".to_owned(),
-            ActivityKind::Searching => format!("Searching the web for {subject}"),
-            ActivityKind::Reading => format!("Reading {subject}"),
-            ActivityKind::Planning => "Planning".to_owned(),
-            ActivityKind::Collaborating => match subject.as_str() {
-                "spawn_agent" => "Starting a sub-agent".to_owned(),
-                "wait" => "Waiting for sub-agents".to_owned(),
-                "close_agent" => "Closing a sub-agent".to_owned(),
-                _ => "Talking to a sub-agent".to_owned(),
-            },
-            ActivityKind::Working if subject.is_empty() => "Working".to_owned(),
-            ActivityKind::Working => format!("Working ({subject})"),
-        };
-        one_line(&text)
-    }
+        },
+        ItemDetails::WebSearch { query, action: Some(action) } if opens_page(action) => {
+            format!("Reading {}", bounded(query))
+        }
+        ItemDetails::WebSearch { query, .. } if query.is_empty() => "Searching the web".to_owned(),
+        ItemDetails::WebSearch { query, .. } => format!("Searching the web for {}", bounded(query)),
+        ItemDetails::CollabToolCall(call) => match &*call.tool.resolve() {
+            "spawn_agent" => "Starting a sub-agent".to_owned(),
+            "wait" => "Waiting for sub-agents".to_owned(),
+            "close_agent" => "Closing a sub-agent".to_owned(),
+            _ => "Talking to a sub-agent".to_owned(),
+        },
+        ItemDetails::TodoList { .. } => "Planning".to_owned(),
+        ItemDetails::Other { kind } if !kind.is_empty() => format!("Working ({})", bounded(kind)),
+        _ => "Working".to_owned(),
+    })
 }
 
 fn opens_page(action: &str) -> bool {

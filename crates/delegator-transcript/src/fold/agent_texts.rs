@@ -4,7 +4,7 @@
 use super::failures::CommandFailure;
 use super::report::Report;
 use super::test_log::test_report;
-use crate::error_locations::{PlainLines, parse};
+use crate::error_locations::parse;
 use crate::map::Dialect;
 
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +31,7 @@ impl Report {
         let message = self.final_message.as_ref().map(|message| message.text.as_str()).unwrap_or_default();
         // The message of a model may mention locations that are no errors.
         let is_plain = self.dialect == Some(Dialect::Plain);
-        let plain_lines = if is_plain { PlainLines::AreErrors } else { PlainLines::AreContent };
-        let candidates = [
-            (texts.failure, PlainLines::AreErrors),
-            (texts.stderr, PlainLines::AreErrors),
-            (message, plain_lines),
-        ];
+        let candidates = [(texts.failure, true), (texts.stderr, true), (message, is_plain)];
         let errors = candidates.into_iter().map(|(text, plain)| parse(text, None, texts.workdir, plain));
         let errors = errors.into_iter().find(|errors| !errors.locations.is_empty())?;
         self.failures.push(CommandFailure {

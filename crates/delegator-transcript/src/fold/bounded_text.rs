@@ -51,59 +51,28 @@ impl BoundedText {
         }
     }
 
-    pub(super) fn clear(&mut self) {
-        self.stored.clear();
-        self.stored.shrink_to(64 << 10);
-        (self.escaped, self.truncated, self.bytes) = (false, false, 0);
-    }
-
     pub(super) fn resolve(&self) -> String {
         resolve(&self.stored, self.escaped)
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub(super) struct HeadAndTail {
-    head: String,
-    tail: String,
-    escaped: bool,
-}
-
-impl HeadAndTail {
-    /// Stores both ends of `text`, or the head of `text` and the end of `separate_tail`.
-    pub(super) fn set(
-        &mut self,
-        text: &Text<'_>,
-        separate_tail: Option<&Text<'_>>,
-        head: usize,
-        tail: usize,
-    ) {
-        let (stored, escaped) = text.stored();
-        let (tail_source, tail_escaped) = separate_tail.map_or((stored, escaped), Text::stored);
-        self.clear();
-        // Both parts come from the same line: either both are escaped or none.
-        self.escaped = escaped || tail_escaped;
-        if separate_tail.is_none() && stored.len() <= head + tail {
-            self.head.push_str(stored);
-            return;
-        }
-        let until = head_len(stored, escaped, head.min(stored.len()));
-        self.head.push_str(stored.get(..until).unwrap_or_default());
-        let from = tail_source.len().saturating_sub(tail);
-        let from =
-            if tail_escaped { tail_start(tail_source, from) } else { tail_source.ceil_char_boundary(from) };
-        self.tail.push_str(tail_source.get(from..).unwrap_or_default());
+/// Both ends of `text`, or the head of `text` and the end of `separate_tail`.
+pub(super) fn head_and_tail(
+    text: &Text<'_>,
+    separate_tail: Option<&Text<'_>>,
+    head: usize,
+    tail: usize,
+) -> (String, String) {
+    let (stored, escaped) = text.stored();
+    if separate_tail.is_none() && stored.len() <= head + tail {
+        return (text.resolve().into_owned(), String::new());
     }
-
-    pub(super) fn clear(&mut self) {
-        self.head.clear();
-        self.tail.clear();
-        self.escaped = false;
-    }
-
-    pub(super) fn resolve(&self) -> (String, String) {
-        (resolve(&self.head, self.escaped), resolve(&self.tail, self.escaped))
-    }
+    let until = head_len(stored, escaped, head.min(stored.len()));
+    let head = resolve(stored.get(..until).unwrap_or_default(), escaped);
+    let (stored, escaped) = separate_tail.map_or((stored, escaped), Text::stored);
+    let from = stored.len().saturating_sub(tail);
+    let from = if escaped { tail_start(stored, from) } else { stored.ceil_char_boundary(from) };
+    (head, resolve(stored.get(from..).unwrap_or_default(), escaped))
 }
 
 fn head_len(stored: &str, escaped: bool, limit: usize) -> usize {

@@ -2,17 +2,13 @@
 //!
 //! Counts are exact. The last [`MAX_COMMANDS`] commands are listed, the last [`MAX_OUTPUTS`] of them with the
 //! beginning and end of their output. Test results are parsed from the full output when the command ends.
-//! Buffers of dropped entries are reused, so memory does not grow with the session.
-
-use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::bounded_text::{BoundedText, HeadAndTail};
-use super::finished_command::{FinishedCommand, MAX_COMMAND_BYTES};
+use super::bounded_text::head_and_tail;
+use super::finished_command::FinishedCommand;
 use super::test_log::{TestLog, TestReport};
 use crate::event::ItemStatus;
-use crate::shell;
 
 const MAX_COMMANDS: usize = 200;
 const MAX_OUTPUTS: usize = 32;
@@ -49,20 +45,8 @@ pub struct CommandReport {
 
 #[derive(Debug, Default)]
 pub(super) struct CommandLog {
-    /// Without the list.
-    counts: Commands,
-    records: VecDeque<Record>,
-    /// Outputs of the last entries of `records`, in the same order.
-    outputs: VecDeque<HeadAndTail>,
+    commands: Commands,
     tests: TestLog,
-}
-
-#[derive(Debug)]
-struct Record {
-    command: BoundedText,
-    status: ItemStatus,
-    exit_code: Option<i32>,
-    output_bytes: u64,
 }
 
 impl CommandLog {
@@ -71,22 +55,27 @@ impl CommandLog {
         if !finished.is_declined() {
             self.tests.record(finished);
         }
-        self.counts.finished += u64::from(!finished.is_declined());
-        self.counts.failed += u64::from(finished.is_failure());
-        self.counts.declined += u64::from(finished.is_declined());
-        let reused = if self.records.len() >= MAX_COMMANDS { self.records.pop_front() } else { None };
-        let mut command_text = reused.map(|record| record.command).unwrap_or_default();
-        command_text.set(&command.command, MAX_COMMAND_BYTES);
-        self.records.push_back(Record {
-            command: command_text,
+        let commands = &mut self.commands;
+        commands.finished += u64::from(!finished.is_declined());
+        commands.failed += u64::from(finished.is_failure());
+        commands.declined += u64::from(finished.is_declined());
+        if commands.list.len() >= MAX_COMMANDS {
+            commands.list.remove(0);
+        }
+        if let Some(oldest) = commands.list.iter_mut().rev().nth(MAX_OUTPUTS - 1) {
+            (oldest.output_head, oldest.output_tail) = Default::default();
+        }
+        let tail = command.output_tail.as_ref();
+        let (output_head, output_tail) =
+            head_and_tail(&command.output, tail, OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES);
+        commands.list.push(CommandReport {
+            command: finished.script().to_owned(),
             status,
             exit_code: command.exit_code,
             output_bytes: command.output_bytes,
+            output_head,
+            output_tail,
         });
-        let reused = if self.outputs.len() >= MAX_OUTPUTS { self.outputs.pop_front() } else { None };
-        let mut output = reused.unwrap_or_default();
-        output.set(&command.output, command.output_tail.as_ref(), OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES);
-        self.outputs.push_back(output);
     }
 
     pub(super) fn tests(&self) -> Option<TestReport> {
@@ -94,19 +83,6 @@ impl CommandLog {
     }
 
     pub(super) fn report(&self) -> Commands {
-        let without_output = self.records.len() - self.outputs.len();
-        let list = self.records.iter().enumerate().map(|(index, record)| {
-            let output = index.checked_sub(without_output).and_then(|at| self.outputs.get(at));
-            let (output_head, output_tail) = output.map(HeadAndTail::resolve).unwrap_or_default();
-            CommandReport {
-                command: shell::unwrap(&record.command.resolve()),
-                status: record.status,
-                exit_code: record.exit_code,
-                output_bytes: record.output_bytes,
-                output_head,
-                output_tail,
-            }
-        });
-        Commands { list: list.collect(), ..self.counts.clone() }
+        self.commands.clone()
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded_text::BoundedText;
 use super::finished_command::FinishedCommand;
-use crate::error_locations::{ErrorLocation, ParsedErrors, PlainLines, parse};
+use crate::error_locations::{ErrorLocation, ParsedErrors, parse};
 use crate::shell;
 use crate::test_runs::command::{ParsedCommand, is_assignment, is_one_of};
 
@@ -95,7 +95,8 @@ impl Failure {
         let bytes = output.stored().0.len() + tail.map_or(0, |tail| tail.stored().0.len());
         if bytes > MAX_STORED_OUTPUT_BYTES {
             let tail = tail.map(|tail| tail.resolve());
-            let errors = parse(&output.resolve(), tail.as_deref(), command.workdir, plain_lines(&script));
+            let is_error = plain_lines_are_errors(&script);
+            let errors = parse(&output.resolve(), tail.as_deref(), command.workdir, is_error);
             let (output, errors) = (BoundedText::default(), OnceCell::from(errors));
             return Self { script, exit_code, output, output_tail: None, errors };
         }
@@ -107,7 +108,8 @@ impl Failure {
     fn errors(&self, workdir: Option<&str>) -> &ParsedErrors {
         self.errors.get_or_init(|| {
             let tail = self.output_tail.as_ref().map(BoundedText::resolve);
-            parse(&self.output.resolve(), tail.as_deref(), workdir, plain_lines(&self.script))
+            let is_error = plain_lines_are_errors(&self.script);
+            parse(&self.output.resolve(), tail.as_deref(), workdir, is_error)
         })
     }
 
@@ -117,11 +119,6 @@ impl Failure {
         let (command, exit_code) = (self.script.clone(), self.exit_code);
         CommandFailure { command, exit_code, message, kind, places: locations, directory }
     }
-}
-
-/// What lines like `path:line:column` are in the output of a script.
-fn plain_lines(script: &str) -> PlainLines {
-    if prints_text(&last_program(script)) { PlainLines::AreContent } else { PlainLines::AreErrors }
 }
 
 fn is_same_script(left: &str, right: &str) -> bool {
@@ -141,12 +138,12 @@ fn last_program(script: &str) -> [String; 2] {
     [(); 2].map(|()| words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned())
 }
 
-/// Programs that print existing text, in which `path:line:column` is no error.
-fn prints_text([program, _]: &[String; 2]) -> bool {
-    is_one_of(
-        program,
-        "grep egrep fgrep rg ag ack cat sed awk head tail less nl find fd ls echo diff cmp jq git",
-    )
+/// False for scripts that print existing text.
+fn plain_lines_are_errors(script: &str) -> bool {
+    const TEXT_PROGRAMS: &str =
+        "grep egrep fgrep rg ag ack cat sed awk head tail less nl find fd ls echo diff cmp jq git";
+    let [program, _] = last_program(script);
+    !is_one_of(&program, TEXT_PROGRAMS)
 }
 
 fn answers_by_exit_code([program, subcommand]: &[String; 2]) -> bool {

@@ -8,7 +8,7 @@ use crate::event::{CommandExecution, ItemStatus};
 use crate::shell;
 use crate::test_runs::command::ParsedCommand;
 
-pub(super) const MAX_COMMAND_BYTES: usize = 2 << 10;
+const MAX_COMMAND_BYTES: usize = 2 << 10;
 
 #[derive(Debug)]
 pub(super) struct FinishedCommand<'c, 'a> {

@@ -185,7 +185,7 @@ impl Fold {
             // An item that is repeated after a reconnect does not start again.
             ItemPhase::Started if self.repeats.has_finished(&item.id) => {}
             ItemPhase::Started => {
-                self.open_items.start(item);
+                self.open_items.start(item, self.options.workdir.as_deref());
                 match &item.details {
                     ItemDetails::FileChange { changes } => self.files.attempt(changes),
                     ItemDetails::Other { .. } => self.stored.unknown_items += 1,
@@ -292,7 +292,6 @@ impl Fold {
     }
 
     fn activity(&self, dialect: Option<Dialect>) -> Option<String> {
-        let workdir = self.options.workdir.as_deref();
         match (self.stored.turn, &self.between_items) {
             _ if self.stream_ended => None,
             _ if dialect == Some(Dialect::Plain) => {
@@ -307,7 +306,7 @@ impl Fold {
             (TurnState::Running, between_items) => {
                 let is_thinking = matches!(between_items, BetweenItems::Thinking);
                 let waiting = || if is_thinking { "Thinking" } else { "Waiting for the model" }.to_owned();
-                Some(self.open_items.latest_activity(workdir).unwrap_or_else(waiting))
+                Some(self.open_items.latest_activity().unwrap_or_else(waiting))
             }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,
         }
@@ -350,7 +349,7 @@ impl Fold {
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,
-            open_items: self.open_items.report(self.options.workdir.as_deref()),
+            open_items: self.open_items.report(),
             repeated_items: self.repeats.count,
             recent_lines: self.recent.report(),
             counts: self.tally.report(translator.mixed_lines()),

@@ -1,16 +1,18 @@
-//! Parses `go test`: plain, `-v` and `-json`.
-//!
-//! Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed
-//! tests are not counted, and the counts are partial. A package that failed without a failed test (it does
-//! not build, it timed out) is one failure.
+//! Parses the output of `go test` and `gotestsum`.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::figures::Figures;
 use super::results::{Output, TestCounts};
 
-pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+/// Parses `go test`: plain, `-v` and `-json`.
+///
+/// Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed
+/// tests are not counted, and the counts are partial. A package that failed without a failed test (it does
+/// not build, it timed out) is one failure.
+pub(super) fn parse_go(output: &Output<'_>) -> Option<TestCounts> {
     let mut packages = Packages::default();
     for line in output.lines() {
         if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
@@ -108,4 +110,35 @@ impl Packages {
         }
         (self.passed, self.failed) = (0, 0);
     }
+}
+
+/// Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output
+/// format above it.
+pub(super) fn parse_gotestsum(output: &Output<'_>) -> Option<TestCounts> {
+    let mut counts = TestCounts::default();
+    for line in output.lines() {
+        if let Some(test) = line.strip_prefix("=== FAIL: ") {
+            let test = test.rsplit_once(" (").map_or(test, |(name, _)| name);
+            // The package comes first; a test name has no space.
+            counts.failed_tests.add(test.split_once(' ').map_or(test, |(_, name)| name));
+        } else if let Some((total, failed, skipped, errors)) = gotestsum_figures(line) {
+            counts.add_total(total, failed, skipped);
+            counts.add(0, errors, 0);
+        }
+    }
+    Some(counts)
+}
+
+fn gotestsum_figures(line: &str) -> Option<(u64, u64, u64, u64)> {
+    let (figures, _) = line.strip_prefix("DONE ")?.rsplit_once(" in ")?;
+    let figures = Figures::counted(figures, ',').filter(|figures| figures.all(is_count_name))?;
+    let (failed, errors) = (figures.sum(&["failure", "failures"]), figures.sum(&["error", "errors"]));
+    Some((figures.find(&["test", "tests"])?, failed, figures.sum(&["skipped"]), errors))
+}
+
+fn is_count_name(name: &str) -> bool {
+    matches!(
+        name,
+        "test" | "tests" | "skipped" | "failure" | "failures" | "error" | "errors" | "run" | "runs"
+    )
 }

@@ -18,28 +18,20 @@
 //!
 //! Parsing is linear in the output.
 
-mod cargo;
 pub(crate) mod command;
 mod ctest;
 mod dotnet;
 mod figures;
 mod go;
-mod gotestsum;
-mod gradle;
-mod jest;
-mod junit;
+mod javascript;
+mod jvm;
 mod markers;
-mod maven;
-mod mocha;
-mod nextest;
-mod node;
 mod phpunit;
-mod pytest;
+mod python;
 mod results;
 mod rspec;
 mod runner;
-mod unittest;
-mod vitest;
+mod rust;
 
 use std::borrow::Cow;
 
@@ -55,19 +47,19 @@ pub use runner::Runner;
 type Parser = fn(&Output<'_>) -> Option<TestCounts>;
 
 const PARSERS: [(Runner, Parser); 17] = [
-    (Runner::Cargo, cargo::parse),
-    (Runner::Nextest, nextest::parse),
-    (Runner::Pytest, pytest::parse),
-    (Runner::Unittest, unittest::parse),
-    (Runner::Jest, jest::parse),
-    (Runner::Vitest, vitest::parse),
-    (Runner::Mocha, mocha::parse),
-    (Runner::Go, go::parse),
-    (Runner::Gotestsum, gotestsum::parse),
-    (Runner::Node, node::parse),
-    (Runner::Junit, junit::parse),
-    (Runner::Maven, maven::parse),
-    (Runner::Gradle, gradle::parse),
+    (Runner::Cargo, rust::parse_cargo),
+    (Runner::Nextest, rust::parse_nextest),
+    (Runner::Pytest, python::parse_pytest),
+    (Runner::Unittest, python::parse_unittest),
+    (Runner::Jest, javascript::parse_jest),
+    (Runner::Vitest, javascript::parse_vitest),
+    (Runner::Mocha, javascript::parse_mocha),
+    (Runner::Go, go::parse_go),
+    (Runner::Gotestsum, go::parse_gotestsum),
+    (Runner::Node, javascript::parse_node),
+    (Runner::Junit, jvm::parse_junit),
+    (Runner::Maven, jvm::parse_maven),
+    (Runner::Gradle, jvm::parse_gradle),
     (Runner::Rspec, rspec::parse),
     (Runner::Phpunit, phpunit::parse),
     (Runner::Ctest, ctest::parse),

@@ -1,17 +1,17 @@
-//! Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
-//!
-//! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text
-//! printed by a test under `--nocapture` is not. libtest output that nextest captured precedes nextest's
-//! summary and is ignored.
+//! Parses the output of `cargo test` and `cargo nextest run`.
 
 use super::figures::{Figures, leading_number};
-use super::nextest;
 use super::results::{Output, TestCounts, TestNames};
 
-pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
+/// Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
+///
+/// `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text
+/// printed by a test under `--nocapture` is not. libtest output that nextest captured precedes nextest's
+/// summary and is ignored.
+pub(super) fn parse_cargo(output: &Output<'_>) -> Option<TestCounts> {
     let mut state = Binaries::default();
     for line in output.lines() {
-        if nextest::is_summary(line) {
+        if figures(line).is_some() {
             state = Binaries { saw_start: true, ..Binaries::default() };
         } else {
             state.parse_line(line);
@@ -94,4 +94,73 @@ impl Binaries {
 fn announcement(line: &str) -> Option<u64> {
     let (count, rest) = leading_number(line.strip_prefix("running ")?)?;
     matches!(rest, " test" | " tests").then_some(count)
+}
+
+/// `     Summary [   0.329s] 9 tests run: 6 passed (1 slow), 3 failed, 1 skipped`
+fn figures(line: &str) -> Option<(u64, &str)> {
+    let rest = line.trim_start_matches(' ').strip_prefix("Summary [")?;
+    let (_, rest) = rest.split_once("] ")?;
+    let (run, rest) = leading_number(rest)?;
+    // `3/9 tests run`: the run stopped early.
+    let rest = rest.strip_prefix('/').and_then(leading_number).map_or(rest, |(_, rest)| rest);
+    let figures = rest.strip_prefix(" tests run: ").or_else(|| rest.strip_prefix(" test run: "))?;
+    Some((run, figures))
+}
+
+/// Parses `cargo nextest run`: one `Summary` line, followed by every failed test.
+///
+/// Nextest counts ignored tests and tests excluded by a filter alike as skipped.
+pub(super) fn parse_nextest(output: &Output<'_>) -> Option<TestCounts> {
+    let mut counts = TestCounts::default();
+    let mut has_summary = false;
+    for line in output.lines() {
+        if let Some((run, figures)) = figures(line) {
+            has_summary = true;
+            if run > 0 {
+                add_counts(&mut counts, figures);
+            }
+        } else if let Some((status, name)) = parse_progress(line) {
+            match status {
+                "PASS" => counts.add_passed_test(name),
+                _ if has_summary && is_failure(status) => counts.failed_tests.add(name),
+                _ => {}
+            }
+        }
+    }
+    has_summary.then_some(counts)
+}
+
+fn add_counts(counts: &mut TestCounts, figures: &str) {
+    // `6 passed (1 slow, 2 flaky), 3 failed`: commas in brackets do not separate counts.
+    let mut plain = String::with_capacity(figures.len());
+    let mut is_inside = false;
+    for character in figures.chars() {
+        match character {
+            '(' => is_inside = true,
+            ')' => is_inside = false,
+            _ if !is_inside => plain.push(character),
+            _ => {}
+        }
+    }
+    let figures = Figures::counted(&plain, ',').unwrap_or_default();
+    let failed = figures.sum(&["failed", "timed out", "exec failed"]);
+    counts.add(figures.sum(&["passed"]), failed, figures.sum(&["skipped"]));
+}
+
+/// `        FAIL [   0.166s] (4/9) alpha tests::deep::fails_too`
+fn parse_progress(line: &str) -> Option<(&str, &str)> {
+    let (status, rest) = line.trim_start().split_once(" [")?;
+    let is_status = status.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || " -/".contains(c));
+    let (time, name) = rest.split_once("] ")?;
+    let name = name.trim_start();
+    let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
+        Some((position, name)) if position.contains('/') => name.trim_start(),
+        _ => name,
+    };
+    (is_status && time.ends_with('s') && !name.is_empty()).then_some((status, name))
+}
+
+fn is_failure(status: &str) -> bool {
+    let word = status.rsplit(' ').next().unwrap_or_default();
+    !(status.starts_with("FLAKY") || matches!(word, "PASS" | "SLOW" | "LEAK" | "SKIP"))
 }

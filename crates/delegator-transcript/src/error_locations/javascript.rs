@@ -1,12 +1,14 @@
-//! Parses JavaScript stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame outwards.
-//! Node's own frames do not count; frames in `node_modules` count only if there are no others. Before an
-//! uncaught error Node prints `/src/x.js:3` and the source, which for a syntax error is the only location.
-//! Vitest marks its frames with an arrow.
+//! Parses the output of tools for JavaScript: stacks of Node and of test runners, tsc and ESLint.
 
 use super::location::{
-    FoundLocations, Line, LineParser, Position, is_error_name, looks_like_file, split_error_name,
+    Draft, FoundLocations, Line, LineParser, Position, is_error_name, is_source_file, looks_like_file,
+    parse_number, split_error_name,
 };
 
+/// Stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame outwards.
+/// Node's own frames do not count; frames in `node_modules` count only if there are no others. Before an
+/// uncaught error Node prints `/src/x.js:3` and the source, which for a syntax error is the only location.
+/// Vitest marks its frames with an arrow.
 #[derive(Debug, Default)]
 pub(super) struct Node<'t> {
     error: Option<ErrorText<'t>>,
@@ -123,4 +125,87 @@ fn error_above_stack(line: &str) -> Option<ErrorText<'_>> {
 fn is_script(file: &str) -> bool {
     let ending = file.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
     matches!(ending, "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "jsx" | "tsx" | "vue" | "svelte")
+}
+
+/// tsc: `a.ts(3,5): error TS2322: …`, and with `--pretty` `a.ts:3:5 - error TS2322: …`.
+pub(super) struct TypeScript;
+
+impl<'t> LineParser<'t> for TypeScript {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        let draft = match &line.position {
+            Some(position) => position.rest.strip_prefix(" - error ").and_then(|text| {
+                let (kind, message) = split_code(text)?;
+                Some(position.draft(message, Some(kind)))
+            }),
+            None => parse_parenthesised(line.trimmed),
+        };
+        match draft {
+            Some(draft) => {
+                found.add(&draft);
+                true
+            }
+            // Indented locations of related declarations are consumed and ignored.
+            None => {
+                line.is_indented() && line.position.is_some_and(|position| position.rest.starts_with(" - "))
+            }
+        }
+    }
+}
+
+/// `a.ts(3,5): error TS2322: …`; the C# compiler prints the same format with its own codes.
+fn parse_parenthesised(text: &str) -> Option<Draft<'_>> {
+    let (location, error) = text.split_once("): error ")?;
+    let (file, location) = location.rsplit_once('(')?;
+    let (line, rest) = parse_number(location)?;
+    let (column, _) = parse_number(rest.strip_prefix(',')?)?;
+    let (kind, message) = split_code(error)?;
+    looks_like_file(file).then_some(Draft {
+        file,
+        line,
+        column: Some(column),
+        message: message.into(),
+        kind: Some(kind),
+    })
+}
+
+/// `TS2322: message`
+fn split_code(text: &str) -> Option<(&str, &str)> {
+    let (code, message) = text.split_once(": ")?;
+    let is_code = code.len() <= 12 && code.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_code.then_some((code, message))
+}
+
+/// ESLint: the file on a line of its own, below it `3:5  error  'x' is never used  no-unused-vars`.
+#[derive(Debug, Default)]
+pub(super) struct Eslint<'t> {
+    file: Option<&'t str>,
+}
+
+impl<'t> LineParser<'t> for Eslint<'t> {
+    fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
+        if line.is_blank() {
+            self.file = None;
+        } else if !line.is_indented() {
+            let is_path = is_source_file(line.trimmed) && looks_like_file(line.trimmed);
+            self.file = is_path.then_some(line.trimmed);
+        } else if let Some(file) = self.file {
+            return self.parse_problem(file, line.trimmed, found);
+        }
+        false
+    }
+}
+
+impl<'t> Eslint<'t> {
+    fn parse_problem(&self, file: &'t str, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
+        let Some((line, rest)) = parse_number(text) else { return false };
+        let Some((column, rest)) = rest.strip_prefix(':').and_then(parse_number) else { return false };
+        let Some(error_text) = rest.trim_start().strip_prefix("error ") else { return true };
+        // The rule is separated by at least two spaces.
+        let (message, rule) = match error_text.trim().rsplit_once("  ") {
+            Some((message, rule)) if !rule.contains(' ') => (message.trim(), Some(rule)),
+            _ => (error_text.trim(), None),
+        };
+        found.add(&Draft { file, line, column: Some(column), message: message.into(), kind: rule });
+        true
+    }
 }
