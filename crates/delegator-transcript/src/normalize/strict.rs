@@ -59,61 +59,57 @@ const fn field(name: &'static str, kind: Type) -> Field {
 const TYPE: Field = field("type", Type::Text);
 const ID: Field = field("id", Type::Id);
 const CALL_STATUS: Field = field("status", Type::Status(&["in_progress", "completed", "failed"]));
+const PATCH_STATUS: Field = field("status", Type::Status(&["completed", "failed"]));
+const EXIT_CODE: Field = Field { name: "exit_code", kind: Type::ExitCode, is_required: false };
 
-fn event_fields(kind: &str) -> Option<&'static [Field]> {
-    Some(match kind {
-        "thread.started" => const { &[TYPE, field("thread_id", Type::Text)] },
-        "turn.started" => const { &[TYPE] },
-        "turn.completed" => {
-            const USAGE: &[Field] = &[
-                field("input_tokens", Type::Tokens),
-                field("cached_input_tokens", Type::Tokens),
-                field("output_tokens", Type::Tokens),
-            ];
-            const { &[TYPE, field("usage", Type::Object(USAGE))] }
-        }
-        "turn.failed" => {
-            const ERROR: &[Field] = &[field("message", Type::Text)];
-            const { &[TYPE, field("error", Type::Object(ERROR))] }
-        }
-        "error" => const { &[TYPE, field("message", Type::Text)] },
-        "item.started" | "item.updated" | "item.completed" => const { &[TYPE, field("item", Type::Item)] },
-        _ => return None,
-    })
-}
+const USAGE: &[Field] = &[
+    field("input_tokens", Type::Tokens),
+    field("cached_input_tokens", Type::Tokens),
+    field("output_tokens", Type::Tokens),
+];
+const ERROR: &[Field] = &[field("message", Type::Text)];
+const CHANGE: &[Field] =
+    &[field("path", Type::Text), field("kind", Type::OneOf(&["add", "delete", "update"]))];
+const TODO: &[Field] = &[field("text", Type::Text), field("completed", Type::Boolean)];
 
-fn item_fields(kind: &str) -> Option<&'static [Field]> {
-    Some(match kind {
-        "agent_message" | "reasoning" => const { &[ID, TYPE, field("text", Type::Text)] },
-        "command_execution" => {
-            const {
-                &[
-                    ID,
-                    TYPE,
-                    field("command", Type::Text),
-                    field("aggregated_output", Type::Text),
-                    Field { name: "exit_code", kind: Type::ExitCode, is_required: false },
-                    CALL_STATUS,
-                ]
-            }
-        }
-        "file_change" => {
-            const CHANGE: &[Field] =
-                &[field("path", Type::Text), field("kind", Type::OneOf(&["add", "delete", "update"]))];
-            const STATUS: Field = field("status", Type::Status(&["completed", "failed"]));
-            const { &[ID, TYPE, field("changes", Type::Objects(CHANGE)), STATUS] }
-        }
-        "mcp_tool_call" => {
-            const { &[ID, TYPE, field("server", Type::Text), field("tool", Type::Text), CALL_STATUS] }
-        }
-        "web_search" => const { &[ID, TYPE, field("query", Type::Text)] },
-        "todo_list" => {
-            const TODO: &[Field] = &[field("text", Type::Text), field("completed", Type::Boolean)];
-            const { &[ID, TYPE, field("items", Type::Objects(TODO))] }
-        }
-        "error" => const { &[ID, TYPE, field("message", Type::Text)] },
-        _ => return None,
-    })
+/// The fields of the documented types.
+type Fields = &'static [(&'static str, &'static [Field])];
+
+const EVENTS: Fields = &[
+    ("thread.started", &[TYPE, field("thread_id", Type::Text)]),
+    ("turn.started", &[TYPE]),
+    ("turn.completed", &[TYPE, field("usage", Type::Object(USAGE))]),
+    ("turn.failed", &[TYPE, field("error", Type::Object(ERROR))]),
+    ("error", &[TYPE, field("message", Type::Text)]),
+    ("item.started", &[TYPE, field("item", Type::Item)]),
+    ("item.updated", &[TYPE, field("item", Type::Item)]),
+    ("item.completed", &[TYPE, field("item", Type::Item)]),
+];
+
+const ITEMS: Fields = &[
+    ("agent_message", &[ID, TYPE, field("text", Type::Text)]),
+    ("reasoning", &[ID, TYPE, field("text", Type::Text)]),
+    (
+        "command_execution",
+        &[
+            ID,
+            TYPE,
+            field("command", Type::Text),
+            field("aggregated_output", Type::Text),
+            EXIT_CODE,
+            CALL_STATUS,
+        ],
+    ),
+    ("file_change", &[ID, TYPE, field("changes", Type::Objects(CHANGE)), PATCH_STATUS]),
+    ("mcp_tool_call", &[ID, TYPE, field("server", Type::Text), field("tool", Type::Text), CALL_STATUS]),
+    ("web_search", &[ID, TYPE, field("query", Type::Text)]),
+    ("todo_list", &[ID, TYPE, field("items", Type::Objects(TODO))]),
+    ("error", &[ID, TYPE, field("message", Type::Text)]),
+];
+
+fn fields_of(types: Fields, object: &Object<'_>) -> Option<&'static [Field]> {
+    let kind = object.text("type")?;
+    types.iter().find(|(name, _)| kind == **name).map(|(_, fields)| *fields)
 }
 
 /// Appends the documented form of an event (of an item, with this id), whose grammar was checked and which
@@ -125,9 +121,9 @@ pub(super) fn write_documented(
     out: &mut Vec<u8>,
 ) -> Result<Option<Deviation>, Deviation> {
     let event = Object::read(line);
-    let fields = event.text("type").and_then(|kind| event_fields(&kind.resolve()));
+    let fields = fields_of(EVENTS, &event).ok_or(Deviation::InvalidField)?;
     let mut writer = Writer { out, item_id, replaced: None };
-    writer.object(&event, fields.ok_or(Deviation::InvalidField)?)?;
+    writer.object(&event, fields)?;
     Ok(writer.replaced)
 }
 
@@ -187,9 +183,8 @@ impl Writer<'_> {
             Type::Objects(fields) => return self.objects(value, fields),
             Type::Item => {
                 let item = object(value)?;
-                let kind = item.text("type").ok_or(Deviation::InvalidField)?;
-                let fields = item_fields(&kind.resolve()).ok_or(Deviation::UnknownItem)?;
-                return self.object(&item, fields);
+                item.text("type").ok_or(Deviation::InvalidField)?;
+                return self.object(&item, fields_of(ITEMS, &item).ok_or(Deviation::UnknownItem)?);
             }
         };
         if !is_valid {
