@@ -7,7 +7,6 @@ const ESCAPE: char = '\u{1b}';
 /// Control Sequence Introducer: the one-character form of `ESC [`.
 const CSI: char = '\u{9b}';
 
-/// Returns the text without control sequences; each sequence is removed as a whole.
 pub(crate) fn strip_control_sequences(text: &str) -> Cow<'_, str> {
     let Some(first) = next_sequence(text) else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());

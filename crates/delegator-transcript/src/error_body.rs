@@ -14,7 +14,6 @@ pub struct ErrorBody {
     pub reset: Option<ResetTime>,
 }
 
-/// When a limit is reset.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResetTime {
     /// Seconds from the response on.

@@ -40,8 +40,8 @@ pub enum ErrorCode {
     Connection { http_status: Option<u16> },
 }
 
-/// A Codex exec event. The usage is the running total of the thread, absent in dialects without usage. `Error`
-/// is usually a retry in progress and does not decide the outcome.
+/// A Codex exec event. The usage is the running total of the thread, absent in dialects without usage.
+/// `Error` is usually a retry in progress and does not decide the outcome.
 #[derive(Clone, Debug)]
 pub enum ThreadEvent<'a> {
     ThreadStarted { thread_id: Text<'a> },
@@ -86,8 +86,8 @@ pub struct Item<'a> {
     pub full_bytes: Option<u64>,
 }
 
-/// The type of an item and its fields. `Error` is a warning, never a failure. The query of a web search is empty
-/// until it is known; its action (`search`, `open_page`, `find_in_page`, …) is raw JSON.
+/// The type of an item and its fields. `Error` is a warning, never a failure. The query of a web search is
+/// empty until it is known; its action (`search`, `open_page`, `find_in_page`, …) is raw JSON.
 #[derive(Clone, Debug)]
 pub enum ItemDetails<'a> {
     AgentMessage { text: Text<'a> },
@@ -176,7 +176,7 @@ pub struct McpToolCall<'a> {
     pub error: Option<Text<'a>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Todo<'a> {
     pub text: Text<'a>,
     pub completed: bool,
@@ -189,7 +189,6 @@ pub struct CollabToolCall<'a> {
     pub sender_thread_id: Option<Text<'a>>,
     /// An array of thread ids, raw JSON.
     pub receiver_thread_ids: Option<&'a str>,
-    /// The task of a new sub-agent.
     pub prompt: Option<Text<'a>>,
     /// Raw JSON.
     pub agents_states: Option<Text<'a>>,
@@ -204,7 +203,6 @@ named_enum! {
         Failed = "failed",
         /// Not allowed to run.
         Declined = "declined",
-        /// An unknown status.
         Other = "other",
     }
 }

@@ -31,7 +31,6 @@ impl LineLimits {
 pub struct Line<'a> {
     /// Counted from 1.
     pub number: u64,
-    /// Length of the full line in bytes.
     pub length: u64,
     /// False for a last line without `\n`.
     pub terminated: bool,
@@ -62,7 +61,6 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Whether only head and tail are available.
     pub fn is_truncated(&self) -> bool {
         matches!(self.body, LineBody::Truncated { .. })
     }
@@ -73,7 +71,6 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// An over-long line that is being received.
 #[derive(Debug)]
 struct LongLine {
     scanner: LongLineScanner,

@@ -10,7 +10,6 @@ use crate::json::Text;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectFacts {
-    /// `type`
     pub kind: Option<String>,
     /// `id`, the first one if there are several
     pub id: Option<String>,
@@ -24,7 +23,6 @@ pub struct LongLineFacts {
     pub outer: ObjectFacts,
     /// Fields of the object in `item`, `msg` or `payload`.
     pub inner: ObjectFacts,
-    /// Length of the line in bytes.
     pub length: u64,
     /// Byte range of the longest string in the line, without its quotes.
     pub longest_string: Option<(u64, u64)>,
@@ -58,11 +56,9 @@ const MAX_VALUE_BYTES: usize = 256;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ScanState {
-    /// Between tokens.
     #[default]
     Outside,
     InString,
-    /// After a backslash.
     Escaped,
 }
 
@@ -97,7 +93,7 @@ impl LongLineScanner {
                     at += 1;
                 }
                 ScanState::Escaped => {
-                    self.token_byte(bytes[at]);
+                    self.token_bytes(&bytes[at..=at]);
                     self.state = ScanState::InString;
                     at += 1;
                 }
@@ -109,7 +105,7 @@ impl LongLineScanner {
                     match bytes.get(at) {
                         Some(b'"') => self.end_string(self.offset + at as u64),
                         Some(_) => {
-                            self.token_byte(b'\\');
+                            self.token_bytes(b"\\");
                             self.state = ScanState::Escaped;
                         }
                         None => break,
@@ -161,12 +157,8 @@ impl LongLineScanner {
             }
             b':' => self.token.clear(),
             b' ' | b'\t' | b'\r' => {}
-            _ => self.token_byte(byte),
+            _ => self.token_bytes(&[byte]),
         }
-    }
-
-    fn token_byte(&mut self, byte: u8) {
-        self.token_bytes(&[byte]);
     }
 
     fn token_bytes(&mut self, bytes: &[u8]) {

@@ -49,7 +49,6 @@ pub struct NormalizeSummary {
     pub unterminated: bool,
     /// Lines without a counterpart, by reason.
     pub no_place: BTreeMap<UnmappedReason, u64>,
-    /// Irregularities of the stream, at most 100.
     pub warnings: Vec<MapWarning>,
 }
 
@@ -73,13 +72,18 @@ struct LineNormalizer {
     options: NormalizeOptions,
     translator: Translator,
     summary: NormalizeSummary,
-    /// The documented form of the current event.
     documented: Vec<u8>,
 }
 
 impl Normalizer {
     pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
-        Self { framer: Framer::new(limits), lines: LineNormalizer::new(options) }
+        let lines = LineNormalizer {
+            options,
+            translator: Translator::new(options.dialect).announcing(AssumedThread::Derived),
+            summary: NormalizeSummary::default(),
+            documented: Vec::new(),
+        };
+        Self { framer: Framer::new(limits), lines }
     }
 
     /// The thread that `thread.started` names if the dialect has none. Without this call, it is derived from
@@ -95,7 +99,6 @@ impl Normalizer {
         framer.push(bytes, |line| lines.push_line(&line, out));
     }
 
-    /// Ends the stream and returns its statistics.
     pub fn finish(self, out: &mut Vec<u8>) -> NormalizeSummary {
         let Self { mut framer, mut lines } = self;
         framer.finish(|line| lines.push_line(&line, out));
@@ -117,15 +120,6 @@ impl Normalizer {
 }
 
 impl LineNormalizer {
-    fn new(options: NormalizeOptions) -> Self {
-        Self {
-            options,
-            translator: Translator::new(options.dialect).announcing(AssumedThread::Derived),
-            summary: NormalizeSummary::default(),
-            documented: Vec::new(),
-        }
-    }
-
     fn push_line(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
         let text = line.text();
         let event = self.translator.decode(line, &text);

@@ -3,7 +3,6 @@
 use crate::event::{ChangeKind, FileChange};
 use crate::json::Text;
 
-/// The files in the headers of a patch.
 pub(crate) fn patched_files(patch: &str) -> Vec<FileChange<'static>> {
     let headers = [
         ("*** Add File: ", ChangeKind::Add),

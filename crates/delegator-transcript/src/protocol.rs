@@ -83,10 +83,8 @@ pub struct RolloutHead {
     pub started_at: Option<String>,
     /// When the last line read was written, according to the file.
     pub last_at: Option<String>,
-    /// The model of the first turn.
     pub model: Option<String>,
     pub model_provider: Option<String>,
-    /// The first prompt of the user.
     pub prompt: Option<String>,
     pub cli_version: Option<String>,
     /// The thread that this one continues under a new id.

@@ -10,7 +10,6 @@ pub(crate) fn error_message(error: Value<'_>) -> Option<Text<'_>> {
     error.text().or_else(|| error.object()?.text("message"))
 }
 
-/// The error of a failed turn.
 pub(crate) fn agent_error(error: Value<'_>) -> AgentError<'_> {
     let code = error.object().as_ref().and_then(codex_error_code);
     AgentError { message: error_message(error).unwrap_or_default(), code }
@@ -88,6 +87,14 @@ pub(crate) fn read_todo<'a>(todo: Value<'a>, text_keys: &[&str]) -> Option<Todo<
         _ => None,
     });
     Some(Todo { text: todo.first(text_keys, Value::text)?, completed: completed.unwrap_or(false) })
+}
+
+/// The answers that a question suggests, each with a description.
+pub(crate) fn read_suggestions<'a>(question: &Object<'a>) -> Vec<(Text<'a>, Option<Text<'a>>)> {
+    question.list(&["options"], |option| {
+        let option = option.object()?;
+        Some((option.text("label")?, option.text("description")))
+    })
 }
 
 /// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the

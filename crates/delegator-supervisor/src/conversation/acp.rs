@@ -17,8 +17,8 @@ use delegator_domain::message::{Delivery, MessageNumber};
 use delegator_domain::question::{Answer, QuestionNumber};
 use delegator_transcript::wire::acp::outgoing::{self, ClientInfo};
 use delegator_transcript::wire::acp::{
-    AUTHENTICATION_REQUIRED, AgentMessage, InitializeResult, PermissionRequest, SessionResult,
-    SteeringResult, Update,
+    AUTHENTICATION_REQUIRED, AgentMessage, InitializeResult, PermissionRequest, SessionResult, Update,
+    steering_refusal,
 };
 use delegator_transcript::wire::json_rpc::{INVALID_PARAMS, INVALID_REQUEST, RequestId, RpcError};
 
@@ -130,15 +130,13 @@ impl Acp {
             SentRequest::Setting => self.send_next_setting(out),
             SentRequest::ReplayCheck => self.check_replay(out),
             SentRequest::Prompt => self.end_turn(out),
-            SentRequest::Steering(message) => {
-                let result = SteeringResult::read(result);
-                out.report(if result.is_injected() {
-                    Step::Accepted(message)
-                } else {
-                    let reason = format!("the agent did not take it up: {}", result.outcome().resolve());
+            SentRequest::Steering(message) => out.report(match steering_refusal(result) {
+                None => Step::Accepted(message),
+                Some(outcome) => {
+                    let reason = format!("the agent did not take it up: {}", outcome.resolve());
                     Step::Refused { message, reason }
-                });
-            }
+                }
+            }),
         }
     }
 

@@ -234,7 +234,7 @@ fn agent_question(question: &claude::AgentQuestion<'_>) -> AgentQuestion {
     let options = question
         .options
         .iter()
-        .map(|option| (option.label.resolve().into_owned(), option.description.as_ref().map(description)));
+        .map(|(label, text)| (label.resolve().into_owned(), text.as_ref().map(description)));
     AgentQuestion { key: text.clone(), text, options: options.collect(), multiple: question.multiple }
 }
 

@@ -9,7 +9,6 @@
 
 mod item;
 mod protocol;
-mod rollout;
 
 use crate::event::{ItemPhase, ThreadEvent};
 use crate::framer::LineText;
@@ -26,8 +25,8 @@ use item::decode_item;
 
 /// One decoded line. Each dialect has events of its own until the translator converts them into Codex exec
 /// events. `Preamble` is printed ahead of a stream of the Codex protocol. `Plain` is a line of an agent that
-/// prints no events; of an over-long one it has the beginning, and the full length. `Sent` is a line that we sent.
-/// `Unknown` is JSON of an unknown kind, with its `type` if it has one.
+/// prints no events; of an over-long one it has the beginning, and the full length. `Sent` is a line that we
+/// sent. `Unknown` is JSON of an unknown kind, with its `type` if it has one.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     Thread(ThreadEvent<'a>),
@@ -59,31 +58,21 @@ impl Event<'_> {
     }
 }
 
-/// An event of the idle dialect. The id of a call joins it with its result: it is empty if the agent gave none,
-/// and absent in a message to the agent that is echoed as a result. Only the result of a failed call has an error.
+/// An event of the idle dialect. The id of a call joins it with its result: it is empty if the agent gave
+/// none, and absent in a message to the agent that is echoed as a result. Only the result of a failed call
+/// has an error.
 #[derive(Clone, Debug)]
 pub enum IdleEvent<'a> {
-    AgentMessage {
-        content: Text<'a>,
-    },
+    /// A message of the agent.
+    AgentMessage { content: Text<'a> },
     /// A message to the agent, echoed (`agent_message` with the role `user`).
     UserMessage,
     /// The arguments are raw JSON.
-    ToolCall {
-        name: Text<'a>,
-        call_id: Text<'a>,
-        arguments: Option<&'a str>,
-    },
-    ToolResult {
-        call_id: Option<Text<'a>>,
-        output: Text<'a>,
-        error: Option<Text<'a>>,
-    },
+    ToolCall { name: Text<'a>, call_id: Text<'a>, arguments: Option<&'a str> },
+    /// Also a message to the agent, echoed.
+    ToolResult { call_id: Option<Text<'a>>, output: Text<'a>, error: Option<Text<'a>> },
     /// The action is `write`, `edit` or `delete`.
-    FileChange {
-        path: Text<'a>,
-        action: Text<'a>,
-    },
+    FileChange { path: Text<'a>, action: Text<'a> },
     /// The turn is over; the agent accepts messages.
     Idle,
     /// The session is over.
@@ -95,7 +84,7 @@ pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
         LineText::Whole(text) => decode_text(text),
         LineText::Truncated { head, tail, facts } => {
             let mut item = None;
-            let line = Object::read_line(head, &mut item);
+            let line = Object::read_line(head, Some(&mut item));
             let is_json = line.ending == Ending::Truncated && head.trim_start().starts_with('{');
             let remains = Some(LineRemains { tail, facts });
             if is_json { decode_line(&line, item.as_ref(), remains) } else { Event::NotJson }
@@ -111,7 +100,7 @@ pub fn decode_text(text: &str) -> Event<'_> {
         Some(_) => return Event::NotJson,
     }
     let mut item = None;
-    let line = Object::read_line(text, &mut item);
+    let line = Object::read_line(text, Some(&mut item));
     if line.ending == Ending::Complete { decode_line(&line, item.as_ref(), None) } else { Event::NotJson }
 }
 
@@ -203,7 +192,6 @@ fn decode_idle_event<'a>(
     })
 }
 
-/// Decodes a message of an agent that converses, or one that we sent to it.
 fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
     let is_acp = |message: &Object<'_>| message.members().any(|(key, _)| key == "jsonrpc");
     if let Some(sent) = line.object(SENT) {
@@ -248,8 +236,8 @@ fn decode_enveloped<'a>(
             ProtocolEvent::Unknown { kind: unknown } => Event::Unknown { kind: unknown.or(kind) },
             event => Event::Protocol(event),
         },
-        (_, Some(kind)) if timestamp.is_some() || rollout::is_line_type(&kind) => {
-            Event::Rollout(rollout::decode_rollout(timestamp, &kind, &nested, remains))
+        (_, Some(kind)) if timestamp.is_some() || protocol::is_line_type(&kind) => {
+            Event::Rollout(protocol::decode_rollout(timestamp, &kind, &nested, remains))
         }
         (_, kind) => Event::Unknown { kind },
     }

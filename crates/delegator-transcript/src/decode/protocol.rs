@@ -1,9 +1,9 @@
-//! Decodes `EventMsg` messages of the Codex protocol.
+//! Decodes `EventMsg` messages of the Codex protocol, and the lines of session files (rollouts).
 
 use crate::event::{AgentError, CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};
 use crate::json::{Ending, Object, Text, Value};
 use crate::longline::LineRemains;
-use crate::protocol::ProtocolEvent;
+use crate::protocol::{ProtocolEvent, ResponseItem, RolloutHead, RolloutLine, RolloutPayload};
 use crate::shell;
 use crate::values::{
     agents_states, codex_error_code, codex_exec_result, collab_call, error_message, error_object,
@@ -90,8 +90,8 @@ fn decode_call<'a>(kind: &str, call_id: Text<'a>, fields: &Object<'a>) -> Option
     })
 }
 
-/// Decodes an item (`item_started`, `item_completed`). Newer session files use items in place of begin and end
-/// events. Types without a counterpart in Codex exec events (images, compaction, …) are left out.
+/// Decodes an item (`item_started`, `item_completed`). Newer session files use items in place of begin and
+/// end events. Types without a counterpart in Codex exec events (images, compaction, …) are left out.
 fn decode_turn_item<'a>(fields: &Object<'a>, completed: bool) -> Option<ProtocolEvent<'a>> {
     let kind = fields.text("type")?;
     if kind == *"UserMessage" {
@@ -132,48 +132,25 @@ fn decode_item_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetail
     })
 }
 
-/// The texts of `content` or of `summary_text`.
 fn joined_texts<'a>(fields: &Object<'a>) -> Text<'a> {
     Text::joined(fields.list(&["content", "summary_text"], decode_text_part), "\n")
 }
 
 /// A string, or an object with a `text`.
-pub(super) fn decode_text_part(part: Value<'_>) -> Option<Text<'_>> {
+fn decode_text_part(part: Value<'_>) -> Option<Text<'_>> {
     part.text().or_else(|| part.object()?.text("text"))
 }
 
 /// Types that Codex exec events leave out on purpose: deltas, approval requests, review mode, list responses,
 /// bookkeeping.
 fn is_ignored(kind: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "web_search_begin",
-        "background_event",
-        "turn_diff",
-        "entered_review_mode",
-        "exited_review_mode",
-        "shutdown_complete",
-        "agent_reasoning_section_break",
-        "agent_reasoning_raw_content",
-        "conversation_path",
-        "view_image_tool_call",
-        "raw_response_item",
-        "undo_started",
-        "undo_completed",
-        "context_compacted",
-        "compacted",
-        "thread_settings_applied",
-        "thread_rolled_back",
-        "thread_name_updated",
-        "model_reroute",
-        "mcp_startup_update",
-        "mcp_startup_complete",
-        "terminal_interaction",
-        "elicitation_request",
-        "request_user_input",
-        "hook_started",
-        "hook_completed",
-    ];
-    NAMES.contains(&kind)
+    const NAMES: &str = "web_search_begin background_event turn_diff entered_review_mode exited_review_mode \
+        shutdown_complete agent_reasoning_section_break agent_reasoning_raw_content conversation_path \
+        view_image_tool_call raw_response_item undo_started undo_completed context_compacted compacted \
+        thread_settings_applied thread_rolled_back thread_name_updated model_reroute mcp_startup_update \
+        mcp_startup_complete terminal_interaction elicitation_request request_user_input hook_started \
+        hook_completed";
+    NAMES.split(' ').any(|name| name == kind)
         || kind.ends_with("_delta")
         || kind.ends_with("_approval_request")
         || kind.ends_with("_response")
@@ -222,4 +199,80 @@ fn decode_result<'a>(result: Value<'a>, call: &mut McpToolCall<'a>) -> bool {
     call.result = result.map(|raw| Text::owned(codex_exec_result(raw)));
     let is_error = |raw| Object::read(raw).first(&["isError", "is_error"], Value::boolean) == Some(true);
     result.is_some_and(|raw| !is_error(raw)) && !is_err
+}
+
+/// Whether `kind` is a known line type of session files. It identifies such a line when it has no timestamp.
+pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
+    let names = ["session_meta", "turn_context", "event_msg", "response_item", "compacted"];
+    kind.simple().is_some_and(|kind| names.contains(&kind))
+}
+
+pub(super) fn decode_rollout<'a>(
+    timestamp: Option<Text<'a>>,
+    kind: &Text<'a>,
+    payload: &Object<'a>,
+    remains: Option<LineRemains<'a>>,
+) -> RolloutLine<'a> {
+    let payload = match kind.simple().unwrap_or_default() {
+        "session_meta" => RolloutPayload::SessionMeta(Box::new(decode_head(payload))),
+        "turn_context" => {
+            RolloutPayload::TurnContext { model: payload.text("model"), cwd: payload.text("cwd") }
+        }
+        "event_msg" => RolloutPayload::Event(decode_protocol(payload, remains)),
+        "response_item" => RolloutPayload::Response(decode_response(payload)),
+        _ => RolloutPayload::Other,
+    };
+    RolloutLine { timestamp, payload }
+}
+
+fn decode_head(payload: &Object<'_>) -> RolloutHead {
+    let text = |fields: &Object<'_>, key: &str| Some(fields.text(key)?.resolve().into_owned());
+    let git = payload.object("git").unwrap_or_default();
+    // The `session_id` of a sub-agent is its parent's; `id` is always its own.
+    let thread_id = text(payload, "id").or_else(|| text(payload, "session_id"));
+    RolloutHead {
+        thread_id: thread_id.unwrap_or_default(),
+        cwd: text(payload, "cwd"),
+        started_at: text(payload, "timestamp"),
+        model_provider: text(payload, "model_provider"),
+        cli_version: text(payload, "cli_version"),
+        forked_from: text(payload, "forked_from_id"),
+        git_commit: text(&git, "commit_hash"),
+        git_branch: text(&git, "branch"),
+        git_repository: text(&git, "repository_url"),
+        ..RolloutHead::default()
+    }
+}
+
+fn decode_response<'a>(payload: &Object<'a>) -> ResponseItem<'a> {
+    let kind = payload.text("type");
+    let call_id = payload.text("call_id").unwrap_or_default();
+    // The `action` of a local shell call is an object; it is read like the arguments of a function call.
+    let input = payload.members().find_map(|(key, value)| match key {
+        "arguments" | "input" => value.text(),
+        "action" if value.is_object() => value.raw().map(Text::plain),
+        _ => None,
+    });
+    let input = input.unwrap_or_default();
+    match kind.as_ref().and_then(Text::simple).unwrap_or_default() {
+        "message" if payload.has_text("role", "user") => {
+            ResponseItem::UserText(Text::joined(payload.list(&["content"], decode_text_part), "\n"))
+        }
+        "function_call" | "custom_tool_call" => {
+            ResponseItem::Call { call_id, name: payload.text("name").unwrap_or_default(), input }
+        }
+        "local_shell_call" => ResponseItem::Call { call_id, name: Text::plain("local_shell"), input },
+        "function_call_output" | "custom_tool_call_output" => {
+            let output = payload.first(&["output"], decode_call_output).unwrap_or_default();
+            ResponseItem::Output { call_id, output }
+        }
+        _ => ResponseItem::Other,
+    }
+}
+
+/// A string, or a list of texts.
+fn decode_call_output(output: Value<'_>) -> Option<Text<'_>> {
+    let Some(parts) = output.elements() else { return output.text() };
+    output.raw()?;
+    Some(Text::joined(parts.filter_map(decode_text_part), ""))
 }

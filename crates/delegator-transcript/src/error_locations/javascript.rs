@@ -168,7 +168,6 @@ fn parse_parenthesised(text: &str) -> Option<Draft<'_>> {
     })
 }
 
-/// `TS2322: message`
 fn split_code(text: &str) -> Option<(&str, &str)> {
     let (code, message) = text.split_once(": ")?;
     let is_code = code.len() <= 12 && code.bytes().all(|b| b.is_ascii_alphanumeric());

@@ -20,9 +20,7 @@ pub(super) struct Python<'t> {
 
 #[derive(Debug, Default)]
 struct Frames<'t> {
-    /// The innermost frame in the user's code.
     own_frame: Option<(&'t str, u32)>,
-    /// The innermost frame in any file.
     any_frame: Option<(&'t str, u32)>,
 }
 

@@ -23,7 +23,6 @@ const MAX_ACTIVITY_CHARS: usize = 120;
 pub struct OpenItem {
     /// `item_N`
     pub id: String,
-    /// What the item does, in plain words.
     pub activity: String,
 }
 

@@ -1,13 +1,12 @@
 //! Records the commands that the agent ran and how they ended.
 //!
 //! Counts are exact. The last [`MAX_COMMANDS`] commands are listed, the last [`MAX_OUTPUTS`] of them with the
-//! beginning and end of their output. Test results are parsed from the full output when the command ends.
+//! beginning and end of their output.
 
 use serde::{Deserialize, Serialize};
 
 use super::bounded_text::head_and_tail;
 use super::finished_command::FinishedCommand;
-use super::test_log::{TestLog, TestReport};
 use crate::event::ItemStatus;
 
 const MAX_COMMANDS: usize = 200;
@@ -31,7 +30,6 @@ pub struct Commands {
 pub struct CommandReport {
     /// As the agent gave it, without the shell wrapper; at most 2 KiB.
     pub command: String,
-    /// The status that the agent reported.
     pub status: ItemStatus,
     /// Absent if the command was declined.
     pub exit_code: Option<i32>,
@@ -43,32 +41,22 @@ pub struct CommandReport {
     pub output_tail: String,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct CommandLog {
-    commands: Commands,
-    tests: TestLog,
-}
-
-impl CommandLog {
+impl Commands {
     pub(super) fn record(&mut self, finished: &FinishedCommand<'_, '_>) {
         let (command, status) = (finished.execution, finished.status);
-        if !finished.is_declined() {
-            self.tests.record(finished);
+        self.finished += u64::from(!finished.is_declined());
+        self.failed += u64::from(finished.is_failure());
+        self.declined += u64::from(finished.is_declined());
+        if self.list.len() >= MAX_COMMANDS {
+            self.list.remove(0);
         }
-        let commands = &mut self.commands;
-        commands.finished += u64::from(!finished.is_declined());
-        commands.failed += u64::from(finished.is_failure());
-        commands.declined += u64::from(finished.is_declined());
-        if commands.list.len() >= MAX_COMMANDS {
-            commands.list.remove(0);
-        }
-        if let Some(oldest) = commands.list.iter_mut().rev().nth(MAX_OUTPUTS - 1) {
+        if let Some(oldest) = self.list.iter_mut().rev().nth(MAX_OUTPUTS - 1) {
             (oldest.output_head, oldest.output_tail) = Default::default();
         }
         let tail = command.output_tail.as_ref();
         let (output_head, output_tail) =
             head_and_tail(&command.output, tail, OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES);
-        commands.list.push(CommandReport {
+        self.list.push(CommandReport {
             command: finished.script().to_owned(),
             status,
             exit_code: command.exit_code,
@@ -76,13 +64,5 @@ impl CommandLog {
             output_head,
             output_tail,
         });
-    }
-
-    pub(super) fn tests(&self) -> Option<TestReport> {
-        self.tests.report()
-    }
-
-    pub(super) fn report(&self) -> Commands {
-        self.commands.clone()
     }
 }

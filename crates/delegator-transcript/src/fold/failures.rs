@@ -24,7 +24,6 @@ const MAX_FAILURES: usize = 20;
 /// Longer outputs are parsed when the command ends, instead of being stored.
 const MAX_STORED_OUTPUT_BYTES: usize = 64 << 10;
 
-/// A command that failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandFailure {
     /// As the agent gave it, without the shell wrapper; at most 2 KiB. Empty if the agent itself failed.
@@ -115,7 +114,7 @@ impl Failure {
 
     fn report(&self, workdir: Option<&str>) -> CommandFailure {
         let ParsedErrors { locations, message, kind } = self.errors(workdir).clone();
-        let directory = ParsedCommand::from_script(&self.script, workdir).directory().map(str::to_owned);
+        let directory = ParsedCommand::from_script(&self.script, workdir).directory;
         let (command, exit_code) = (self.script.clone(), self.exit_code);
         CommandFailure { command, exit_code, message, kind, places: locations, directory }
     }

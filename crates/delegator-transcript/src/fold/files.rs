@@ -14,7 +14,6 @@ use crate::event::{ChangeKind, FileChange};
 const MAX_FILES: usize = 2_000;
 const MAX_PATH_BYTES: usize = 1_024;
 
-/// File changes according to the agent's own report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOperations {
     pub added: Vec<String>,
@@ -61,7 +60,6 @@ impl Files {
         }
     }
 
-    /// Records the files of a patch that has started or failed.
     pub(super) fn attempt(&mut self, changes: &[FileChange<'_>]) {
         for change in changes {
             let path = change.path.resolve();

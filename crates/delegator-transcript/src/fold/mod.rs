@@ -8,7 +8,6 @@
 //! type `error`) and retries (top-level `error`) never decide it.
 
 pub(crate) mod activity;
-mod agent_texts;
 mod bounded_text;
 mod commands;
 mod counts;
@@ -25,7 +24,6 @@ mod test_log;
 mod usage;
 
 pub use activity::OpenItem;
-pub use agent_texts::AgentTexts;
 pub use commands::{CommandReport, Commands};
 pub use counts::Counts;
 pub use failures::CommandFailure;
@@ -33,7 +31,7 @@ pub use files::FileOperations;
 pub use notices::Notice;
 pub use progress::{PlanSteps, Progress};
 pub use recent::RecentLine;
-pub use report::{FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
+pub use report::{AgentTexts, FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
 pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
 pub use usage::{CostReport, UsageReport};
@@ -45,15 +43,14 @@ use crate::json::Text;
 use crate::map::{AssumedThread, Dialect, Effect, Translator};
 use activity::OpenItems;
 use bounded_text::BoundedText;
-use commands::CommandLog;
 use counts::Tally;
 use failures::Failures;
 use files::Files;
 use finished_command::FinishedCommand;
 use notices::Notices;
-use progress::ProgressTracker;
 use recent::RecentLines;
 use repeats::Repeats;
+use test_log::TestLog;
 
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -71,7 +68,6 @@ pub struct FoldOptions {
     pub usage_before: Option<Usage>,
     /// The thread's cost before this run, in millionths of a US dollar.
     pub cost_before: Option<u64>,
-    /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
     /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be
     /// resumed.
@@ -83,18 +79,16 @@ struct Fold {
     options: FoldOptions,
     /// What is reported as it is stored; [`Fold::report`] adds the rest.
     stored: Report,
-    /// How the last turn failed.
     failure: StreamOutcome,
     final_message: Option<BoundedText>,
     files: Files,
-    commands: CommandLog,
+    tests: TestLog,
     failures: Failures,
     usage: Option<Usage>,
     cost: Option<f64>,
     warnings: Notices,
     transient_errors: Notices,
     open_items: OpenItems,
-    progress: ProgressTracker,
     repeats: Repeats,
     between_items: BetweenItems,
     stream_ended: bool,
@@ -102,7 +96,6 @@ struct Fold {
     tally: Tally,
 }
 
-/// What the agent does while no item is open.
 #[derive(Debug, Default)]
 enum BetweenItems {
     #[default]
@@ -149,13 +142,15 @@ impl Fold {
                 self.stored.turns += 1;
                 self.stored.turn = TurnState::Running;
                 self.between_items = BetweenItems::Waiting;
-                self.progress.turn_started();
+                self.stored.progress = Some(Progress::default());
                 self.repeats.turn_started();
             }
             ThreadEvent::TurnCompleted { usage } => {
                 self.stored.turn = TurnState::Completed;
                 self.usage = usage.or(self.usage);
-                self.progress.turn_completed();
+                if let Some(progress) = &mut self.stored.progress {
+                    progress.percent = Some(100);
+                }
             }
             ThreadEvent::TurnFailed { error } => {
                 self.stored.turn = TurnState::Failed;
@@ -216,7 +211,10 @@ impl Fold {
         match &item.details {
             ItemDetails::CommandExecution(command) => {
                 let command = FinishedCommand::new(command, status, self.options.workdir.as_deref());
-                self.commands.record(&command);
+                if !command.is_declined() {
+                    self.tests.record(&command);
+                }
+                self.stored.commands.record(&command);
                 self.failures.record(&command);
             }
             ItemDetails::FileChange { changes } if status == ItemStatus::Completed => {
@@ -261,7 +259,9 @@ impl Fold {
         };
         self.stored.plan = items[..listed].iter().map(step).collect();
         let completed = items.iter().filter(|todo| todo.completed).count();
-        self.progress.plan(completed as u64, items.len() as u64);
+        if let Some(progress) = &mut self.stored.progress {
+            progress.set_plan(completed as u64, items.len() as u64);
+        }
     }
 
     /// Ends the stream: a turn that is still running was interrupted.
@@ -312,10 +312,6 @@ impl Fold {
         }
     }
 
-    fn current_progress(&self) -> Option<Progress> {
-        (self.stored.turns > 0).then(|| self.progress.report())
-    }
-
     fn usage_report(&self, dialect: Option<Dialect>) -> Option<UsageReport> {
         let of_stream = dialect.is_some_and(Dialect::counts_usage_of_stream);
         let report = if of_stream { UsageReport::of_run } else { UsageReport::of_thread };
@@ -337,17 +333,15 @@ impl Fold {
         let mut report = Report {
             dialect: translator.dialect(),
             outcome: self.outcome(translator),
-            progress: self.current_progress(),
             current_activity: self.activity(translator.dialect()),
             final_message,
             files: self.files.report(),
-            commands: self.commands.report(),
-            tests: self.commands.tests(),
+            tests: self.tests.report(),
             failures: self.failures.report(self.options.workdir.as_deref()),
             usage: self.usage_report(translator.dialect()),
             cost: self.cost_report(translator.dialect()),
-            warnings: self.warnings.report(),
-            transient_errors: self.transient_errors.report(),
+            warnings: self.warnings.list.clone(),
+            transient_errors: self.transient_errors.list.clone(),
             transient_error_count: self.transient_errors.total,
             open_items: self.open_items.report(),
             repeated_items: self.repeats.count,

@@ -1,7 +1,5 @@
 //! Collects messages that may occur many times; each different message is stored once, with its count.
 
-use std::collections::VecDeque;
-
 use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +17,7 @@ pub struct Notice {
 
 #[derive(Debug, Default)]
 pub(super) struct Notices {
-    list: VecDeque<Notice>,
+    pub(super) list: Vec<Notice>,
     pub(super) total: u64,
 }
 
@@ -36,9 +34,9 @@ impl Notices {
             return;
         }
         if self.list.len() >= MAX_NOTICES {
-            self.list.pop_front();
+            self.list.remove(0);
         }
-        self.list.push_back(Notice { message, count: 1 });
+        self.list.push(Notice { message, count: 1 });
     }
 
     /// Removes one occurrence of a message that turned out to be a failure.
@@ -50,9 +48,5 @@ impl Notices {
         if self.list[at].count == 0 {
             self.list.remove(at);
         }
-    }
-
-    pub(super) fn report(&self) -> Vec<Notice> {
-        self.list.iter().cloned().collect()
     }
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Progress {
     /// 0 to 100; 100 only when the turn has completed. Absent while a turn without a plan runs.
     pub percent: Option<u8>,
-    /// The steps of the plan, if the agent has one.
     pub steps: Option<PlanSteps>,
 }
 
@@ -19,30 +18,11 @@ pub struct PlanSteps {
     pub total: u64,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct ProgressTracker {
-    steps: Option<PlanSteps>,
-    highest: Option<u8>,
-    is_over: bool,
-}
-
-impl ProgressTracker {
-    pub(super) fn turn_started(&mut self) {
-        *self = Self::default();
-    }
-
-    pub(super) fn turn_completed(&mut self) {
-        self.is_over = true;
-    }
-
-    pub(super) fn plan(&mut self, completed: u64, total: u64) {
+impl Progress {
+    pub(super) fn set_plan(&mut self, completed: u64, total: u64) {
         self.steps = (total > 0).then_some(PlanSteps { completed, total });
         let percent = (completed * 100).checked_div(total).map(|percent| percent.min(99));
-        self.highest = self.highest.max(percent.and_then(|percent| u8::try_from(percent).ok()));
-    }
-
-    pub(super) fn report(&self) -> Progress {
-        Progress { percent: if self.is_over { Some(100) } else { self.highest }, steps: self.steps }
+        self.percent = self.percent.max(percent.and_then(|percent| u8::try_from(percent).ok()));
     }
 }
 
@@ -52,21 +32,21 @@ mod tests {
 
     #[test]
     fn without_a_plan_the_percentage_is_unknown_until_the_end() {
-        let mut tracker = ProgressTracker::default();
-        assert_eq!(tracker.report(), Progress::default());
-        tracker.plan(0, 0);
-        assert_eq!(tracker.report(), Progress::default());
-        tracker.turn_completed();
-        assert_eq!(tracker.report(), Progress { percent: Some(100), steps: None });
+        let mut progress = Progress::default();
+        assert_eq!(progress, Progress::default());
+        progress.set_plan(0, 0);
+        assert_eq!(progress, Progress::default());
+        progress.percent = Some(100);
+        assert_eq!(progress, Progress { percent: Some(100), steps: None });
     }
 
     #[test]
     fn percent_never_goes_down_and_never_reaches_100_before_the_end() {
-        let mut tracker = ProgressTracker::default();
-        tracker.plan(3, 3);
-        assert_eq!(tracker.report().percent, Some(99));
-        tracker.plan(1, 10);
+        let mut progress = Progress::default();
+        progress.set_plan(3, 3);
+        assert_eq!(progress.percent, Some(99));
+        progress.set_plan(1, 10);
         let steps = Some(PlanSteps { completed: 1, total: 10 });
-        assert_eq!(tracker.report(), Progress { percent: Some(99), steps });
+        assert_eq!(progress, Progress { percent: Some(99), steps });
     }
 }

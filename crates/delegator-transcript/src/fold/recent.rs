@@ -13,7 +13,6 @@ const MAX_LINE_BYTES: usize = 2 << 10;
 pub struct RecentLine {
     /// Counted from 1.
     pub number: u64,
-    /// Length of the full line.
     pub bytes: u64,
     /// The line as the agent printed it, truncated to 2 KiB.
     pub text: String,
@@ -34,7 +33,6 @@ impl RecentLines {
         self.lines.push_back((line.number, line.length, buffer));
     }
 
-    /// The last line that is not blank.
     pub(super) fn last_line(&self) -> Option<String> {
         let texts = self.lines.iter().rev().map(|(_, _, stored)| String::from_utf8_lossy(stored));
         texts.map(|text| text.trim().to_owned()).find(|text| !text.is_empty())

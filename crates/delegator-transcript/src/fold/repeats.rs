@@ -10,13 +10,11 @@ use std::collections::VecDeque;
 use crate::event::{Item, ItemDetails, ItemStatus};
 use crate::json::Text;
 
-/// Number of recent items that are compared.
 const MAX_REMEMBERED: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     was_interrupted: bool,
-    /// The latest items that finished in this turn.
     finished: VecDeque<FinishedItem>,
     pub(super) count: u64,
 }
@@ -37,7 +35,6 @@ impl Repeats {
         self.was_interrupted = true;
     }
 
-    /// Whether an item with this id has finished in this turn.
     pub(super) fn has_finished(&self, id: &Text<'_>) -> bool {
         !id.is_empty() && self.has_id(id_fingerprint(id))
     }

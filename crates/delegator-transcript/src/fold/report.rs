@@ -10,8 +10,9 @@ use super::files::FileOperations;
 use super::notices::Notice;
 use super::progress::Progress;
 use super::recent::RecentLine;
-use super::test_log::TestReport;
+use super::test_log::{TestReport, test_report};
 use super::usage::{CostReport, UsageReport};
+use crate::error_locations::parse;
 use crate::event::{ErrorCode, ItemStatus, McpToolCall};
 use crate::map::{Dialect, MapWarning};
 
@@ -45,7 +46,6 @@ pub struct Report {
     /// Commands that failed and have not succeeded since, oldest first; at most the last 20.
     pub failures: Vec<CommandFailure>,
     pub mcp_calls: McpCalls,
-    /// Number of web searches and opened pages.
     pub web_searches: u64,
     pub sub_agents: u64,
     /// Number of items of unknown types, finished or not: what they did is unknown.
@@ -71,9 +71,7 @@ pub struct Report {
     /// The last of them, if nothing followed it: why a stream without a terminal event ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unresolved_error: Option<String>,
-    /// Irregularities of the stream.
     pub oddities: Vec<MapWarning>,
-    /// Items that were started and not completed.
     pub open_items: Vec<OpenItem>,
     /// Items that were reported again after a reconnect or under the same id; they are counted once.
     pub repeated_items: u64,
@@ -85,7 +83,44 @@ pub struct Report {
     pub counts: Counts,
 }
 
+/// Texts of an agent that has ended, which are no events but may contain facts.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentTexts<'a> {
+    /// The error that it reported, or the last line of its standard error.
+    pub failure: &'a str,
+    pub stderr: &'a str,
+    pub exit_code: Option<i32>,
+    pub workdir: Option<&'a str>,
+}
+
 impl Report {
+    /// Adds the test results that a plain agent printed. Other agents report the commands that ran the tests.
+    pub fn add_printed_tests(&mut self, texts: AgentTexts<'_>) {
+        if self.dialect == Some(Dialect::Plain) {
+            let output = self.final_message.as_ref().map(|message| message.text.as_str()).unwrap_or_default();
+            self.tests = test_report("", &format!("{output}\n{}", texts.stderr), texts.exit_code);
+        }
+    }
+
+    /// Adds the error that the agent failed with, if one of its texts names a location. Returns the error.
+    pub fn add_own_failure(&mut self, texts: AgentTexts<'_>) -> Option<&CommandFailure> {
+        let message = self.final_message.as_ref().map(|message| message.text.as_str()).unwrap_or_default();
+        // The message of a model may mention locations that are no errors.
+        let is_plain = self.dialect == Some(Dialect::Plain);
+        let candidates = [(texts.failure, true), (texts.stderr, true), (message, is_plain)];
+        let errors = candidates.into_iter().map(|(text, plain)| parse(text, None, texts.workdir, plain));
+        let errors = errors.into_iter().find(|errors| !errors.locations.is_empty())?;
+        self.failures.push(CommandFailure {
+            command: String::new(),
+            exit_code: texts.exit_code,
+            message: errors.message,
+            kind: errors.kind,
+            places: errors.locations,
+            directory: None,
+        });
+        self.failures.last()
+    }
+
     /// The final message as JSON if it is a JSON object or array: the response to a request with an output
     /// schema.
     pub fn structured_output(&self) -> Option<serde_json::Value> {
@@ -114,7 +149,6 @@ impl Report {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
-    /// No turn has started.
     #[default]
     None,
     Running,
@@ -130,7 +164,6 @@ pub enum TurnState {
 pub enum StreamOutcome {
     Completed,
     Failed {
-        /// The agent's error message.
         message: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<ErrorCode>,
@@ -146,7 +179,6 @@ pub enum StreamOutcome {
 pub struct FinalMessage {
     /// At most 1 MiB: the beginning, or the end of what a plain agent printed.
     pub text: String,
-    /// Length of the full message.
     pub bytes: u64,
     pub truncated: bool,
 }

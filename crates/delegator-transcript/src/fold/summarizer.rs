@@ -17,7 +17,6 @@ pub struct LineSummarizer {
 /// What a supervisor needs to know about a line at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineInfo {
-    /// The line is an event of a known dialect.
     pub understood: bool,
     /// The agent made progress: an item, or the start or end of a turn. Retries do not count.
     pub is_activity: bool,
@@ -77,9 +76,8 @@ impl LineSummarizer {
         self.fold.stored.thread_id.as_deref()
     }
 
-    /// The progress of the last turn; absent before the first.
     pub fn progress(&self) -> Option<Progress> {
-        self.fold.current_progress()
+        self.fold.stored.progress
     }
 
     pub fn dialect(&self) -> Option<Dialect> {
@@ -87,7 +85,6 @@ impl LineSummarizer {
     }
 }
 
-/// Processes one stream of bytes.
 #[derive(Debug, Default)]
 pub struct Summarizer {
     framer: Framer,

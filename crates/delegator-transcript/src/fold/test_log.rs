@@ -45,7 +45,6 @@ pub struct TestReport {
     pub incomplete: bool,
     /// A command exited with a non-zero code although it counted no failed test.
     pub ended_badly: bool,
-    /// The most recent runs, oldest first.
     pub runs: Vec<TestRunReport>,
 }
 

@@ -12,7 +12,6 @@ use crate::event::Usage;
 pub struct UsageReport {
     /// The running total of the thread, as reported.
     pub thread_total: Usage,
-    /// The share of this run.
     pub own: Usage,
     /// Cached input tokens divided by all input tokens of this run, 0 to 1; absent without input.
     pub cache_hit_rate: Option<f64>,

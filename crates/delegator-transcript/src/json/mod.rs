@@ -24,7 +24,6 @@ pub use text::Text;
 /// have few members, which take no allocation.
 type Members<'a> = SmallVec<[(&'a str, Value<'a>); 6]>;
 
-/// An object or array.
 #[derive(Debug, Default)]
 pub(crate) struct Object<'a> {
     members: Members<'a>,
@@ -43,16 +42,12 @@ pub(crate) enum Value<'a> {
 impl<'a> Object<'a> {
     /// Reads an object or array, or what is available of a truncated one.
     pub(crate) fn read(text: &'a str) -> Self {
-        Self::read_text(text, None)
+        Self::read_line(text, None)
     }
 
     /// Like `read`, but reads the first object in `item`, which is nearly the whole line, into `item` in the
     /// same pass.
-    pub(crate) fn read_line(text: &'a str, item: &mut Option<Self>) -> Self {
-        Self::read_text(text, Some(item))
-    }
-
-    fn read_text(text: &'a str, item: Option<&mut Option<Self>>) -> Self {
+    pub(crate) fn read_line(text: &'a str, item: Option<&mut Option<Self>>) -> Self {
         let mut object = Self::default();
         let mut scanner = Scanner::new(text);
         let read = object.read_members(&mut scanner, item).and_then(|()| scanner.end());
@@ -122,12 +117,10 @@ impl<'a> Object<'a> {
         self.first(&[key], Value::boolean) == Some(true)
     }
 
-    /// Whether the first text of the key is this one.
     pub(crate) fn has_text(&self, key: &str, text: &str) -> bool {
         self.text(key).is_some_and(|found| found == *text)
     }
 
-    /// The first value of the key that is an object.
     pub(crate) fn object(&self, key: &str) -> Option<Self> {
         self.first(&[key], |value| value.object())
     }

@@ -47,7 +47,6 @@ impl<'a> Scanner<'a> {
         self.text.get(self.pos..).unwrap_or_default()
     }
 
-    /// Number of bytes that were not passed yet.
     pub(super) fn remaining(&self) -> usize {
         self.text.len() - self.pos
     }
@@ -76,7 +75,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Nothing but white space is left.
     pub(super) fn end(&mut self) -> Scan<()> {
         if self.peek().is_none() { Ok(()) } else { Err(Ending::Invalid) }
     }
@@ -246,7 +244,6 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// One digit or more.
     fn digits(&mut self) -> Scan<()> {
         let rest = &self.bytes()[self.pos..];
         let count = rest.iter().take_while(|b| b.is_ascii_digit()).count();

@@ -87,7 +87,7 @@ fn the_value_in_which_a_text_ends_is_available() {
     assert_eq!(text(r#"{"a":1,"b" : "begin\u00"#).as_deref(), Some("begin"));
     assert_eq!(text(r#"{"a":1,"b""#), None);
     let mut item = None;
-    Object::read_line(r#"{"b":null,"item":{"id":"i","text":"begin"#, &mut item);
+    Object::read_line(r#"{"b":null,"item":{"id":"i","text":"begin"#, Some(&mut item));
     let item = item.expect("an item");
     assert_eq!((item.text("id").is_some(), item.text("text").is_some()), (true, true));
     let nested = Object::read(r#"{"a":{"b":[1,"x"#);
@@ -159,7 +159,7 @@ proptest! {
         prop_assert_eq!(is_json(&text), accepted);
         for object in [format!("{{\"a\":{text}}}"), format!("{{\"item\":{{\"a\":{text}}}}}")] {
             let accepted = serde_json::from_str::<IgnoredAny>(&object).is_ok();
-            prop_assert_eq!(Object::read_line(&object, &mut None).ending == Ending::Complete, accepted, "{}", object);
+            prop_assert_eq!(Object::read_line(&object, Some(&mut None)).ending == Ending::Complete, accepted, "{}", object);
         }
     }
 

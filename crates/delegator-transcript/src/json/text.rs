@@ -13,7 +13,6 @@ pub(crate) enum Ending {
     Complete,
     /// JSON so far, but the text ended inside a value.
     Truncated,
-    /// Not JSON.
     Invalid,
 }
 
@@ -64,7 +63,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Bytes of the resolved text.
     pub fn len(&self) -> usize {
         match self {
             Self::Json(_, len) => *len,
@@ -85,7 +83,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text without borrowing from the line.
     pub fn into_owned(self) -> Text<'static> {
         Text::Plain(Cow::Owned(self.resolve().into_owned()))
     }

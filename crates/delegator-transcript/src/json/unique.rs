@@ -41,7 +41,6 @@ struct Edit<'a> {
     replacement: &'a str,
 }
 
-/// An object that is being read.
 #[derive(Default)]
 struct OpenObject<'a> {
     keys: HashSet<Cow<'a, str>>,

@@ -81,7 +81,6 @@ impl Object<'_> {
         self.with(key, |out| serde_json::to_writer(out, value).unwrap_or_default());
     }
 
-    /// A value that `write` appends.
     pub(crate) fn with(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
         self.key(key);
         write(self.out);

@@ -7,8 +7,7 @@
 use std::collections::HashSet;
 
 use super::effect::{Effect, Effects, UnmappedReason};
-use super::pending::Pending;
-use super::plan::Plan;
+use super::pending::{Pending, Plan};
 use crate::event::{AgentError, ItemDetails, ThreadEvent, TurnOutcome, Usage};
 use crate::json::Text;
 use crate::wire::app_server::{

@@ -6,8 +6,7 @@
 //! sub-agents are left out: their work is part of the call that started them.
 
 use super::effect::{Effect, Effects, MapWarning, UnmappedReason, tool_result};
-use super::pending::Pending;
-use super::plan::Plan;
+use super::pending::{Pending, Plan};
 use crate::event::{
     AgentError, ChangeKind, CommandExecution, ErrorCode, FileChange, ItemDetails, ItemPhase, ItemStatus,
     McpToolCall, ThreadEvent, Todo, TurnOutcome, Usage,
@@ -30,19 +29,14 @@ pub(super) struct ClaudeMapper {
     /// Calls whose permission request an interrupt withdrew: they never ran.
     withdrawn_calls: Pending<()>,
     plan: Plan,
-    steps: Vec<PlanStep>,
+    /// The steps of the plan with their numbers.
+    steps: Vec<(String, Todo<'static>)>,
     usage: Usage,
     cost: f64,
     session_cost: f64,
     /// The error that the next `result` repeats without its code.
     error_code: Option<ErrorCode>,
     is_limit_exceeded: bool,
-}
-
-#[derive(Debug)]
-struct PlanStep {
-    number: String,
-    todo: Todo<'static>,
 }
 
 /// A call whose result has not arrived yet.
@@ -171,7 +165,7 @@ impl ClaudeMapper {
             }
             Some(OpenCall::PlanStep(change)) if !result.is_error => {
                 self.change_step(change, result.task_id);
-                let todos = self.steps.iter().map(|step| step.todo.clone()).collect();
+                let todos = self.steps.iter().map(|(_, todo)| todo.clone()).collect();
                 self.plan.update(todos, effects);
             }
             Some(OpenCall::PlanStep(_)) => {}
@@ -192,20 +186,20 @@ impl ClaudeMapper {
             let number = number.unwrap_or_else(|| (self.steps.len() + 1).to_string());
             let subject = change.subject.filter(|subject| subject.len() <= MAX_STEP_BYTES);
             if let (Some(text), true) = (subject, self.steps.len() < MAX_PLAN_STEPS) {
-                self.steps.push(PlanStep { number, todo: Todo { text, completed: false } });
+                self.steps.push((number, Todo { text, completed: false }));
             }
             return;
         };
         let number = number.resolve();
         if status.as_deref() == Some("deleted") {
-            return self.steps.retain(|step| step.number != number);
+            return self.steps.retain(|(step, _)| *step != number);
         }
-        let Some(step) = self.steps.iter_mut().find(|step| step.number == number) else { return };
+        let Some((_, todo)) = self.steps.iter_mut().find(|(step, _)| *step == number) else { return };
         if let Some(status) = status {
-            step.todo.completed = status == "completed";
+            todo.completed = status == "completed";
         }
         if let Some(subject) = change.subject.filter(|subject| subject.len() <= MAX_STEP_BYTES) {
-            step.todo.text = subject;
+            todo.text = subject;
         }
     }
 

@@ -58,7 +58,6 @@ pub enum UnmappedReason {
     Redundant,
     /// Settings and bookkeeping of a session.
     Context,
-    /// A line that we sent to the agent.
     Sent,
     /// An item of a type that is not documented; left out by `strict`, as are the following.
     UnknownItem,
@@ -86,11 +85,7 @@ pub(super) struct Effects<'i, 'a> {
     pub(super) list: Vec<Effect<'a>>,
 }
 
-impl<'i, 'a> Effects<'i, 'a> {
-    pub(super) fn new(ids: &'i mut ItemIds) -> Self {
-        Self { ids, list: Vec::new() }
-    }
-
+impl<'a> Effects<'_, 'a> {
     pub(super) fn push(&mut self, effect: Effect<'a>) {
         self.list.push(effect);
     }

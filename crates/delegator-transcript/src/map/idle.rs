@@ -7,8 +7,7 @@
 use std::collections::HashSet;
 
 use super::effect::{Effect, Effects, UnmappedReason, tool_result};
-use super::open_calls::OpenCalls;
-use super::pending::Pending;
+use super::pending::{OpenCalls, Pending};
 use crate::decode::IdleEvent;
 use crate::event::{ChangeKind, FileChange, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent};
 use crate::json::Text;
@@ -113,7 +112,6 @@ fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Ef
     effects.push(effect);
 }
 
-/// A call of a tool of the agent itself.
 fn agent_tool<'a>() -> McpToolCall<'a> {
     McpToolCall { server: Text::plain("agent"), ..McpToolCall::default() }
 }

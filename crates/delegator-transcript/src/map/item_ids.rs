@@ -14,7 +14,6 @@ const MAX_ID_BYTES: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct ItemIds {
     next: u64,
-    /// By the agent's id.
     replaced: HashMap<String, u64>,
 }
 

@@ -15,9 +15,7 @@ mod claude;
 mod effect;
 mod idle;
 mod item_ids;
-mod open_calls;
 mod pending;
-mod plan;
 mod protocol;
 mod response;
 mod thread_start;
@@ -51,15 +49,12 @@ pub enum Dialect {
     Idle,
     /// Messages of the Codex protocol, as printed before 0.44.
     Protocol,
-    /// A session file of Codex.
     Rollout,
     /// Lines of text, which are the agent's message.
     Plain,
     /// Claude Code's `stream-json`, both directions.
     ClaudeStream,
-    /// The Agent Client Protocol, both directions.
     Acp,
-    /// Codex's app server, both directions.
     AppServer,
 }
 
@@ -120,7 +115,6 @@ impl Translator {
         event
     }
 
-    /// The dialect of the stream, once a line was recognised.
     pub fn dialect(&self) -> Option<Dialect> {
         self.dialect
     }
@@ -146,7 +140,6 @@ impl Translator {
         self.protocol.critical_error()
     }
 
-    /// Translates the next event and passes its effects to `sink`.
     pub fn translate<'a>(&mut self, event: Event<'a>, sink: &mut impl FnMut(Effect<'a>)) {
         let dialect = match &event {
             Event::Thread(_) => Dialect::Thread,
@@ -183,7 +176,7 @@ impl Translator {
             self.follow_turn(&event);
             return sink(Effect::Emit(event));
         }
-        let mut effects = Effects::new(&mut self.ids);
+        let mut effects = Effects { ids: &mut self.ids, list: Vec::new() };
         match event {
             Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut effects),
             Event::Protocol(event) => self.protocol.apply(event, &mut effects),
@@ -229,7 +222,7 @@ impl Translator {
     /// Ends the stream: one of nothing but `idle` and `done` still begins a thread, and a message may be
     /// unfinished.
     pub fn finish<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
-        let mut effects = Effects::new(&mut self.ids);
+        let mut effects = Effects { ids: &mut self.ids, list: Vec::new() };
         self.acp.flush_text(&mut effects);
         effects.list.into_iter().for_each(&mut *sink);
         if self.dialect == Some(Dialect::Idle) {
@@ -267,7 +260,6 @@ impl Translator {
     }
 }
 
-/// Whether the event explicitly starts or ends a turn.
 fn is_turn_boundary(event: &Event<'_>) -> bool {
     match event {
         Event::Thread(event) => matches!(

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 
+use super::effect::{Effect, Effects, MapWarning};
 use super::item_ids::ItemIds;
-use crate::event::ItemPhase;
+use crate::event::{ItemDetails, ItemPhase, ItemStatus, McpToolCall, Todo};
 use crate::json::Text;
 
 /// More than any agent runs in parallel.
@@ -16,7 +17,6 @@ const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Pending<T> {
-    /// In insertion order.
     entries: VecDeque<Entry<T>>,
     bytes: usize,
 }
@@ -50,7 +50,7 @@ impl<T> Pending<T> {
     }
 
     pub(super) fn contains(&self, key: &str) -> bool {
-        self.entries.iter().any(|entry| entry.key == key)
+        self.entries.iter().rev().any(|entry| entry.key == key)
     }
 
     /// Removes and returns all entries, in the order in which they were stored.
@@ -81,6 +81,84 @@ impl Pending<Text<'static>> {
         let id = ids.next();
         self.insert(key, id.clone(), 0);
         (ItemPhase::Started, id)
+    }
+}
+
+/// MCP tool calls that were started and not ended yet. Start and end are joined by the id of the call.
+#[derive(Debug, Default)]
+pub(super) struct OpenCalls(Pending<(Text<'static>, McpToolCall<'static>)>);
+
+impl OpenCalls {
+    pub(super) fn contains(&self, call_id: &str) -> bool {
+        self.0.contains(call_id)
+    }
+
+    /// A call without an id cannot be joined with its result.
+    pub(super) fn begin<'a>(
+        &mut self,
+        call_id: Option<&Text<'a>>,
+        call: McpToolCall<'a>,
+        effects: &mut Effects<'_, 'a>,
+    ) {
+        let id = effects.start_item(ItemDetails::McpToolCall(call.clone()));
+        if let Some(call_id) = call_id {
+            let bytes = call.tool.len() + call.arguments.as_ref().map_or(0, Text::len);
+            self.0.insert(&call_id.resolve(), (id, call.into_owned()), bytes);
+        }
+    }
+
+    /// `call` has the result, and perhaps neither tool nor arguments. A call that was not started is emitted,
+    /// too.
+    pub(super) fn end<'a>(
+        &mut self,
+        call_id: &Text<'a>,
+        mut call: McpToolCall<'a>,
+        status: ItemStatus,
+        effects: &mut Effects<'_, 'a>,
+    ) {
+        let call_id = call_id.resolve();
+        let id = match self.0.remove(&call_id) {
+            Some((id, started)) => {
+                if call.tool.is_empty() {
+                    (call.server, call.tool) = (started.server, started.tool);
+                }
+                call.arguments = call.arguments.or(started.arguments);
+                id
+            }
+            None => {
+                effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id: call_id.into_owned() }));
+                effects.ids.next()
+            }
+        };
+        effects.item(ItemPhase::Completed, id, Some(status), ItemDetails::McpToolCall(call));
+    }
+}
+
+/// The plan of a turn as one item: started, updated, and completed at the end of the turn.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    open: Option<(Text<'static>, Vec<Todo<'static>>)>,
+}
+
+impl Plan {
+    pub(super) fn is(&self, items: &[Todo<'_>]) -> bool {
+        self.open.as_ref().is_some_and(|(_, open)| open.as_slice() == items)
+    }
+
+    pub(super) fn update<'a>(&mut self, items: Vec<Todo<'a>>, effects: &mut Effects<'_, 'a>) {
+        let owned_items = items.iter().cloned().map(Todo::into_owned).collect();
+        let (phase, id) = match self.open.take() {
+            Some((id, _)) => (ItemPhase::Updated, id),
+            None => (ItemPhase::Started, effects.ids.next()),
+        };
+        self.open = Some((id.clone(), owned_items));
+        effects.item(phase, id, None, ItemDetails::TodoList { items });
+    }
+
+    pub(super) fn complete(&mut self, effects: &mut Effects<'_, '_>) {
+        if let Some((id, items)) = self.open.take() {
+            effects.item(ItemPhase::Completed, id, None, ItemDetails::TodoList { items });
+        }
     }
 }
 

@@ -12,9 +12,7 @@
 use std::collections::HashMap;
 
 use super::effect::{Effect, Effects, MapWarning, UnmappedReason};
-use super::open_calls::OpenCalls;
-use super::pending::Pending;
-use super::plan::Plan;
+use super::pending::{OpenCalls, Pending, Plan};
 use super::response::OpenResponses;
 use crate::event::{
     AgentError, CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
@@ -34,15 +32,12 @@ pub(super) struct ProtocolMapper {
     plan: Plan,
     usage: Option<Usage>,
     critical_error: Option<AgentError<'static>>,
-    /// By the type of the item.
     accepted_sources: HashMap<&'static str, ItemSource>,
     responses: OpenResponses,
 }
 
-/// The type of the item of a plan.
 const PLAN: &str = "todo_list";
 
-/// How a stream reports an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemSource {
     BeginAndEnd,

@@ -13,7 +13,6 @@ use crate::patch::patched_files;
 use crate::protocol::ResponseItem;
 use crate::shell;
 
-/// Calls whose output has not arrived yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenResponses {
     calls: Pending<ModelCall>,
@@ -26,12 +25,10 @@ enum ModelCall {
 }
 
 impl OpenResponses {
-    /// Drops a call that an event reports.
     pub(super) fn discard(&mut self, call_id: &str) {
         self.calls.remove(call_id);
     }
 
-    /// The plan, if the call sets one.
     pub(super) fn plan(&self, response: &ResponseItem<'_>) -> Option<Vec<Todo<'static>>> {
         let ResponseItem::Call { name, input, .. } = response else { return None };
         if *name != *"update_plan" {

@@ -11,7 +11,6 @@ const MAX_ID_BYTES: usize = 256;
 /// The thread of a stream whose dialect has no threads.
 #[derive(Clone, Debug, Default)]
 pub enum AssumedThread {
-    /// There is none.
     #[default]
     None,
     Known(String),

@@ -72,7 +72,6 @@ const CHANGE: &[Field] =
     &[field("path", Type::Text), field("kind", Type::OneOf(&["add", "delete", "update"]))];
 const TODO: &[Field] = &[field("text", Type::Text), field("completed", Type::Boolean)];
 
-/// The fields of the documented types.
 type Fields = &'static [(&'static str, &'static [Field])];
 
 const EVENTS: Fields = &[

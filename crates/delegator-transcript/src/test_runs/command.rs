@@ -5,7 +5,7 @@
 //! selectors as `python -m pytest`. A project's own command (`npm test`, `make test`) has none. A directory
 //! that the command changes to is a selector, unless it is the agent's working directory.
 
-use super::runner::Runner;
+use super::Runner;
 use crate::shell::{self, Pipeline};
 
 /// Programs that print existing text or manage files; their output is never a test run.
@@ -13,7 +13,6 @@ const TEXT_PROGRAMS: &str = "[ ack ag apply_patch awk bat cat cd chmod cp curl c
     git grep head jq journalctl kill less ls mkdir more mv nl popd printf ps pushd pwd rg rm sed set sleep \
     sort source stat tac tail test touch tree true uniq wc wget which xxd";
 
-/// Programs that run another program.
 const WRAPPERS: &str =
     "bundle command env exec nice nohup npx poetry pipenv stdbuf sudo time timeout xargs xvfb-run";
 
@@ -34,7 +33,8 @@ const NON_SELECTING_LETTERS: &str = "qvsxi";
 #[derive(Debug)]
 pub(crate) struct ParsedCommand {
     pipelines: Vec<Pipeline>,
-    directory: Option<String>,
+    /// The last directory it changed to, unless that is the agent's working directory.
+    pub(crate) directory: Option<String>,
 }
 
 /// Whether a command looks like a test run, whatever it printed: it calls a runner, or runs something with
@@ -52,7 +52,6 @@ pub fn looks_like_test_run(line: &str) -> bool {
 }
 
 impl ParsedCommand {
-    /// Parses a command line as the agent gave it.
     pub(crate) fn new(line: &str, workdir: Option<&str>) -> Self {
         Self::from_script(&shell::unwrap(line), workdir)
     }
@@ -68,11 +67,6 @@ impl ParsedCommand {
         Self { pipelines, directory }
     }
 
-    /// The last directory it changed to, unless that is the agent's working directory.
-    pub(crate) fn directory(&self) -> Option<&str> {
-        self.directory.as_deref()
-    }
-
     /// Whether no part of the command runs anything.
     pub(crate) fn only_prints_text(&self) -> bool {
         let prints = |pipeline: &Pipeline| {
@@ -82,14 +76,12 @@ impl ParsedCommand {
         !self.pipelines.is_empty() && self.pipelines.iter().all(prints)
     }
 
-    /// Whether the output passes through `head` or `tail`.
     pub(crate) fn has_head_or_tail(&self) -> bool {
         self.pipelines
             .iter()
             .any(|pipeline| pipeline.0.iter().skip(1).any(|words| matches!(program(words), "tail" | "head")))
     }
 
-    /// The first runner that the command calls by name.
     pub(crate) fn named_runner(&self) -> Option<Runner> {
         self.pipelines.iter().flat_map(|pipeline| &pipeline.0).find_map(|words| called_runner(words))
     }
@@ -118,7 +110,6 @@ impl ParsedCommand {
     }
 }
 
-/// The runner that these words call by name.
 fn called_runner(words: &[String]) -> Option<Runner> {
     let second = words.get(1).map_or("", String::as_str);
     Some(match program(words) {
@@ -202,7 +193,6 @@ pub(crate) fn is_assignment(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The selectors of a project's own command.
 fn project_selectors(words: &[String]) -> Vec<String> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let name_words = match (program(words), at(1), at(2)) {

@@ -3,8 +3,7 @@
 //!
 //! ctest counts a skipped test as passed; a disabled one is in neither count.
 
-use super::figures::leading_number;
-use super::results::{Output, TestCounts};
+use super::results::{Output, TestCounts, leading_number};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();

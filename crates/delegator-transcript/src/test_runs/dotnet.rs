@@ -4,8 +4,7 @@
 //!
 //! The terminal logger's summary includes the lines of the assemblies; if it is present, only it counts.
 
-use super::figures::Figures;
-use super::results::{Output, TestCounts};
+use super::results::{Figures, Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let (mut lines, mut summary) = (TestCounts::default(), TestCounts::default());

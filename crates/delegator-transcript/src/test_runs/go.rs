@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::figures::Figures;
-use super::results::{Output, TestCounts};
+use super::results::{Figures, Output, TestCounts};
 
 /// Parses `go test`: plain, `-v` and `-json`.
 ///
@@ -34,7 +33,6 @@ pub(super) fn parse_go(output: &Output<'_>) -> Option<TestCounts> {
 struct Packages {
     counts: TestCounts,
     has_results: bool,
-    /// Counts of the current package.
     passed: u64,
     failed: u64,
 }

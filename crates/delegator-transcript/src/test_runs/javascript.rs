@@ -1,7 +1,6 @@
 //! Parses the output of `jest`, `vitest`, `mocha` and `node --test`.
 
-use super::figures::{Figures, leading_number, numbered};
-use super::results::{Output, TestCounts};
+use super::results::{Figures, Output, TestCounts, leading_number, numbered};
 
 /// Parses `jest`: the line `Tests: … total` of each run; `● name` below the files that failed.
 pub(super) fn parse_jest(output: &Output<'_>) -> Option<TestCounts> {

@@ -1,7 +1,6 @@
 //! Parses the output of JUnit, Maven and Gradle.
 
-use super::figures::{Figures, leading_number, numbered};
-use super::results::{Output, TestCounts};
+use super::results::{Figures, Output, TestCounts, leading_number, numbered};
 
 /// Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text
 /// runner (`OK (2 tests)`).

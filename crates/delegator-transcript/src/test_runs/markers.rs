@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, packed};
 
-use super::runner::Runner;
+use super::Runner;
 
 const MARKERS: [(&str, &[Runner]); 30] = [
     ("t result: ", &[Runner::Cargo]),
@@ -55,7 +55,6 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
     packed::Searcher::new(texts).map(Search::Packed).or_else(plain)
 });
 
-/// The runners that may have printed a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunnerSet(u32);
 

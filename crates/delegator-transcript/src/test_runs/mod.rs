@@ -21,7 +21,6 @@
 pub(crate) mod command;
 mod ctest;
 mod dotnet;
-mod figures;
 mod go;
 mod javascript;
 mod jvm;
@@ -30,10 +29,11 @@ mod phpunit;
 mod python;
 mod results;
 mod rspec;
-mod runner;
 mod rust;
 
 use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use crate::control;
 use crate::json::Text;
@@ -41,7 +41,48 @@ use command::ParsedCommand;
 use markers::RunnerSet;
 use results::Output;
 pub(crate) use results::{MAX_NAMES, TestCounts};
-pub use runner::Runner;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runner {
+    Cargo,
+    Nextest,
+    Pytest,
+    Unittest,
+    Jest,
+    Vitest,
+    Mocha,
+    Go,
+    Gotestsum,
+    Node,
+    /// JUnit's own console runners.
+    Junit,
+    Maven,
+    Gradle,
+    Rspec,
+    Phpunit,
+    Ctest,
+    Dotnet,
+}
+
+impl Runner {
+    pub(crate) fn runs_same_tests_as(self, other: Runner) -> bool {
+        let family = |runner: Runner| match runner {
+            Runner::Nextest => Runner::Cargo,
+            Runner::Gotestsum => Runner::Go,
+            runner => runner,
+        };
+        family(self) == family(other)
+    }
+
+    /// Whether the output of the other runner contains what this one would print.
+    pub(super) fn is_part_of(self, other: Runner) -> bool {
+        matches!(
+            (self, other),
+            (Runner::Go, Runner::Gotestsum) | (Runner::Junit, Runner::Maven | Runner::Phpunit)
+        )
+    }
+}
 
 /// Returns the results in the output; `None` or empty counts if there are none.
 type Parser = fn(&Output<'_>) -> Option<TestCounts>;
@@ -73,7 +114,6 @@ pub(crate) fn candidate_runners(output: &Text<'_>, tail: Option<&Text<'_>>) -> R
     runners
 }
 
-/// Parses the results of all runners in the output of a command.
 pub(crate) fn parse(
     candidates: RunnerSet,
     command: &ParsedCommand,

@@ -1,8 +1,7 @@
 //! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of
 //! problems.
 
-use super::figures::{Figures, leading_number, numbered};
-use super::results::{Output, TestCounts};
+use super::results::{Figures, Output, TestCounts, leading_number, numbered};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();

@@ -1,7 +1,6 @@
 //! Parses the output of `pytest` and `unittest`.
 
-use super::figures::{Figures, leading_number};
-use super::results::{Output, TestCounts, TestNames};
+use super::results::{Figures, Output, TestCounts, TestNames, leading_number};
 
 /// Parses `pytest`: the last line has the counts, with `===` or, in quiet mode, without; the short summary
 /// names failed tests.
@@ -149,7 +148,6 @@ fn verdict(line: &str) -> Option<Figures> {
     }
 }
 
-/// The reports of failures, by their headings.
 #[derive(Default)]
 struct Reports {
     count: u64,
@@ -197,7 +195,6 @@ fn name_of(heading: &str) -> String {
     if path.rsplit('.').next() == Some(name) { path.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Distinguishes names without storing them.
 fn fingerprint(name: &str) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

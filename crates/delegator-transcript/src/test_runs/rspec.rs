@@ -1,8 +1,7 @@
 //! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with
 //! its name.
 
-use super::figures::Figures;
-use super::results::{Output, TestCounts};
+use super::results::{Figures, Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();

@@ -1,7 +1,6 @@
 //! Parses the output of `cargo test` and `cargo nextest run`.
 
-use super::figures::{Figures, leading_number};
-use super::results::{Output, TestCounts, TestNames};
+use super::results::{Figures, Output, TestCounts, TestNames, leading_number};
 
 /// Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
 ///
@@ -28,7 +27,6 @@ pub(super) fn parse_cargo(output: &Output<'_>) -> Option<TestCounts> {
 struct Binaries {
     counts: TestCounts,
     summaries: u64,
-    /// The announced number of tests of the current binary.
     announced: Option<u64>,
     was_announced: bool,
     saw_start: bool,

@@ -17,7 +17,6 @@ pub const INVALID_PARAMS: i64 = -32602;
 /// The method is not known: what a request that we do not serve is answered with.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 
-/// The id of a request, chosen by its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum RequestId {
@@ -38,7 +37,6 @@ pub enum Message<'a> {
     Error { id: Option<RequestId>, error: RpcError<'a> },
 }
 
-/// Why a request failed.
 #[derive(Clone, Debug, Default)]
 pub struct RpcError<'a> {
     pub code: i64,
@@ -114,7 +112,6 @@ impl Writer {
         })
     }
 
-    /// Answers a request of the agent.
     pub fn result(self, id: &RequestId, result: &impl Serialize) -> Vec<u8> {
         self.write(|message| {
             message.value("id", id);
@@ -122,7 +119,6 @@ impl Writer {
         })
     }
 
-    /// Refuses a request of the agent.
     pub fn error(self, id: &RequestId, code: i64, reason: &str) -> Vec<u8> {
         self.write(|message| {
             message.value("id", id);

@@ -31,7 +31,6 @@ pub fn sent_line(line: &[u8]) -> Vec<u8> {
     [SENT_PREFIX.as_bytes(), line, b"}"].concat()
 }
 
-/// Who wrote a line of a stored stream, and its message.
 pub fn message_of_text(line: &str) -> (Sender, &str) {
     let sent = line.trim_ascii().strip_prefix(SENT_PREFIX).and_then(|rest| rest.strip_suffix('}'));
     match sent {

@@ -121,7 +121,9 @@ impl AcpMapper {
         let reported = result.usage.or(result.quota).filter(|counts| !counts.is_zero());
         let usage = reported.map(|counts| counts.usage()).or(self.turn.calls_usage);
         match usage {
-            Some(usage) if self.agent.counts_session() => self.usage = Some(usage),
+            // Copilot counts the tokens of the whole session, the others those of the turn or of its last
+            // call.
+            Some(usage) if self.agent == KnownAgent::Copilot => self.usage = Some(usage),
             Some(usage) => self.usage = Some(self.usage.unwrap_or_default().plus(usage)),
             None => {}
         }

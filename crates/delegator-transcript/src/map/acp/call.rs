@@ -12,7 +12,6 @@ use crate::json::Text;
 use crate::map::effect::Effects;
 use crate::wire::acp::{CallStatus, ToolCall, ToolKind};
 
-/// Bounds on what is stored of a call.
 const MAX_TEXT_BYTES: usize = 8 << 10;
 const MAX_COMMAND_BYTES: usize = 64 << 10;
 const MAX_INPUT_BYTES: usize = 256 << 10;
@@ -21,7 +20,6 @@ const MAX_FILES: usize = 200;
 
 #[derive(Debug, Default)]
 pub(super) struct Call {
-    /// Present once the item was started.
     item_id: Option<Text<'static>>,
     /// The user or the policy refused it.
     pub(super) is_rejected: bool,
@@ -45,7 +43,6 @@ pub(super) struct Call {
     streamed_output: Output,
     content_text: Option<Output>,
     exit_code: Option<i32>,
-    /// Its output says so.
     has_failed: bool,
 }
 
@@ -179,7 +176,7 @@ impl Call {
         let has_completed = self.status == Some(CallStatus::Completed) && !self.is_rejected;
         let implied = (self.completes_with_zero && has_completed).then_some(0);
         let title = || self.title.as_ref().map(|title| title.trim_matches('`').to_owned());
-        let streamed = Some(&self.streamed_output).filter(|output| !output.is_empty());
+        let streamed = Some(&self.streamed_output).filter(|output| output.bytes > 0);
         // What is meant as the output counts, even if it is empty.
         let output = streamed.or(self.output.as_ref()).or(self.content_text.as_ref());
         let text = output.map(Output::text).unwrap_or_default();
@@ -188,7 +185,7 @@ impl Call {
             exit_code: self.exit_code.or_else(|| exit_code_in(&text)).or(implied),
             output: Text::owned(text),
             output_tail: None,
-            output_bytes: output.map_or(0, Output::bytes),
+            output_bytes: output.map_or(0, |output| output.bytes),
         }
     }
 
@@ -232,7 +229,6 @@ impl Call {
         })
     }
 
-    /// About how much memory it takes.
     pub(super) fn stored_bytes(&self) -> usize {
         let texts = [
             &self.tool,

@@ -14,8 +14,7 @@ mod text;
 mod turn;
 
 use super::effect::{Effect, Effects, UnmappedReason};
-use super::pending::Pending;
-use super::plan::Plan;
+use super::pending::{Pending, Plan};
 use crate::event::{Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
 use crate::json::Text;
 use crate::wire::acp::{
@@ -24,7 +23,7 @@ use crate::wire::acp::{
 use crate::wire::json_rpc::RequestId;
 use call::Call;
 use text::{JoinedText, TextKind, bounded};
-use turn::{KnownAgent, TurnFacts};
+use turn::{KnownAgent, TurnFacts, bounded_error};
 
 const MAX_ID_BYTES: usize = 1 << 10;
 /// More prompts than this at once are not counted: a client sends one.
@@ -37,12 +36,10 @@ pub(super) struct AcpMapper {
     agent: KnownAgent,
     sign_in_methods: Vec<String>,
     thread_id: Option<String>,
-    /// Our requests without an answer.
     requests: Pending<ClientRequest>,
     permissions: Pending<OpenPermission>,
     /// The history of a loaded session is being replayed.
     is_replaying: bool,
-    /// Prompts without an answer.
     prompts: Vec<RequestId>,
     turn_is_open: bool,
     turn: TurnFacts,
@@ -56,7 +53,6 @@ pub(super) struct AcpMapper {
 #[derive(Debug)]
 struct OpenPermission {
     call_id: String,
-    /// The options that allow the call.
     allowing: Vec<String>,
     /// No message before was about the call.
     announces_call: bool,
@@ -195,7 +191,7 @@ impl AcpMapper {
             return self.on_chunk(TextKind::Message, chunk, effects);
         }
         self.flush_text(effects);
-        self.turn.set_remark(text.strip_prefix("Error: ").unwrap_or(&text));
+        self.turn.remark = Some(bounded_error(text.strip_prefix("Error: ").unwrap_or(&text)));
         effects.complete_item(ItemDetails::Error { message: Text::owned(text.trim()) });
     }
 
@@ -226,7 +222,7 @@ impl AcpMapper {
                 self.turn.has_output = true;
                 // Copilot remarks on a refusal, too.
                 self.turn.ends_with_refusal &= text.text.starts_with("Info: ");
-                self.turn.set_last_message(&text.text);
+                self.turn.last_message = Some(bounded_error(&text.text));
                 ItemDetails::AgentMessage { text: Text::owned(text.text) }
             }
             TextKind::Reasoning => ItemDetails::Reasoning { text: Text::owned(text.text) },
@@ -245,7 +241,7 @@ impl AcpMapper {
             None => Box::default(),
         };
         call.merge(&message);
-        call.completes_with_zero = self.agent.omits_exit_code_zero();
+        call.completes_with_zero = matches!(self.agent, KnownAgent::ClaudeAcp | KnownAgent::Kimi);
         self.turn.ends_with_refusal &= call.is_rejected;
         if let Some(todos) = message.todos {
             call.is_plan = true;

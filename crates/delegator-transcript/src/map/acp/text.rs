@@ -33,7 +33,6 @@ impl JoinedText {
         joined
     }
 
-    /// Whether a chunk continues this text.
     pub(super) fn continues(&self, kind: TextKind, chunk: &Chunk<'_>) -> bool {
         let id = chunk.message_id.as_ref().map(Text::resolve);
         self.kind == kind && self.message_id.as_deref() == id.as_deref()
@@ -57,7 +56,7 @@ impl JoinedText {
 pub(super) struct Output {
     head: String,
     tail: String,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl Output {
@@ -80,15 +79,6 @@ impl Output {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// How much memory it takes.
     pub(super) fn stored_bytes(&self) -> usize {
         self.head.len() + self.tail.len()
     }
@@ -102,7 +92,6 @@ impl Output {
     }
 }
 
-/// The beginning of a text.
 pub(super) fn bounded(text: &Text<'_>, max_bytes: usize) -> String {
     beginning(&text.resolve(), max_bytes).to_owned()
 }
@@ -120,7 +109,7 @@ mod tests {
         }
         output.push("\nlast");
         assert!(output.stored_bytes() <= 3 * MAX_OUTPUT_END_BYTES);
-        assert_eq!(output.bytes(), 6 + 40 * 100_000 + 5);
+        assert_eq!(output.bytes, 6 + 40 * 100_000 + 5);
         let text = output.text();
         assert!(
             text.starts_with("first\né") && text.ends_with("é\nlast") && text.contains(" bytes omitted ...")

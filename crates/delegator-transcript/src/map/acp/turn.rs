@@ -35,16 +35,6 @@ impl KnownAgent {
             _ => Self::Other,
         }
     }
-
-    /// These write an exit code only into the output of a command that failed.
-    pub(super) fn omits_exit_code_zero(self) -> bool {
-        matches!(self, Self::ClaudeAcp | Self::Kimi)
-    }
-
-    /// Copilot counts the tokens of the whole session, the others those of the turn or of its last call.
-    pub(super) fn counts_session(self) -> bool {
-        self == Self::Copilot
-    }
 }
 
 /// What a turn has shown so far.
@@ -59,6 +49,7 @@ pub(super) struct TurnFacts {
     pub(super) ends_with_refusal: bool,
     /// The last text that the agent marks as an error or a warning.
     pub(super) remark: Option<String>,
+    /// The beginning, in which goose reports errors.
     pub(super) last_message: Option<String>,
     /// The last chunk, if it begins as Copilot's message about an error.
     pub(super) error_chunk: Option<String>,
@@ -67,15 +58,6 @@ pub(super) struct TurnFacts {
 }
 
 impl TurnFacts {
-    pub(super) fn set_remark(&mut self, text: &str) {
-        self.remark = Some(bounded_error(text));
-    }
-
-    /// Stores what goose's sign of failure needs: the beginning.
-    pub(super) fn set_last_message(&mut self, text: &str) {
-        self.last_message = Some(bounded_error(text));
-    }
-
     /// Notes whether a chunk begins as an error of Copilot. Whatever follows shows that it was none.
     pub(super) fn note_chunk(&mut self, text: &str) {
         self.error_chunk = text.strip_prefix(COPILOT_ERROR).map(bounded_error);
@@ -126,7 +108,7 @@ impl TurnFacts {
     }
 }
 
-fn bounded_error(text: &str) -> String {
+pub(super) fn bounded_error(text: &str) -> String {
     beginning(text.trim(), MAX_ERROR_BYTES).to_owned()
 }
 

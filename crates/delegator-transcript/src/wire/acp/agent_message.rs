@@ -20,7 +20,6 @@ pub enum AgentMessage<'a> {
     Error { id: Option<RequestId>, error: RpcError<'a> },
 }
 
-/// What the agent reports about its session.
 #[derive(Clone, Debug)]
 pub enum Update<'a> {
     MessageChunk(Chunk<'a>),
@@ -37,7 +36,6 @@ pub enum Update<'a> {
     Other,
 }
 
-/// A part of a message or of the agent's reasoning.
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
     /// Empty if the content is not text.
@@ -59,7 +57,6 @@ pub struct SessionInfo<'a> {
     pub has_failed: bool,
 }
 
-/// The agent waits for a decision about a call.
 #[derive(Clone, Debug)]
 pub struct PermissionRequest<'a> {
     pub call: ToolCall<'a>,

@@ -17,7 +17,6 @@ const INTERNAL_ERROR: &str = "Internal error";
 /// What Claude Code and goose put before the cause, in lower case.
 const CONTEXTS: [&str; 2] = ["api error: ", "ran into this error: "];
 
-/// What an error is about, if it says so.
 pub(crate) fn error_code(error: &RpcError<'_>) -> Option<ErrorCode> {
     let message = error.message.resolve().to_lowercase();
     if error.code == AUTHENTICATION_REQUIRED {

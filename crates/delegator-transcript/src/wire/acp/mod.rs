@@ -23,7 +23,7 @@ pub use client_message::{ClientMessage, ClientRequest};
 pub use error::{code_of_text, names_usage_limit};
 pub(crate) use error::{error_code, error_message};
 pub use results::{
-    ConfigOption, InitializeResult, OptionValue, PromptResult, SessionResult, SteeringResult, StopReason,
+    ConfigOption, InitializeResult, OptionValue, PromptResult, SessionResult, StopReason, steering_refusal,
 };
 pub use tool_call::{CallStatus, ToolCall, ToolKind};
 

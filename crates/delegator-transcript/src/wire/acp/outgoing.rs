@@ -11,7 +11,6 @@ use crate::wire::json_rpc::{METHOD_NOT_FOUND, RequestId, Writer};
 const PROTOCOL_VERSION: u16 = 1;
 const WRITER: Writer = Writer::STANDARD;
 
-/// Our name in `initialize`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ClientInfo<'a> {
     pub name: &'a str,
@@ -19,7 +18,6 @@ pub struct ClientInfo<'a> {
     pub version: &'a str,
 }
 
-/// A value of a setting of the session.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum ConfigValue<'a> {
@@ -95,7 +93,6 @@ pub fn cancel_request(request: &RequestId) -> Vec<u8> {
     WRITER.result(request, &json!({ "outcome": { "outcome": "cancelled" } }))
 }
 
-/// Refuses a request that we do not serve.
 pub fn refuse(request: &RequestId, method: &str) -> Vec<u8> {
     WRITER.error(request, METHOD_NOT_FOUND, &format!("Method not found: {method}"))
 }

@@ -69,12 +69,6 @@ pub enum StopReason<'a> {
     Missing,
 }
 
-/// The answer to `_session/steering`.
-#[derive(Clone, Debug)]
-pub struct SteeringResult<'a> {
-    outcome: Text<'a>,
-}
-
 impl<'a> InitializeResult<'a> {
     pub fn read(result: &'a str) -> Self {
         let result = Object::read(result);
@@ -111,7 +105,6 @@ impl<'a> SessionResult<'a> {
         self.config_options.iter().find(|option| option.id == *id)
     }
 
-    /// The setting that the agent marks as this category.
     pub fn option_of(&self, category: &str) -> Option<&ConfigOption<'a>> {
         let has_category =
             |option: &&ConfigOption<'a>| option.category.as_ref().is_some_and(|c| *c == *category);
@@ -171,18 +164,8 @@ fn session_failure<'a>(meta: &Object<'a>) -> Option<Text<'a>> {
     is_error.then(|| failure.text("title").unwrap_or_default())
 }
 
-impl<'a> SteeringResult<'a> {
-    pub fn read(result: &'a str) -> Self {
-        Self { outcome: Object::read(result).text("outcome").unwrap_or_default() }
-    }
-
-    /// Whether the running turn takes the message up.
-    pub fn is_injected(&self) -> bool {
-        self.outcome == *"injected"
-    }
-
-    /// Why not, in the agent's word.
-    pub fn outcome(&self) -> &Text<'a> {
-        &self.outcome
-    }
+/// Why the running turn does not take a message up, in the agent's word; `None` if it does. Reads the answer
+/// to `_session/steering`.
+pub fn steering_refusal(result: &str) -> Option<Text<'_>> {
+    Some(Object::read(result).text("outcome").unwrap_or_default()).filter(|outcome| *outcome != *"injected")
 }

@@ -23,11 +23,8 @@ pub struct ToolCall<'a> {
     pub tool: Option<Text<'a>>,
     /// The arguments, JSON.
     pub input: Option<&'a str>,
-    /// The command line in the arguments.
     pub command: Option<Text<'a>>,
-    /// The file in the arguments.
     pub input_path: Option<Text<'a>>,
-    /// The query in the arguments.
     pub query: Option<Text<'a>>,
     /// A todo list in the arguments: the call sets the plan.
     pub todos: Option<Vec<Todo<'a>>>,
@@ -46,7 +43,6 @@ pub struct ToolCall<'a> {
 }
 
 named_enum! {
-    /// What a tool does, as far as it matters here.
     #[derive(Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum ToolKind {
@@ -155,7 +151,6 @@ fn content_text(content: Value<'_>) -> Option<Text<'_>> {
     Some(Text::joined(texts.map(without_fence), "\n"))
 }
 
-/// The parts of this type in a content list.
 fn parts<'a>(content: Value<'a>, kind: &str) -> Option<Vec<Object<'a>>> {
     let has_kind = |part: &Object<'_>| part.text("type").is_some_and(|found| found == *kind);
     Some(content.elements()?.filter_map(Value::object).filter(has_kind).collect())

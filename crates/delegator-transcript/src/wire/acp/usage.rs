@@ -5,7 +5,7 @@
 //! that all of them write shows which of them it is.
 
 use crate::event::Usage;
-use crate::json::{Object, Value};
+use crate::json::Value;
 
 /// Token counts of a turn or of one call of the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,20 +23,16 @@ impl TokenCounts {
     pub(crate) fn read(value: Value<'_>) -> Option<Self> {
         let counts = value.object()?;
         let count = |keys: &[&str]| counts.first(keys, Value::integer).map(|count| count.max(0));
-        Self::has_any(&counts).then(|| Self {
-            input: count(&["inputTokens", "input_tokens"]).unwrap_or(0),
-            output: count(&["outputTokens", "output_tokens"]).unwrap_or(0),
+        let (input, output) =
+            (count(&["inputTokens", "input_tokens"]), count(&["outputTokens", "output_tokens"]));
+        (input.is_some() || output.is_some()).then(|| Self {
+            input: input.unwrap_or(0),
+            output: output.unwrap_or(0),
             cached_read: count(&["cachedReadTokens", "cachedInputTokens"]).unwrap_or(0),
             cached_write: count(&["cachedWriteTokens"]).unwrap_or(0),
             thought: count(&["thoughtTokens"]),
             total: count(&["totalTokens"]),
         })
-    }
-
-    fn has_any(counts: &Object<'_>) -> bool {
-        counts
-            .first(&["inputTokens", "input_tokens", "outputTokens", "output_tokens"], Value::integer)
-            .is_some()
     }
 
     pub(crate) fn is_zero(&self) -> bool {
@@ -71,6 +67,7 @@ impl TokenCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Object;
 
     #[test]
     fn cached_and_reasoning_tokens_are_part_of_input_and_output_whatever_the_agent_includes() {

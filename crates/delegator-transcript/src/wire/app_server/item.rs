@@ -5,7 +5,6 @@ use crate::json::text::snake_case;
 use crate::json::{Object, Text, Value};
 use crate::values::{agents_states, collab_call, file_changes, finished_mcp_call};
 
-/// An item with the id that the app server gave it.
 #[derive(Clone, Debug)]
 pub struct ServerItem<'a> {
     pub id: Text<'a>,

@@ -43,19 +43,9 @@ impl SentRequest {
 #[derive(Clone, Debug)]
 pub enum ServerMessage<'a> {
     Notification(Notification<'a>),
-    /// The app server waits for our response.
-    Request {
-        id: RequestId,
-        request: ServerRequest<'a>,
-    },
-    Response {
-        id: RequestId,
-        response: Response<'a>,
-    },
-    Error {
-        id: Option<RequestId>,
-        message: Text<'a>,
-    },
+    Request { id: RequestId, request: ServerRequest<'a> },
+    Response { id: RequestId, response: Response<'a> },
+    Error { id: Option<RequestId>, message: Text<'a> },
 }
 
 /// A response to a request of ours that begins or resumes a thread, begins a turn, or does anything else.
@@ -76,9 +66,9 @@ pub enum Notification<'a> {
     Other,
 }
 
-/// What happens in a thread. The plan is the whole one, the usage the running total of the thread. An error is
-/// retried or ends the turn; a warning is never a failure. A resolved request of the app server was answered or
-/// is no longer needed.
+/// What happens in a thread. The plan is the whole one, the usage the running total of the thread. An error
+/// is retried or ends the turn; a warning is never a failure. A resolved request of the app server was
+/// answered or is no longer needed.
 #[derive(Clone, Debug)]
 pub enum TurnEvent<'a> {
     Started { turn_id: Text<'a> },

@@ -1,8 +1,8 @@
 //! Requests of the app server: approvals and questions.
 
 use crate::json::{Object, Text, Value};
+use crate::values::read_suggestions;
 
-/// A request that waits for our response.
 #[derive(Clone, Debug)]
 pub enum ServerRequest<'a> {
     /// `item/commandExecution/requestApproval`, `item/fileChange/requestApproval`
@@ -62,9 +62,6 @@ fn question(question: Value<'_>) -> Option<UserInputQuestion<'_>> {
     Some(UserInputQuestion {
         id: question.text("id")?,
         question: question.text("question")?,
-        options: question.list(&["options"], |option| {
-            let option = option.object()?;
-            Some((option.text("label")?, option.text("description")))
-        }),
+        options: read_suggestions(&question),
     })
 }

@@ -10,9 +10,7 @@ mod tool;
 mod turn_result;
 mod write;
 
-pub use tool::{
-    AgentQuestion, PermissionRequest, QuestionOption, TaskChange, ToolAction, ToolCall, ToolKind, ToolResult,
-};
+pub use tool::{AgentQuestion, PermissionRequest, TaskChange, ToolAction, ToolCall, ToolKind, ToolResult};
 pub use turn_result::TurnResult;
 pub use write::{allow_tool, answer_questions, deny_tool, interrupt, refuse_request, user_message};
 
@@ -56,7 +54,6 @@ pub enum Block<'a> {
     ToolUse(ToolCall<'a>),
 }
 
-/// The state of a usage limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// Requests are refused until the limit is reset.

@@ -2,7 +2,7 @@
 
 use crate::event::Todo;
 use crate::json::{Object, Text, Value};
-use crate::values::read_todos;
+use crate::values::{read_suggestions, read_todos};
 
 #[derive(Clone, Debug)]
 pub struct ToolCall<'a> {
@@ -10,7 +10,6 @@ pub struct ToolCall<'a> {
     pub kind: ToolKind<'a>,
 }
 
-/// What a tool does, by its name and input.
 #[derive(Clone, Debug)]
 pub enum ToolKind<'a> {
     /// `Bash`
@@ -62,7 +61,6 @@ pub struct ToolResult<'a> {
     pub structured: Option<&'a str>,
 }
 
-/// Reads a block of type `tool_use`.
 pub(super) fn read_call<'a>(block: &Object<'a>) -> Option<ToolCall<'a>> {
     let name = block.text("name")?;
     let input = block.object("input").unwrap_or_default();
@@ -70,7 +68,6 @@ pub(super) fn read_call<'a>(block: &Object<'a>) -> Option<ToolCall<'a>> {
     Some(ToolCall { id: block.text("id").unwrap_or_default(), kind })
 }
 
-/// What a tool of this name does with this input.
 pub(super) fn kind_of<'a>(name: &Text<'a>, input: &Object<'a>, raw: Option<&'a str>) -> ToolKind<'a> {
     let text = |key: &str| input.text(key).unwrap_or_default();
     match name.simple().unwrap_or_default() {
@@ -142,7 +139,6 @@ pub struct PermissionRequest<'a> {
     pub action: ToolAction<'a>,
     /// Raw JSON; a permission repeats it.
     pub input: &'a str,
-    /// Why the agent asks.
     pub reason: Option<Text<'a>>,
 }
 
@@ -163,16 +159,10 @@ pub enum ToolAction<'a> {
 #[derive(Clone, Debug)]
 pub struct AgentQuestion<'a> {
     pub question: Text<'a>,
-    pub options: Vec<QuestionOption<'a>>,
+    /// Suggested answers, each with a description.
+    pub options: Vec<(Text<'a>, Option<Text<'a>>)>,
     /// More than one option may be chosen.
     pub multiple: bool,
-}
-
-/// An answer that the agent suggests.
-#[derive(Clone, Debug)]
-pub struct QuestionOption<'a> {
-    pub label: Text<'a>,
-    pub description: Option<Text<'a>>,
 }
 
 pub(super) fn read_permission<'a>(request: &Object<'a>) -> Option<PermissionRequest<'a>> {
@@ -195,10 +185,7 @@ pub(super) fn read_permission<'a>(request: &Object<'a>) -> Option<PermissionRequ
 fn read_question(question: Value<'_>) -> Option<AgentQuestion<'_>> {
     let question = question.object()?;
     Some(AgentQuestion {
-        options: question.list(&["options"], |option| {
-            let option = option.object()?;
-            Some(QuestionOption { label: option.text("label")?, description: option.text("description") })
-        }),
+        options: read_suggestions(&question),
         multiple: question.is_true("multiSelect"),
         question: question.text("question")?,
     })

@@ -24,14 +24,15 @@ pub struct TurnResult<'a> {
 
 pub(super) fn read<'a>(line: &Object<'a>) -> TurnResult<'a> {
     let share = line.object("model_usage_since_last_result");
-    let share = share.map(|models| ModelUsage::read(&models)).filter(|share| share.models > 0);
+    let share = share.filter(|models| models.ending == Ending::Complete);
+    let share = share.and_then(|models| usage_of_models(&models));
     TurnResult {
         outcome: outcome(line),
         usage: match &share {
-            Some(share) => share.usage,
+            Some((usage, _)) => *usage,
             None => line.object("usage").map(|usage| turn_usage(&usage)).unwrap_or_default(),
         },
-        cost: share.map(|share| share.cost),
+        cost: share.map(|(_, cost)| cost),
         session_cost: line.first(&["total_cost_usd"], number),
         structured_output: line.raw("structured_output"),
     }
@@ -75,28 +76,15 @@ fn usage_of(counts: &Object<'_>, keys: [&str; 4], thinking: Option<i64>) -> Usag
     }
 }
 
-/// Tokens and cost of all models.
-#[derive(Debug, Default)]
-struct ModelUsage {
-    models: usize,
-    usage: Usage,
-    cost: f64,
-}
-
-impl ModelUsage {
-    fn read(models: &Object<'_>) -> Self {
-        let mut all = Self::default();
-        if models.ending != Ending::Complete {
-            return all;
-        }
-        for model in models.members().filter_map(|(_, model)| model.object()) {
-            let keys = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"];
-            all.usage = all.usage.plus(usage_of(&model, keys, model.integer("thinkingTokens")));
-            all.cost += model.first(&["costUSD"], number).unwrap_or_default();
-            all.models += 1;
-        }
-        all
-    }
+/// Tokens and cost of all models; `None` without a model.
+fn usage_of_models(models: &Object<'_>) -> Option<(Usage, f64)> {
+    let keys = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"];
+    let models = models.members().filter_map(|(_, model)| model.object());
+    let shares = models.map(|model| {
+        let cost = model.first(&["costUSD"], number).unwrap_or_default();
+        (usage_of(&model, keys, model.integer("thinkingTokens")), cost)
+    });
+    shares.reduce(|(usage, cost), (more, more_cost)| (usage.plus(more), cost + more_cost))
 }
 
 fn number(value: Value<'_>) -> Option<f64> {

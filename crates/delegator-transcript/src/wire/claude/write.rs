@@ -1,18 +1,14 @@
 //! The lines that we send, without a line end.
 
+use serde_json::json;
+
 use crate::json::Text;
-use crate::json::write::{Object, line, object_text};
+use crate::json::write::{Object, line};
 
 pub fn user_message(text: &str) -> Vec<u8> {
+    let message = json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
     line("user", |line| {
-        line.object("message", |message| {
-            message.plain("role", "user");
-            let block = object_text(|block| {
-                block.plain("type", "text");
-                block.plain("text", text);
-            });
-            message.raw("content", &format!("[{block}]"));
-        });
+        line.value("message", &message);
         line.raw("parent_tool_use_id", "null");
         line.plain("session_id", "");
     })
@@ -67,7 +63,6 @@ pub fn deny_tool(request_id: &Text<'_>, message: &str) -> Vec<u8> {
     })
 }
 
-/// Refuses a request that we do not know.
 pub fn refuse_request(request_id: &Text<'_>, error: &str) -> Vec<u8> {
     control_response(request_id, "error", |response| response.plain("error", error))
 }
