@@ -46,7 +46,7 @@ impl Runner {
             time: self.limit,
             stdout: Capture::AtMost(MAX_STDOUT),
             stderr: Some(Capture::Beginning(MAX_STDERR)),
-            is_cancelled: None,
+            cancel: None,
             leaves_children: false,
         };
         let finished = delegator_subprocess::run(self.command(args), &limits)

@@ -157,14 +157,14 @@ impl Git {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    fn limits<'a>(&self, call: &Call<'a>, is_cancelled: &'a dyn Fn() -> bool) -> Limits<'a> {
+    fn limits<'a>(&'a self, call: &Call<'a>) -> Limits<'a> {
         Limits {
             input: call.remote.is_none().then_some(call.input),
             time: self.remaining(),
             stdout: Capture::AtMost(MAX_OUTPUT + call.extra_output),
             // The beginning of the error output is enough.
             stderr: Some(Capture::Beginning(MAX_STDERR)),
-            is_cancelled: self.cancel.as_ref().map(|_| is_cancelled),
+            cancel: self.cancel.as_deref(),
             leaves_children: call.remote.is_some(),
         }
     }
@@ -183,7 +183,7 @@ impl Git {
             command.stdin(reader);
             writer
         });
-        let running = Running::start(command, &self.limits(&call, &|| false)).map_err(spawn_error)?;
+        let running = Running::start(command, &self.limits(&call)).map_err(spawn_error)?;
         Ok(RunningGit { git: self.clone(), call, running, watcher })
     }
 
@@ -247,8 +247,7 @@ impl RunningGit<'_> {
     /// Waits for the end and returns the standard output.
     pub(crate) fn output(self) -> Result<Vec<u8>, GitError> {
         let RunningGit { git, call, running, watcher } = self;
-        let is_cancelled = || git.is_cancelled();
-        let finished = running.finish(&git.limits(&call, &is_cancelled)).map_err(spawn_error)?;
+        let finished = running.finish(&git.limits(&call)).map_err(spawn_error)?;
         let command = call.name();
         match finished.end {
             End::Exited => {}

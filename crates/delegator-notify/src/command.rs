@@ -17,7 +17,7 @@ use delegator_domain::task::State;
 use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits};
 
-use crate::error::SendError;
+use crate::SendError;
 use crate::notification::Notification;
 use crate::settings::NotifySettings;
 
@@ -86,7 +86,7 @@ fn run(
         time: limit,
         stdout: Capture::Nothing,
         stderr: Some(Capture::Beginning(MAX_ERROR_BYTES)),
-        is_cancelled: None,
+        cancel: None,
         leaves_children: false,
     };
     let Finished { end, status, stderr, .. } =
@@ -128,7 +128,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::notification::tests::facts;
+    use crate::notification::tests::ended_task;
 
     fn settings(command: &[&str]) -> NotifySettings {
         let environment: BTreeMap<OsString, OsString> = [("PATH".into(), "/usr/bin:/bin".into())].into();
@@ -138,7 +138,7 @@ mod tests {
 
     fn run_script(script: &str) -> Result<(), SendError> {
         let settings = settings(&["sh", "-c", script]);
-        run_command(&settings, &Notification::new(&facts(), 2, &settings))
+        run_command(&settings, &Notification::new(&ended_task(), 2, &settings))
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         let error = run_script("echo first >&2; echo no bus >&2; exit 3").unwrap_err();
         assert!(error.0.contains("exit status: 3") && error.0.ends_with(": no bus"), "{error}");
         let missing = settings(&["no-such-program"]);
-        let error = run_command(&missing, &Notification::new(&facts(), 1, &missing)).unwrap_err();
+        let error = run_command(&missing, &Notification::new(&ended_task(), 1, &missing)).unwrap_err();
         assert_eq!(error.0, "the program no-such-program was not found");
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let settings = settings(&[]);
         let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
         let args = ["-c", &script].map(OsStr::new);
-        let notification = Notification::new(&facts(), 1, &settings);
+        let notification = Notification::new(&ended_task(), 1, &settings);
         let error = run(&settings, &notification, "sh", &args, Duration::from_secs(1)).unwrap_err();
         assert!(error.0.contains("did not end within 1 s"), "{error}");
         let pid = std::fs::read_to_string(&file).unwrap();

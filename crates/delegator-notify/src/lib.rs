@@ -7,10 +7,8 @@
 //! the webhook.
 
 mod command;
-mod error;
 mod notification;
 mod settings;
-mod signature;
 mod subject;
 mod text;
 mod webhook;
@@ -18,10 +16,20 @@ mod webhook;
 use delegator_domain::notification::Channel;
 
 pub use command::{NOTIFY_SEND, find_program};
-pub use error::SendError;
 pub use notification::Notification;
 pub use settings::{NotifySettings, Webhook, read_secret};
-pub use subject::{Failure, SubjectFacts, TaskFacts};
+pub use subject::{Failure, NotifiedTask, NotifiedWork};
+
+/// Why an attempt failed, in one line, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SendError(String);
+
+impl SendError {
+    fn new(reason: impl Into<String>) -> SendError {
+        SendError(reason.into())
+    }
+}
 
 /// Sends a notification through one channel.
 pub fn send(

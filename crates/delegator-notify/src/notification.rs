@@ -4,8 +4,6 @@
 //! counts the attempts. Texts are redacted before they are truncated, because a truncated secret is not
 //! recognised.
 
-use std::collections::BTreeMap;
-
 use delegator_domain::notification::SubjectKind;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::EndCounts;
@@ -13,9 +11,9 @@ use delegator_domain::terminal;
 use delegator_domain::text::shorten;
 use serde::Serialize;
 
-use crate::error::SendError;
+use crate::SendError;
 use crate::settings::NotifySettings;
-use crate::subject::{Failure, SubjectFacts, TaskFacts};
+use crate::subject::{Failure, NotifiedTask, NotifiedWork};
 use crate::text::render;
 
 const MAX_TITLE_CHARS: usize = 200;
@@ -35,7 +33,7 @@ pub struct Notification {
     pub title: String,
     pub text: String,
     pub subject: EndedSubject,
-    pub tasks: Vec<EndedTask>,
+    pub tasks: Vec<NotifiedTask>,
 }
 
 /// What has ended.
@@ -47,45 +45,17 @@ pub struct EndedSubject {
     pub id: String,
     pub state: &'static str,
     pub title: String,
-    pub counts: Counts,
-    pub duration_ms: Option<u64>,
-}
-
-/// How many tasks ended how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    pub completed: usize,
-    pub failed: usize,
-    pub cancelled: usize,
-    pub timeout: usize,
-    /// Never started, because their predecessors ended differently. They are not in the list of tasks.
-    pub skipped: usize,
-}
-
-/// A task in a notification.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EndedTask {
-    pub task_id: String,
-    pub attempt: Option<u8>,
-    pub state: &'static str,
-    pub title: String,
-    pub summary: Option<String>,
-    pub error: Option<Failure>,
-    pub working_dir: String,
-    pub agent: String,
-    pub labels: BTreeMap<String, String>,
-    /// Milliseconds since 1970.
-    pub ended_at_ms: i64,
+    pub counts: EndCounts,
     pub duration_ms: Option<u64>,
 }
 
 impl Notification {
     /// The notification about the end of a task, a group or a chain.
-    pub fn new(facts: &SubjectFacts, delivery_attempt: u32, settings: &NotifySettings) -> Notification {
+    pub fn new(work: &NotifiedWork, delivery_attempt: u32, settings: &NotifySettings) -> Notification {
         let redactor = settings.redactor();
-        let (title, text) = render(facts, &settings.template);
-        let (kind, id) = (facts.subject.kind(), facts.subject.id());
-        let max_chars = if facts.tasks.len() == 1 { MAX_TEXT_CHARS } else { MAX_TEXT_CHARS_OF_MANY };
+        let (title, text) = render(work, &settings.template);
+        let (kind, id) = (work.subject.kind(), work.subject.id());
+        let max_chars = if work.tasks.len() == 1 { MAX_TEXT_CHARS } else { MAX_TEXT_CHARS_OF_MANY };
         Notification {
             version: 1,
             // The end of a chain is another one than that of its first task, whose id it has.
@@ -101,12 +71,12 @@ impl Notification {
             subject: EndedSubject {
                 kind: kind.name(),
                 id: id.to_owned(),
-                state: facts.state.public_name(),
-                title: bounded(&redactor, facts.title(), MAX_TITLE_CHARS),
-                counts: Counts::of(facts.counts),
-                duration_ms: facts.duration_ms,
+                state: work.state.public_name(),
+                title: bounded(&redactor, work.title(), MAX_TITLE_CHARS),
+                counts: work.counts,
+                duration_ms: work.duration_ms,
             },
-            tasks: facts.tasks.iter().map(|task| EndedTask::of(task, &redactor, max_chars)).collect(),
+            tasks: work.tasks.iter().map(|task| bounded_task(task, &redactor, max_chars)).collect(),
         }
     }
 
@@ -122,34 +92,20 @@ impl Notification {
     }
 }
 
-impl EndedTask {
-    fn of(task: &TaskFacts, redactor: &Redactor, max_chars: usize) -> EndedTask {
-        let failure = task.failure.as_ref().map(|failure| Failure {
+fn bounded_task(task: &NotifiedTask, redactor: &Redactor, max_chars: usize) -> NotifiedTask {
+    let title = |text: &String| bounded(redactor, text, MAX_TITLE_CHARS);
+    let labels = task.labels.iter().take(MAX_LABELS);
+    NotifiedTask {
+        title: title(&task.title),
+        summary: task.summary.as_deref().map(|summary| bounded(redactor, summary, max_chars)),
+        failure: task.failure.as_ref().map(|failure| Failure {
             kind: failure.kind.clone(),
             message: bounded(redactor, &failure.message, max_chars),
-        });
-        let label = |(key, value): (&String, &String)| {
-            (bounded(redactor, key, MAX_TITLE_CHARS), bounded(redactor, value, MAX_TITLE_CHARS))
-        };
-        EndedTask {
-            task_id: task.id.to_string(),
-            attempt: task.attempt,
-            state: task.state.public_name(),
-            title: bounded(redactor, &task.title, MAX_TITLE_CHARS),
-            summary: task.summary.as_deref().map(|summary| bounded(redactor, summary, max_chars)),
-            error: failure,
-            working_dir: bounded(redactor, &task.working_dir, MAX_TEXT_CHARS),
-            agent: bounded(redactor, &task.agent, MAX_TITLE_CHARS),
-            labels: task.labels.iter().take(MAX_LABELS).map(label).collect(),
-            ended_at_ms: task.ended_at_ms,
-            duration_ms: task.ran_ms,
-        }
-    }
-}
-
-impl Counts {
-    fn of(EndCounts { completed, failed, cancelled, timeout, skipped }: EndCounts) -> Counts {
-        Counts { completed, failed, cancelled, timeout, skipped }
+        }),
+        working_dir: bounded(redactor, &task.working_dir, MAX_TEXT_CHARS),
+        agent: title(&task.agent),
+        labels: labels.map(|(key, value)| (title(key), title(value))).collect(),
+        ..task.clone()
     }
 }
 
@@ -159,39 +115,40 @@ fn bounded(redactor: &Redactor, text: &str, max_chars: usize) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
     use delegator_domain::notification::Subject;
     use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
-
     use serde_json::json;
 
     use super::*;
 
-    pub(crate) fn facts() -> SubjectFacts {
-        SubjectFacts::of_task(task_facts())
+    pub(crate) fn ended_task() -> NotifiedWork {
+        NotifiedWork::of_task(task())
     }
 
     /// A group of which the first attempt failed and the second completed.
-    pub(crate) fn group_facts() -> SubjectFacts {
-        let second = TaskFacts {
+    pub(crate) fn ended_group() -> NotifiedWork {
+        let second = NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, [8; 16]),
             attempt: Some(2),
             state: State::Completed,
             summary: Some("Added the missing check\nand a test".to_owned()),
             failure: None,
             agent: "claude".to_owned(),
-            ..task_facts()
+            ..task()
         };
-        SubjectFacts {
+        NotifiedWork {
             subject: Subject::Group(GroupId::from_random([9; 16])),
             state: State::Completed,
             counts: EndCounts { completed: 1, failed: 1, skipped: 1, ..EndCounts::default() },
             duration_ms: Some(125_000),
-            tasks: vec![TaskFacts { attempt: Some(1), ..task_facts() }, second],
+            tasks: vec![NotifiedTask { attempt: Some(1), ..task() }, second],
         }
     }
 
-    fn task_facts() -> TaskFacts {
-        TaskFacts {
+    fn task() -> NotifiedTask {
+        NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, [7; 16]),
             attempt: None,
             state: State::Failed,
@@ -202,7 +159,7 @@ pub(crate) mod tests {
             agent: "codex".to_owned(),
             labels: BTreeMap::new(),
             ended_at_ms: 1_700_000_000_000,
-            ran_ms: Some(63_000),
+            duration_ms: Some(63_000),
         }
     }
 
@@ -213,12 +170,12 @@ pub(crate) mod tests {
     #[test]
     fn the_template_makes_title_and_text_and_the_id_stays_the_same() {
         let settings = settings(Some("{state} {title}\n{summary} after {duration}"));
-        let first = Notification::new(&facts(), 1, &settings);
+        let first = Notification::new(&ended_task(), 1, &settings);
         assert_eq!(
             (first.title.as_str(), first.text.as_str()),
             ("failed fix the test", "Failed: the agent exited after 1 min 3 s")
         );
-        let second = Notification::new(&facts(), 2, &settings);
+        let second = Notification::new(&ended_task(), 2, &settings);
         assert_eq!((&first.id, first.delivery_attempt, second.delivery_attempt), (&second.id, 1, 2));
         assert_ne!(first.clone().into_test().id, first.id);
     }
@@ -226,10 +183,10 @@ pub(crate) mod tests {
     #[test]
     fn texts_are_redacted_then_truncated() {
         let key = format!("sk-proj-{}", "A1b2C3d4".repeat(6));
-        let long = SubjectFacts::of_task(TaskFacts {
+        let long = NotifiedWork::of_task(NotifiedTask {
             title: format!("{}{key}", "x ".repeat(90)),
             summary: Some("y".repeat(9_000)),
-            ..task_facts()
+            ..task()
         });
         let sent = serde_json::to_string(&Notification::new(&long, 1, &settings(None))).unwrap();
         assert!(!sent.contains("sk-proj-A1b2"));
@@ -238,7 +195,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_group_has_its_counts_and_its_tasks() {
-        let sent = Notification::new(&group_facts(), 1, &settings(None));
+        let sent = Notification::new(&ended_group(), 1, &settings(None));
         let json = serde_json::to_value(&sent).unwrap();
         assert_eq!((&json["event"], &json["subject"]["kind"]), (&json!("group.ended"), &json!("group")));
         let id = json["subject"]["id"].as_str().unwrap();
@@ -247,15 +204,15 @@ pub(crate) mod tests {
             json["subject"]["counts"],
             json!({"completed": 1, "failed": 1, "cancelled": 0, "timeout": 0, "skipped": 1})
         );
-        let states: Vec<_> = sent.tasks.iter().map(|task| (task.attempt, task.state)).collect();
+        let states: Vec<_> = sent.tasks.iter().map(|task| (task.attempt, task.state.public_name())).collect();
         assert_eq!(states, [(Some(1), "failed"), (Some(2), "completed")]);
     }
 
     #[test]
     fn the_ends_of_a_chain_and_of_its_first_task_have_different_ids() {
-        let task = facts();
-        let chain = SubjectFacts { subject: Subject::Chain(task.tasks[0].id.clone()), ..task.clone() };
-        let id = |facts| Notification::new(facts, 1, &settings(None)).id;
+        let task = ended_task();
+        let chain = NotifiedWork { subject: Subject::Chain(task.tasks[0].id.clone()), ..task.clone() };
+        let id = |work| Notification::new(work, 1, &settings(None)).id;
         assert_ne!(id(&task), id(&chain));
     }
 }

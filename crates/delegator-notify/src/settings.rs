@@ -14,7 +14,7 @@ use delegator_domain::notification::DEFAULT_TEMPLATE;
 use delegator_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
-use crate::error::SendError;
+use crate::SendError;
 
 /// The variables that commands, `notify-send` and the search for certificates need. No others are stored.
 const VARIABLES: [&str; 16] = [

@@ -4,34 +4,38 @@ use std::collections::BTreeMap;
 
 use delegator_domain::notification::Subject;
 use delegator_domain::task::{EndCounts, EndedMember, State, TaskId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-/// The facts about an ended task, group or chain, as they are stored.
+/// An ended task, group or chain, as it is stored.
 #[derive(Debug, Clone)]
-pub struct SubjectFacts {
+pub struct NotifiedWork {
     pub subject: Subject,
     pub state: State,
     pub counts: EndCounts,
     pub duration_ms: Option<u64>,
     /// The tasks that were not skipped, in order of submission; at least one.
-    pub tasks: Vec<TaskFacts>,
+    pub tasks: Vec<NotifiedTask>,
 }
 
-/// The facts about an ended task, as they are stored.
-#[derive(Debug, Clone)]
-pub struct TaskFacts {
+/// An ended task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NotifiedTask {
+    #[serde(rename = "task_id")]
     pub id: TaskId,
     /// Its number, if it is one of several attempts.
     pub attempt: Option<u8>,
+    #[serde(serialize_with = "public_name")]
     pub state: State,
     pub title: String,
     pub summary: Option<String>,
+    #[serde(rename = "error")]
     pub failure: Option<Failure>,
     pub working_dir: String,
     pub agent: String,
     pub labels: BTreeMap<String, String>,
+    /// Milliseconds since 1970.
     pub ended_at_ms: i64,
-    pub ran_ms: Option<u64>,
+    pub duration_ms: Option<u64>,
 }
 
 /// Why a task failed.
@@ -41,15 +45,19 @@ pub struct Failure {
     pub message: String,
 }
 
-impl SubjectFacts {
-    /// The facts about a task by itself.
-    pub fn of_task(task: TaskFacts) -> SubjectFacts {
+fn public_name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.public_name())
+}
+
+impl NotifiedWork {
+    /// A task by itself.
+    pub fn of_task(task: NotifiedTask) -> NotifiedWork {
         let member = EndedMember { id: task.id.clone(), follows: None, state: task.state, is_skipped: false };
-        SubjectFacts {
+        NotifiedWork {
             subject: Subject::Task(task.id.clone()),
             state: task.state,
             counts: EndCounts::of(&[member]),
-            duration_ms: task.ran_ms,
+            duration_ms: task.duration_ms,
             tasks: vec![task],
         }
     }

@@ -5,35 +5,35 @@ use std::collections::BTreeSet;
 use delegator_domain::notification::{Placeholder, SubjectKind, Template};
 use delegator_domain::task::EndCounts;
 
-use crate::subject::{SubjectFacts, TaskFacts};
+use crate::subject::{NotifiedTask, NotifiedWork};
 
 /// A template that cannot be parsed was stored by another version of this program; the title is enough then.
-pub(crate) fn render(facts: &SubjectFacts, template: &str) -> (String, String) {
+pub(crate) fn render(work: &NotifiedWork, template: &str) -> (String, String) {
     let first =
-        |field: fn(&TaskFacts) -> &String| facts.tasks.first().map(field).cloned().unwrap_or_default();
+        |field: fn(&NotifiedTask) -> &String| work.tasks.first().map(field).cloned().unwrap_or_default();
     let Ok(template) = Template::parse(template) else { return (first(|task| &task.title), String::new()) };
     template.render(|placeholder| match placeholder {
-        Placeholder::Subject => facts.subject.kind().name().to_owned(),
-        Placeholder::SubjectId => facts.subject.id().to_owned(),
-        Placeholder::State => facts.state.public_name().to_owned(),
-        Placeholder::Counts => format_counts(facts.counts),
+        Placeholder::Subject => work.subject.kind().name().to_owned(),
+        Placeholder::SubjectId => work.subject.id().to_owned(),
+        Placeholder::State => work.state.public_name().to_owned(),
+        Placeholder::Counts => format_counts(work.counts),
         Placeholder::Title => first(|task| &task.title),
-        Placeholder::Summary => summary(facts),
+        Placeholder::Summary => summary(work),
         Placeholder::WorkingDir => first(|task| &task.working_dir),
         Placeholder::Agent => {
-            let agents: BTreeSet<&str> = facts.tasks.iter().map(|task| task.agent.as_str()).collect();
+            let agents: BTreeSet<&str> = work.tasks.iter().map(|task| task.agent.as_str()).collect();
             agents.into_iter().collect::<Vec<_>>().join(", ")
         }
-        Placeholder::Duration => facts.duration_ms.map_or_else(|| "not run".to_owned(), format_duration),
+        Placeholder::Duration => work.duration_ms.map_or_else(|| "not run".to_owned(), format_duration),
     })
 }
 
 /// The summary of a task; of a group or a chain, the counts and a line about each task.
-fn summary(facts: &SubjectFacts) -> String {
-    if let (SubjectKind::Task, [task]) = (facts.subject.kind(), facts.tasks.as_slice()) {
+fn summary(work: &NotifiedWork) -> String {
+    if let (SubjectKind::Task, [task]) = (work.subject.kind(), work.tasks.as_slice()) {
         return task.summary.clone().unwrap_or_default();
     }
-    let lines = facts.tasks.iter().map(|task| {
+    let lines = work.tasks.iter().map(|task| {
         let name = match task.attempt {
             Some(attempt) => format!("attempt {attempt} ({})", task.agent),
             None => format!("{} ({})", task.id, task.agent),
@@ -41,7 +41,7 @@ fn summary(facts: &SubjectFacts) -> String {
         let summary = task.summary.as_deref().and_then(|summary| summary.lines().next()).unwrap_or_default();
         format!("{name} {}: {summary}", task.state.public_name())
     });
-    std::iter::once(format_counts(facts.counts)).chain(lines).collect::<Vec<_>>().join("\n")
+    std::iter::once(format_counts(work.counts)).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// `2 completed, 1 failed`: those that are not zero.
@@ -71,11 +71,11 @@ mod tests {
     use delegator_domain::notification::DEFAULT_TEMPLATE;
 
     use super::*;
-    use crate::notification::tests::{facts, group_facts};
+    use crate::notification::tests::{ended_group, ended_task};
 
     #[test]
     fn a_task_has_its_own_summary() {
-        let (title, text) = render(&facts(), "{subject} {state}\n{summary}; {counts}; {agent}");
+        let (title, text) = render(&ended_task(), "{subject} {state}\n{summary}; {counts}; {agent}");
         assert_eq!(
             (title.as_str(), text.as_str()),
             ("task failed", "Failed: the agent exited; 1 failed; codex")
@@ -84,16 +84,16 @@ mod tests {
 
     #[test]
     fn a_group_has_a_line_about_each_attempt() {
-        let facts = group_facts();
-        let (title, text) = render(&facts, DEFAULT_TEMPLATE);
+        let work = ended_group();
+        let (title, text) = render(&work, DEFAULT_TEMPLATE);
         assert_eq!(title, "completed: fix the test");
         let expected = format!(
             "1 completed, 1 failed, 1 skipped\nattempt 1 (codex) failed: Failed: the agent exited\n\
              attempt 2 (claude) completed: Added the missing check\ngroup {}, 2 min 5 s, /home/me/project",
-            facts.subject.id()
+            work.subject.id()
         );
         assert_eq!(text, expected);
-        assert_eq!(render(&facts, "{agent}").0, "claude, codex");
+        assert_eq!(render(&work, "{agent}").0, "claude, codex");
     }
 
     #[test]

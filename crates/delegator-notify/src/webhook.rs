@@ -8,14 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hmac::{Hmac, KeyInit, Mac};
 use rustls::CertificateError;
+use sha2::Sha256;
 use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::error::SendError;
+use crate::SendError;
 use crate::notification::Notification;
 use crate::settings::{NotifySettings, read_secret};
-use crate::signature::sign;
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 const MAX_HEADER_BYTES: usize = 16 << 10;
@@ -43,6 +44,19 @@ pub(crate) fn post(
         status if status.is_success() => Ok(()),
         status => Err(SendError::new(format!("the receiver answered with the status {status}"))),
     }
+}
+
+/// The value of the signature header: `sha256=` and the hexadecimal HMAC-SHA256 over the timestamp, a dot and
+/// the body. The timestamp is signed so that a receiver can refuse old requests that another party sends
+/// again.
+fn sign(secret: &str, timestamp_sec: i64, body: &[u8]) -> Result<String, SendError> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+        .map_err(|error| SendError::new(format!("could not sign the request: {error}")))?;
+    mac.update(timestamp_sec.to_string().as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    let digits: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("sha256={digits}"))
 }
 
 fn agent(settings: &NotifySettings, is_encrypted: bool) -> Result<ureq::Agent, SendError> {
@@ -122,7 +136,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::notification::tests::facts;
+    use crate::notification::tests::ended_task;
     use crate::settings::Webhook;
 
     /// Sends a notification to a receiver with this response; returns the outcome and the request.
@@ -157,7 +171,7 @@ mod tests {
             stream.write_all(response.as_bytes()).unwrap();
             request + &String::from_utf8(body).unwrap()
         });
-        let notification = Notification::new(&facts(), 3, &settings);
+        let notification = Notification::new(&ended_task(), 3, &settings);
         let sent = post(&settings, &notification, 1_700_000_000_500);
         (sent, receiver.join().unwrap())
     }
@@ -183,6 +197,15 @@ mod tests {
         assert_eq!(body["delivery_attempt"], 3);
     }
 
+    /// Computed with `printf '1700000000.{"id":"x"}' | openssl dgst -sha256 -hmac hunter2`.
+    #[test]
+    fn the_signature_is_the_one_that_openssl_computes() {
+        let expected = "sha256=4521db0bcecfc809d2adc1159a5304572abcff51e6b0b731ce3f6eaa2341f458";
+        assert_eq!(sign("hunter2", 1_700_000_000, br#"{"id":"x"}"#).unwrap(), expected);
+        assert_ne!(sign("hunter2", 1_700_000_001, br#"{"id":"x"}"#).unwrap(), expected);
+        assert_ne!(sign("hunter3", 1_700_000_000, br#"{"id":"x"}"#).unwrap(), expected);
+    }
+
     #[test]
     fn other_statuses_and_redirects_are_failures() {
         for (response, expected) in [
@@ -205,7 +228,7 @@ mod tests {
         drop(listener);
         let webhook = Some(Webhook { url, secret_file: None });
         let settings = NotifySettings::new(None, webhook, None, &BTreeMap::new());
-        let error = post(&settings, &Notification::new(&facts(), 1, &settings), 0).unwrap_err();
+        let error = post(&settings, &Notification::new(&ended_task(), 1, &settings), 0).unwrap_err();
         assert!(error.0.contains("could not be reached") && !error.0.contains("private"), "{error}");
     }
 
@@ -214,7 +237,7 @@ mod tests {
         let webhook =
             Webhook { url: "http://127.0.0.1:1/".to_owned(), secret_file: Some("/nowhere/secret".into()) };
         let settings = NotifySettings::new(None, Some(webhook), None, &BTreeMap::new());
-        let error = post(&settings, &Notification::new(&facts(), 1, &settings), 0).unwrap_err();
+        let error = post(&settings, &Notification::new(&ended_task(), 1, &settings), 0).unwrap_err();
         assert!(error.0.contains("could not read the secret"), "{error}");
     }
 

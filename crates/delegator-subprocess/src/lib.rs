@@ -14,6 +14,7 @@ use std::io::{self, PipeWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,7 +27,7 @@ use output::Output;
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// What a program gets, and its limits.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
     /// What is written to its standard input, which ends afterwards. `None`: the caller has set the standard
     /// input.
@@ -36,16 +37,10 @@ pub struct Limits<'a> {
     /// `None`: it is written to the same pipe as the standard output.
     pub stderr: Option<Capture>,
     /// Ends the program as soon as it is true.
-    pub is_cancelled: Option<&'a dyn Fn() -> bool>,
+    pub cancel: Option<&'a AtomicBool>,
     /// Whether processes that the program leaves when it exits, such as a daemon, continue. A limit ends
     /// them, too.
     pub leaves_children: bool,
-}
-
-impl std::fmt::Debug for Limits<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Limits").field("time", &self.time).finish_non_exhaustive()
-    }
 }
 
 /// Why a program ended.
@@ -133,14 +128,14 @@ impl Running {
         }
         let mut input = limits.input.unwrap_or_default();
         loop {
-            if limits.is_cancelled.is_some_and(|is_cancelled| is_cancelled()) {
+            if limits.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
                 return Ok(End::Cancelled);
             }
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 return Ok(End::TimedOut);
             }
-            let pause = if limits.is_cancelled.is_some() { remaining.min(CANCEL_POLL) } else { remaining };
+            let pause = if limits.cancel.is_some() { remaining.min(CANCEL_POLL) } else { remaining };
             input = self.write_some(input);
             // What it printed before its exit is in the pipes by then.
             let has_exited = self.wait(&pidfd, pause)?;

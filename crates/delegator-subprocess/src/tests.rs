@@ -13,7 +13,7 @@ fn limits() -> Limits<'static> {
         time: LONG,
         stdout,
         stderr: Some(Capture::Beginning(1 << 10)),
-        is_cancelled: None,
+        cancel: None,
         leaves_children: false,
     }
 }
@@ -67,7 +67,7 @@ fn a_process_that_left_the_group_delays_nothing() {
 
 #[test]
 fn a_cancelled_program_is_killed() {
-    let cancelled = Limits { is_cancelled: Some(&|| true), ..limits() };
+    let cancelled = Limits { cancel: Some(&AtomicBool::new(true)), ..limits() };
     assert_eq!(run_script("sleep 600", &cancelled).end, End::Cancelled);
 }
 

@@ -26,7 +26,6 @@
 //! see `process::cgroup`.)
 
 pub mod agent;
-mod busy_program;
 pub mod conversation;
 pub mod enclosure;
 mod ending;

@@ -11,7 +11,7 @@ use std::io::{self, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use delegator_domain::task::{ExitStatus, TaskId};
@@ -69,7 +69,7 @@ impl SetupScript<'_> {
             time: self.limit,
             stdout: Capture::BothEnds(RETAINED_BYTES),
             stderr: None,
-            is_cancelled: Some(&|| cancel.load(Ordering::Relaxed)),
+            cancel: Some(cancel),
             leaves_children: false,
         };
         let finished = delegator_subprocess::run(command, &limits)?;

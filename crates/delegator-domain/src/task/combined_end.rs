@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::id::TaskId;
 use super::lifecycle::State;
 
@@ -21,7 +23,7 @@ pub struct EndedMember {
 }
 
 /// How many tasks ended how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EndCounts {
     pub completed: usize,
     pub failed: usize,

@@ -11,9 +11,9 @@ use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_domain::text::first_line;
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
-use delegator_supervisor::agent::{Variables, local_time};
+use delegator_supervisor::agent::Variables;
 use delegator_supervisor::run::{StreamSummary, redacted_report};
-use delegator_supervisor::verdict::reported_end;
+use delegator_supervisor::verdict::{local_time, reported_end};
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Report, RolloutHead, RolloutReader, StreamOutcome,
     Summarizer,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use delegator_domain::notification::{Channel, Subject};
 use delegator_domain::task::{State, TaskId, TaskLocation};
-use delegator_notify::{Notification, NotifySettings, SendError, SubjectFacts, TaskFacts, send};
+use delegator_notify::{Notification, NotifiedTask, NotifiedWork, NotifySettings, SendError, send};
 use delegator_registry::{DeliveryOutcome, Registry, StoredNotification};
 
 use super::background_process::BackgroundProcess;
@@ -94,7 +94,7 @@ impl Engine {
         settings: &NotifySettings,
         working_dir: &str,
     ) -> Result<Result<(), SendError>, EngineError> {
-        let facts = TaskFacts {
+        let facts = NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?),
             attempt: None,
             state: State::Completed,
@@ -105,9 +105,9 @@ impl Engine {
             agent: "none".to_owned(),
             labels: BTreeMap::new(),
             ended_at_ms: self.now_ms(),
-            ran_ms: Some(0),
+            duration_ms: Some(0),
         };
-        let notification = Notification::new(&SubjectFacts::of_task(facts), 1, settings).into_test();
+        let notification = Notification::new(&NotifiedWork::of_task(facts), 1, settings).into_test();
         Ok(send(channel, settings, &notification, self.now_ms()))
     }
 }

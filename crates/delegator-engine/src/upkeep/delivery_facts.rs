@@ -3,7 +3,7 @@
 
 use delegator_domain::notification::Subject;
 use delegator_domain::task::{EndCounts, EndedMember, TaskEnd, combined_end};
-use delegator_notify::{Failure, NotifySettings, SubjectFacts, TaskFacts};
+use delegator_notify::{Failure, NotifiedTask, NotifiedWork, NotifySettings};
 use delegator_registry::{Registry, StoredNotification, Task, TaskFile};
 
 use crate::error::EngineError;
@@ -12,28 +12,28 @@ use crate::error::EngineError;
 pub(super) fn load(
     registry: &Registry,
     notification: &StoredNotification,
-) -> Result<(NotifySettings, SubjectFacts), EngineError> {
+) -> Result<(NotifySettings, NotifiedWork), EngineError> {
     let unreadable =
         |source: std::io::Error| EngineError::Io { doing: "read the notification settings", source };
     let bytes = registry.dir().task(&notification.task).read(TaskFile::Notify)?;
     let bytes = bytes.ok_or_else(|| unreadable(std::io::ErrorKind::NotFound.into()))?;
     let settings = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.into()))?;
     let facts = match &notification.subject {
-        Subject::Task(id) => registry.get(id)?.and_then(task_facts).map(SubjectFacts::of_task),
+        Subject::Task(id) => registry.get(id)?.and_then(task_facts).map(NotifiedWork::of_task),
         several => several_facts(several, registry.submitted_together(several)?),
     };
     facts.map(|facts| (settings, facts)).ok_or_else(|| EngineError::unknown(&notification.task))
 }
 
 /// What is known about an ended group or chain; `None` if no task of it is left.
-fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<SubjectFacts> {
+fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<NotifiedWork> {
     let members: Vec<EndedMember> = tasks.iter().map(EndedMember::from).collect();
     let started_at_ms = tasks.iter().filter_map(|task| task.started_at_ms).min();
     let ended_at_ms = tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.at_ms)).max();
     let duration_ms = started_at_ms.zip(ended_at_ms).and_then(|(start, end)| u64::try_from(end - start).ok());
-    let tasks: Vec<TaskFacts> =
+    let tasks: Vec<NotifiedTask> =
         tasks.into_iter().filter(|task| !task.is_skipped()).filter_map(task_facts).collect();
-    (!tasks.is_empty()).then(|| SubjectFacts {
+    (!tasks.is_empty()).then(|| NotifiedWork {
         subject: subject.clone(),
         state: combined_end(&members),
         counts: EndCounts::of(&members),
@@ -43,14 +43,14 @@ fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<SubjectFacts> {
 }
 
 /// What is known about an ended task.
-fn task_facts(task: Task) -> Option<TaskFacts> {
+fn task_facts(task: Task) -> Option<NotifiedTask> {
     let ended = task.ended?;
     let failure = match ended.end {
         TaskEnd::Failed { kind, message, .. } => Some(Failure { kind: kind.name().to_owned(), message }),
         TaskEnd::Completed | TaskEnd::Cancelled { .. } | TaskEnd::Timeout(_) => None,
     };
     let since_start = |started_at_ms: i64| u64::try_from(ended.at_ms - started_at_ms).ok();
-    Some(TaskFacts {
+    Some(NotifiedTask {
         id: task.id,
         attempt: task.group.map(|member| member.attempt),
         state: task.state,
@@ -61,6 +61,6 @@ fn task_facts(task: Task) -> Option<TaskFacts> {
         agent: task.agent,
         labels: task.labels,
         ended_at_ms: ended.at_ms,
-        ran_ms: ended.ran_ms.or_else(|| task.started_at_ms.and_then(since_start)),
+        duration_ms: ended.ran_ms.or_else(|| task.started_at_ms.and_then(since_start)),
     })
 }

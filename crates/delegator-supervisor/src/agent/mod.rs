@@ -10,13 +10,10 @@ mod capabilities;
 mod claude;
 mod codex;
 mod environment;
-mod error_codes;
 pub mod health;
 mod launch;
-mod local_time;
 mod profile;
 mod profiles;
-mod sandbox_probe;
 mod state_dir;
 mod threads;
 mod verification;
@@ -39,12 +36,12 @@ pub use codex::{Leftovers, is_refused_write, sandbox_advice};
 pub use environment::{VariableAccess, agent_environment, allowed_variables, variable_access};
 use health::{HealthCheck, HealthStatus};
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
-pub use local_time::local_time;
 use profile::Profile;
-pub use sandbox_probe::{probe_enclosure, probe_sandbox};
 pub use state_dir::StatePath;
 pub use threads::ThreadLookup;
-pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox};
+pub use verification::{
+    SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox, probe_enclosure, probe_sandbox,
+};
 
 use crate::conversation::ConversationPlan;
 use crate::ending::EndingRecipe;

@@ -4,12 +4,15 @@
 //! `env_policy` allows. The sandbox is that of the agent: its own, or the enclosure that we put it in.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode};
 use delegator_transcript::shell;
 use serde::{Deserialize, Serialize};
 
+use crate::enclosure::Enclosure;
+use crate::program::{ProbeError, exit_and_output};
 use crate::variables::{CORE_NAMES, MARKER, Variables};
 
 /// The shell of the command lines.
@@ -133,6 +136,30 @@ pub(super) fn command_environment(agent: &Variables, policy: &EnvPolicy, marker:
     let mut environment: Variables = inherited.cloned().collect();
     environment.push((MARKER.into(), marker.into()));
     environment
+}
+
+/// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
+pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
+    let args = plan.args.iter().map(OsString::as_os_str);
+    let (_, output) = exit_and_output(&plan.program, args, &plan.environment, limit)?;
+    let is_sentinel = |line: &str| plan.sentinel.as_deref() == Some(line);
+    if std::fs::remove_file(forbidden).is_ok() {
+        return Err(ProbeError::SandboxNotEnforced);
+    }
+    if output.lines().any(is_sentinel) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
+}
+
+/// Does that with a command in an enclosure.
+pub fn probe_enclosure(
+    enclosure: &Enclosure,
+    request: &VerifyRequest,
+    environment: &Variables,
+    forbidden: &Path,
+    limit: Duration,
+) -> Result<(), ProbeError> {
+    let plan = enclosed(request, environment);
+    let args = enclosure.wrap(&plan.program, &plan.args);
+    probe_sandbox(&VerifyPlan { program: enclosure.launcher.clone(), args, ..plan }, forbidden, limit)
 }
 
 #[cfg(test)]

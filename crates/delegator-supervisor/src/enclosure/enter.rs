@@ -13,11 +13,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use super::arguments::{self, Request};
-use super::failure::StartFailure;
+use super::arguments::{self, Request, StartFailure};
 use super::mechanism::Mechanism;
 use super::{bubblewrap, capabilities, landlock_rules};
-use crate::busy_program::retry_while_busy;
+use crate::poll_fds::retry_while_busy;
 
 /// Runs the internal mode with the arguments after its name. Returns only if the agent could not be started.
 pub fn enter(args: &[OsString]) -> ExitCode {

@@ -18,7 +18,6 @@ mod arguments;
 mod bubblewrap;
 mod capabilities;
 mod enter;
-mod failure;
 mod landlock_rules;
 mod mechanism;
 mod path_rules;

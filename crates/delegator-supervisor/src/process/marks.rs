@@ -20,13 +20,9 @@ pub fn task_by_marker(pid: i32) -> Option<(TaskId, u32)> {
     variables.find_map(|one| parse_task_marker(one.strip_prefix(MARKER)?.strip_prefix('=')?))
 }
 
-/// Every living process with that task's marker, except this one.
-pub fn find_marked(task: &TaskId) -> Vec<ProcessStat> {
-    find_marked_except(task, &mut HashSet::new())
-}
-
-/// The same, skipping the pids in `unmarked`. Pids without the marker are added to it.
-pub(crate) fn find_marked_except(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<ProcessStat> {
+/// Every living process with that task's marker, except this one and the pids in `unmarked`. Pids without the
+/// marker are added to it.
+pub fn find_marked(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<ProcessStat> {
     let needle = format!("{MARKER}={task}:").into_bytes();
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let mut buffer = vec![0; 4096];

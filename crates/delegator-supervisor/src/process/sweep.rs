@@ -10,15 +10,14 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use rustix::process::{Signal, WaitOptions};
+use rustix::process::{Signal, WaitOptions, WaitStatus};
 use serde::Serialize;
 
 use super::cgroup::Cgroup;
 use super::identity::open_pidfd;
-use super::marks::find_marked_except;
-use super::owner::{Owner, OwnerLookup};
-use super::stat::{ProcessStat, read_stat};
-use super::tree::{SignalOutcome, WalkStep, signal_checked, walk};
+use super::marks::find_marked;
+use super::stat::{ProcessStat, read_stat, with_ancestors};
+use super::tree::{Owner, OwnerLookup, SignalOutcome, WalkStep, signal_checked, walk};
 use crate::poll_fds::wait_readable;
 
 /// Poll interval for processes that may be supervisors.
@@ -80,8 +79,10 @@ pub fn sweep_lost(task: &TaskId, owner: OwnerLookup<'_>, limits: SweepLimits) ->
     sweep(scope, limits, &mut |_, _| {})
 }
 
+type OnEnd<'a> = &'a mut dyn FnMut(i32, WaitStatus);
+
 /// Reaps every child that has exited. True if there are no children at all.
-pub(crate) fn reap(on_end: &mut dyn FnMut(i32, rustix::process::WaitStatus)) -> bool {
+pub(crate) fn reap(on_end: OnEnd<'_>) -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => on_end(pid.as_raw_nonzero().get(), status),
@@ -91,8 +92,6 @@ pub(crate) fn reap(on_end: &mut dyn FnMut(i32, rustix::process::WaitStatus)) -> 
         }
     }
 }
-
-type OnEnd<'a> = &'a mut dyn FnMut(i32, rustix::process::WaitStatus);
 
 pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) -> io::Result<SweepReport> {
     let kill_at = Instant::now() + limits.grace;
@@ -191,9 +190,11 @@ impl ScanResult {
         }
         let mut others = scope.group.map(group_processes).unwrap_or_default();
         if let (Some(task), Some(unmarked)) = (scope.mark, unmarked) {
-            others.extend(find_marked_except(task, unmarked));
+            others.extend(find_marked(task, unmarked));
         }
-        let ancestors = if others.is_empty() { HashSet::new() } else { ancestors() };
+        // Our own ancestors are never leftovers, whatever marker they carry.
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        let ancestors = if others.is_empty() { None } else { with_ancestors(me) }.unwrap_or_default();
         for stat in others {
             if ancestors.contains(&stat.pid) || known.contains(&stat.pid) {
                 continue;
@@ -243,16 +244,6 @@ fn group_processes(group: &Cgroup) -> Vec<ProcessStat> {
     let current: HashSet<i32> =
         if living.is_empty() { HashSet::new() } else { group.members().into_iter().collect() };
     living.into_iter().filter(|stat| current.contains(&stat.pid)).collect()
-}
-
-/// Our own ancestors are never leftovers, whatever marker they carry.
-fn ancestors() -> HashSet<i32> {
-    let mut pid = rustix::process::getpid().as_raw_nonzero().get();
-    let mut found = HashSet::new();
-    while pid > 0 && found.insert(pid) {
-        pid = read_stat(pid).map_or(0, |stat| stat.parent);
-    }
-    found
 }
 
 fn is_exempt(stat: &ProcessStat, exempt: &[String]) -> bool {

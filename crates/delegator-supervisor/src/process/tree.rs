@@ -13,8 +13,22 @@ use std::io;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::identity::open_pidfd;
-use super::owner::{Owner, OwnerLookup};
 use super::stat::{ProcessStat, read_stat};
+
+/// The task a process belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    ThisTask,
+    /// A supervisor of another task, which ends by itself. It and everything below it is not touched.
+    AnotherTask,
+    /// Claims to be a supervisor that is just starting, which only its recorded start can prove. It is spared
+    /// for as long as a sweep may last, then killed like the rest. A supervisor killed this early has not
+    /// started its task, which is then started again.
+    Undecided,
+}
+
+/// Maps a pid to the task it belongs to.
+pub type OwnerLookup<'a> = &'a dyn Fn(i32) -> Owner;
 
 /// Whether to visit the children of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,8 @@
 mod locate;
 mod npm;
 mod probe;
-mod version;
 
 pub use locate::{LocateError, UntrustedTrees, locate};
 pub(crate) use npm::{ProgramBehind, resolve};
 pub use probe::ProbeError;
-pub(crate) use probe::{exit_and_output, probe_version};
-pub(crate) use version::{Version, text as version_text};
+pub(crate) use probe::{Version, exit_and_output, probe_version, version_text};

@@ -1,4 +1,4 @@
-//! Runs a program to learn something about it, with a time limit.
+//! Runs a program to learn something about it, such as its version, with a time limit.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
@@ -11,7 +11,6 @@ use std::time::Duration;
 use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits, RunError};
 
-use super::version::{self, Version};
 use crate::variables::Variables;
 
 const MAX_OUTPUT_BYTES: usize = 16 << 10;
@@ -46,7 +45,7 @@ pub(crate) fn probe_version(
 ) -> Result<Version, ProbeError> {
     let args = args.iter().map(OsString::as_os_str).chain([OsStr::new("--version")]);
     let output = text(&run(program, args, environment, Some(Capture::Nothing), limit)?);
-    version::from_output(&output).ok_or(ProbeError::NoVersion { output })
+    version_in(&output).ok_or(ProbeError::NoVersion { output })
 }
 
 /// Runs a program without input; returns whether it succeeded, and what it printed on both streams.
@@ -72,8 +71,7 @@ fn run<'a>(
     command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.current_dir("/").stdin(Stdio::null());
     let stdout = Capture::AtMost(MAX_OUTPUT_BYTES);
-    let limits =
-        Limits { input: None, time: limit, stdout, stderr, is_cancelled: None, leaves_children: false };
+    let limits = Limits { input: None, time: limit, stdout, stderr, cancel: None, leaves_children: false };
     match delegator_subprocess::run(command, &limits) {
         Ok(finished) if finished.end == End::TimedOut => Err(ProbeError::TimedOut(limit)),
         Ok(finished) => Ok(finished),
@@ -84,6 +82,27 @@ fn run<'a>(
 
 fn text(finished: &Finished) -> String {
     String::from_utf8_lossy(&finished.stdout).into_owned()
+}
+
+/// Major, minor and patch.
+pub(crate) type Version = (u32, u32, u32);
+
+pub(crate) fn version_text((major, minor, patch): Version) -> String {
+    format!("{major}.{minor}.{patch}")
+}
+
+/// The first version in what a program prints about itself: `codex-cli 0.166.0`, with or without a suffix
+/// such as `-alpha.3`.
+fn version_in(output: &str) -> Option<Version> {
+    output.split_whitespace().find_map(parse_version)
+}
+
+fn parse_version(word: &str) -> Option<Version> {
+    let word = word.strip_prefix('v').unwrap_or(word).trim_end_matches('.');
+    let plain = word.split(['-', '+']).next()?;
+    let mut numbers = plain.split('.').map(|number| number.parse().ok());
+    let version = (numbers.next()??, numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then_some(version)
 }
 
 #[cfg(test)]
@@ -167,5 +186,17 @@ mod tests {
     #[test]
     fn silent_program_times_out() {
         assert!(matches!(probe("exec sleep 60", Duration::from_millis(200)), Err(ProbeError::TimedOut(_))));
+    }
+
+    #[test]
+    fn version_is_parsed_from_program_output() {
+        let version = Some((0, 166, 0));
+        assert_eq!(version_in("codex-cli 0.166.0\n"), version);
+        assert_eq!(version_in("WARNING: odd (1.2)\ncodex-cli 0.166.0-alpha.3"), version);
+        assert_eq!(version_in("Another CLI 0.166.0.\nRun 'x'"), version);
+        assert_eq!(version_in("2.1.325 (Claude Code)\n"), Some((2, 1, 325)));
+        for other in ["", "usage: codex [0.1]", "claude 2.1", "2.1.x (Claude Code)"] {
+            assert_eq!(version_in(other), None, "{other}");
+        }
     }
 }

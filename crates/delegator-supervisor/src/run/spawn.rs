@@ -8,28 +8,20 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::Mode;
 use rustix::process::umask;
 
 use super::ports::{Ports, RunSpec};
-use crate::busy_program::retry_while_busy;
+use crate::poll_fds::retry_while_busy;
 use crate::process::niceness::with_niceness;
 
 /// Files the supervisor creates are for the owner only.
 const OUR_UMASK: u32 = 0o077;
 
-/// A started program and our ends of its pipes.
-pub(crate) struct SpawnedChild {
-    pub(crate) child: Child,
-    pub(crate) stdin: Option<ChildStdin>,
-    pub(crate) stdout: Option<ChildStdout>,
-    pub(crate) stderr: Option<ChildStderr>,
-}
-
 /// Starts an agent, with a pipe for each stream.
-pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
+pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     spec.pinned.iter().try_for_each(|(checked, path)| check_pinned(checked, path))?;
     start_piped(command(spec), spec, ports)
 }
@@ -40,24 +32,23 @@ pub(crate) fn spawn_tool(
     args: &[OsString],
     spec: &RunSpec,
     ports: &dyn Ports,
-) -> io::Result<SpawnedChild> {
+) -> io::Result<Child> {
     start_piped(in_workdir(with_args(Path::new(program), args), spec), spec, ports)
 }
 
-fn start_piped(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
+fn start_piped(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = start(command, spec, ports)?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    Ok(SpawnedChild { child, stdin, stdout, stderr })
+    start(command, spec, ports)
 }
 
-/// Starts a verification, without input and with one pipe for all output.
-pub(crate) fn spawn_verification(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
+/// Starts a verification, without input and with one pipe for all output, which is its standard error.
+pub(crate) fn spawn_verification(spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
     let (reader, writer) = io::pipe()?;
     let mut command = command(spec);
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-    let child = start(command, spec, ports)?;
-    Ok(SpawnedChild { child, stdin: None, stdout: None, stderr: Some(OwnedFd::from(reader).into()) })
+    let mut child = start(command, spec, ports)?;
+    child.stderr = Some(OwnedFd::from(reader).into());
+    Ok(child)
 }
 
 /// Refuses a path that no longer leads to the validated directory.
@@ -96,14 +87,12 @@ fn with_args(program: &Path, args: &[OsString]) -> Command {
 }
 
 fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
-    retry_while_busy(ports.wake_fd(), || spawn_with_umask(&mut command, spec))
-}
-
-fn spawn_with_umask(command: &mut Command, spec: &RunSpec) -> io::Result<Child> {
-    umask(Mode::from_raw_mode(spec.umask & 0o777));
-    let child = with_niceness(spec.niceness, || command.spawn());
-    umask(Mode::from_raw_mode(OUR_UMASK));
-    child
+    retry_while_busy(ports.wake_fd(), || {
+        umask(Mode::from_raw_mode(spec.umask & 0o777));
+        let child = with_niceness(spec.niceness, || command.spawn());
+        umask(Mode::from_raw_mode(OUR_UMASK));
+        child
+    })
 }
 
 #[cfg(test)]

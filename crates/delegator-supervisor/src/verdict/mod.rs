@@ -8,24 +8,42 @@
 //! and only if it is certain: callers retry by it.
 
 mod acted;
-mod cause;
 mod retry_time;
-mod signals;
 mod stderr;
-mod verification;
 
 use delegator_domain::agents::AgentProtocol;
-use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
+use delegator_domain::budget::BudgetFinding;
+use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd, Verification};
 use delegator_transcript::{ErrorCode, Report, StreamOutcome};
 use jiff::Zoned;
 
-use crate::agent::{NO_SANDBOX_HELPER, reported_failure};
+use crate::agent::reported_failure;
 pub use acted::has_acted;
-pub use cause::Cause;
-pub use retry_time::retry_time;
-pub use signals::signal_name;
+pub use retry_time::local_time;
+use retry_time::retry_time;
 pub use stderr::{RefusedCalls, StderrDigest};
-pub(crate) use verification::verification_outcome;
+
+/// Why the supervisor ended the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    Cancelled {
+        reason: Option<String>,
+    },
+    Limit(LimitKind),
+    TooManyProcesses {
+        count: usize,
+    },
+    /// It is exhausted.
+    Budget(BudgetFinding),
+    WrongThread {
+        expected: String,
+        announced: String,
+    },
+    /// An error of the supervisor itself.
+    Internal {
+        message: String,
+    },
+}
 
 /// What a verdict is derived from.
 #[derive(Debug, Clone, Copy)]
@@ -45,18 +63,7 @@ pub struct EndedRun<'a> {
     pub ended_at: &'a Zoned,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    pub end: TaskEnd,
-    pub refused: RefusedCalls,
-    pub warnings: Vec<String>,
-}
-
-pub fn verdict(run: &EndedRun<'_>) -> Verdict {
-    Verdict { end: end(run), refused: run.stderr.refused_calls(), warnings: warnings(run) }
-}
-
-fn end(run: &EndedRun<'_>) -> TaskEnd {
+pub fn verdict(run: &EndedRun<'_>) -> TaskEnd {
     if let Some(cause) = run.cause {
         return ended_by_us(cause);
     }
@@ -153,6 +160,17 @@ fn wrong_thread(expected: &str, announced: &str) -> TaskEnd {
     failed(FailureKind::WrongThread, message)
 }
 
+/// `SIGKILL` for 9; `signal N` for numbers without a name.
+fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(signal).ok().and_then(|signal| NAMES.get(signal.checked_sub(1)?));
+    name.map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))
+}
+
 fn killed_by_signal(signal: i32) -> TaskEnd {
     let name = signal_name(signal);
     // SIGKILL comes from users and from the kernel when memory runs out; the exit status does not tell which.
@@ -174,8 +192,28 @@ fn unreported_end(run: &EndedRun<'_>) -> TaskEnd {
     failed_with_message(kind.unwrap_or(unknown), message.unwrap_or_default(), ended_at)
 }
 
-fn warnings(run: &EndedRun<'_>) -> Vec<String> {
-    run.stderr.no_sandbox_helper().map(|_| NO_SANDBOX_HELPER.to_owned()).into_iter().collect()
+/// The outcome of a verification, by our own actions and its exit status. `began`: whether the command itself
+/// ever ran.
+pub(crate) fn verification_outcome(
+    cause: Option<&Cause>,
+    exit: Option<ExitStatus>,
+    began: bool,
+) -> Verification {
+    match cause {
+        Some(Cause::Cancelled { .. }) => return Verification::Cancelled,
+        Some(Cause::Limit(_)) if began => return Verification::TimedOut,
+        Some(Cause::TooManyProcesses { .. }) => return Verification::TooManyProcesses,
+        Some(Cause::Internal { .. } | Cause::WrongThread { .. } | Cause::Budget(_)) => {
+            return Verification::Unknown;
+        }
+        Some(Cause::Limit(_)) | None => {}
+    }
+    match exit {
+        _ if !began => Verification::SandboxFailed,
+        Some(ExitStatus::Code(0)) => Verification::Verified,
+        Some(_) => Verification::Refuted,
+        None => Verification::Unknown,
+    }
 }
 
 #[cfg(test)]

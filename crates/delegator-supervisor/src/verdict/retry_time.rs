@@ -10,7 +10,7 @@ use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp, Unit, Zoned};
 
-use crate::agent::{ErrorMessage, Link};
+use crate::agent::{ErrorMessage, Link, Variables, variable};
 
 /// Words in front of a time, in lower case. `true`: a number without a unit is a number of seconds.
 const INTRODUCTIONS: [(&str, bool); 9] = [
@@ -28,7 +28,7 @@ const INTRODUCTIONS: [(&str, bool); 9] = [
 const MAX_WORDS: usize = 9;
 
 /// `ended_at` is the end of the task, in the time zone of the agent.
-pub fn retry_time(message: &str, ended_at: &Zoned) -> Option<Timestamp> {
+pub(super) fn retry_time(message: &str, ended_at: &Zoned) -> Option<Timestamp> {
     let reset = ErrorMessage::of_event(message).links.into_iter().find_map(|link| match link {
         Link::Body(body) => body.reset,
         Link::Status(_) | Link::Disconnected => None,
@@ -127,6 +127,21 @@ fn next_time_of_day(time: Time, now: &Zoned) -> Option<Timestamp> {
     Some(next.timestamp())
 }
 
+/// The time in an agent with these variables; in UTC if the time zone is unknown. Like the C library, an agent
+/// takes its time zone from `TZ`, or else from `/etc/localtime`.
+pub fn local_time(now_ms: i64, environment: &Variables) -> Zoned {
+    let zone = match variable(environment, "TZ") {
+        Some(zone) => zone.to_str().and_then(named_zone),
+        None => std::fs::read("/etc/localtime").ok().and_then(|data| TimeZone::tzif("local", &data).ok()),
+    };
+    Timestamp::from_millisecond(now_ms).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC))
+}
+
+fn named_zone(name: &str) -> Option<TimeZone> {
+    let name = name.trim_start_matches(':');
+    TimeZone::get(name).or_else(|_| TimeZone::posix(name)).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,5 +223,11 @@ mod tests {
         ] {
             assert_eq!(retry_time(message, &ended_at()), None, "{message}");
         }
+    }
+
+    #[test]
+    fn the_variable_decides_about_the_time_zone() {
+        let offset = |zone: &str| local_time(0, &vec![("TZ".into(), zone.into())]).offset().seconds();
+        assert_eq!((offset("EST5"), offset(":EST5"), offset("nowhere/at all")), (-18_000, -18_000, 0));
     }
 }

@@ -1,6 +1,5 @@
 //! Verdicts on recorded runs of Codex: its real output and exit status.
 
-use delegator_domain::task::LimitKind;
 use delegator_transcript::{Dialect, FoldOptions, LineLimits, Summarizer};
 
 use super::*;
@@ -39,9 +38,20 @@ fn ended_run<'a>(
     }
 }
 
-fn verdict_for(report: &Report, exit: ExitStatus, stderr: &str) -> Verdict {
+#[derive(Debug)]
+struct Judged {
+    end: TaskEnd,
+    refused: RefusedCalls,
+    lacks_sandbox_helper: bool,
+}
+
+fn verdict_for(report: &Report, exit: ExitStatus, stderr: &str) -> Judged {
     let stderr = StderrDigest::of(AgentProtocol::CodexExec, stderr);
-    verdict(&ended_run(report, &stderr, exit, &ended_at()))
+    Judged {
+        end: verdict(&ended_run(report, &stderr, exit, &ended_at())),
+        refused: stderr.refused_calls(),
+        lacks_sandbox_helper: stderr.no_sandbox_helper().is_some(),
+    }
 }
 
 fn kind(end: &TaskEnd) -> Option<FailureKind> {
@@ -95,7 +105,7 @@ fn recorded_runs_have_the_expected_verdict() {
     for (name, exit, expected) in cases {
         let actual = verdict_for(&report(name), exit, stderr);
         assert_eq!(kind(&actual.end), expected, "{name} with {exit:?}: {:?}", actual.end);
-        assert_eq!((actual.refused.count, actual.warnings.len()), (0, 0), "{name}");
+        assert_eq!((actual.refused.count, actual.lacks_sandbox_helper), (0, false), "{name}");
     }
 }
 
@@ -136,18 +146,18 @@ fn refused_calls_do_not_fail_a_run() {
     let stderr = include_str!("../../tests/stderr/patch_readonly.txt");
     let actual = verdict_for(&report("patch_readonly"), ExitStatus::Code(0), stderr);
     assert_eq!(actual.end, TaskEnd::Completed);
-    assert_eq!((actual.refused.count, actual.warnings.len()), (3, 0), "{actual:?}");
+    assert_eq!((actual.refused.count, actual.lacks_sandbox_helper), (3, false), "{actual:?}");
     assert!(actual.refused.last[0].ends_with(
         "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
     ));
     let stderr = include_str!("../../tests/stderr/codex_home_in_tmp_patch.txt");
     let actual = verdict_for(&report("codex_home_in_tmp_patch"), ExitStatus::Code(0), stderr);
     assert_eq!(kind(&actual.end), Some(FailureKind::Sandbox));
-    assert_eq!((actual.refused.count, actual.warnings.len()), (3, 1), "{actual:?}");
+    assert_eq!((actual.refused.count, actual.lacks_sandbox_helper), (3, true), "{actual:?}");
     // It may not have tried to run anything, so this is no failure.
     let helper = stderr.lines().next().unwrap();
     let actual = verdict_for(&report("codex_home_in_tmp_shell"), ExitStatus::Code(0), helper);
-    assert_eq!((actual.end, actual.warnings.len()), (TaskEnd::Completed, 1));
+    assert_eq!((actual.end, actual.lacks_sandbox_helper), (TaskEnd::Completed, true));
     let many: String =
         (0..50).map(|n| format!("x ERROR codex_core::tools::router: error=no {n}\n")).collect();
     let refused = StderrDigest::of(AgentProtocol::CodexExec, &many).refused_calls();
@@ -207,7 +217,7 @@ fn our_own_cause_overrides_the_agents_report() {
         for exit in [None, Some(ExitStatus::Code(0)), Some(ExitStatus::Signal(9))] {
             let ended_at = ended_at();
             let run = ended_run(&report, &stderr, ExitStatus::Code(0), &ended_at);
-            assert_eq!(verdict(&EndedRun { cause: Some(&cause), exit, ..run }).end, expected);
+            assert_eq!(verdict(&EndedRun { cause: Some(&cause), exit, ..run }), expected);
         }
     }
 }
@@ -219,9 +229,9 @@ fn unexpected_thread_is_a_failure() {
     let ended_at = ended_at();
     let run = ended_run(&report, &stderr, ExitStatus::Code(0), &ended_at);
     let other = EndedRun { expected_thread: Some("other"), ..run };
-    assert_eq!(kind(&verdict(&other).end), Some(FailureKind::WrongThread));
+    assert_eq!(kind(&verdict(&other)), Some(FailureKind::WrongThread));
     let expected_thread = report.thread_id.as_deref();
-    assert_eq!(verdict(&EndedRun { expected_thread, ..run }).end, TaskEnd::Completed);
+    assert_eq!(verdict(&EndedRun { expected_thread, ..run }), TaskEnd::Completed);
 }
 
 #[test]
@@ -235,7 +245,7 @@ fn the_exit_code_decides_about_plain_text() {
     let end = |code| {
         let ended_at = ended_at();
         let run = ended_run(&report, &stderr, ExitStatus::Code(code), &ended_at);
-        verdict(&EndedRun { protocol: AgentProtocol::Plain, ..run }).end
+        verdict(&EndedRun { protocol: AgentProtocol::Plain, ..run })
     };
     assert_eq!(end(0), TaskEnd::Completed);
     assert_eq!(kind(&end(3)), Some(FailureKind::AgentExit), "its words are not interpreted");
@@ -267,4 +277,36 @@ fn a_reset_time_that_the_agent_reports_counts_for_its_usage_limit_only() {
     };
     assert_eq!(retry_at(ErrorCode::UsageLimit), Some(1_794_870_000_000));
     assert_eq!(retry_at(ErrorCode::Unauthorized), None);
+}
+
+#[test]
+fn signal_numbers_map_to_names() {
+    assert_eq!(signal_name(1), "SIGHUP");
+    assert_eq!(signal_name(9), "SIGKILL");
+    assert_eq!(signal_name(15), "SIGTERM");
+    assert_eq!(signal_name(31), "SIGSYS");
+    assert_eq!(signal_name(34), "signal 34");
+    assert_eq!(signal_name(0), "signal 0");
+}
+
+#[test]
+fn only_a_started_command_that_exits_0_verifies() {
+    let code = |code| Some(ExitStatus::Code(code));
+    let limit = Cause::Limit(LimitKind::Hard);
+    let cancelled = Cause::Cancelled { reason: None };
+    let cases = [
+        (None, code(0), true, Verification::Verified),
+        (None, code(3), true, Verification::Refuted),
+        (None, Some(ExitStatus::Signal(11)), true, Verification::Refuted),
+        (None, None, true, Verification::Unknown),
+        (None, code(0), false, Verification::SandboxFailed),
+        (None, code(1), false, Verification::SandboxFailed),
+        (Some(&limit), code(0), true, Verification::TimedOut),
+        (Some(&limit), code(143), false, Verification::SandboxFailed),
+        (Some(&cancelled), code(0), true, Verification::Cancelled),
+        (Some(&Cause::TooManyProcesses { count: 9 }), None, true, Verification::TooManyProcesses),
+    ];
+    for (cause, exit, began, expected) in cases {
+        assert_eq!(verification_outcome(cause, exit, began), expected, "{cause:?} {exit:?} {began}");
+    }
 }

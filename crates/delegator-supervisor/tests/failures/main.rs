@@ -87,7 +87,7 @@ fn judge_run_of(protocol: AgentProtocol, report: &Report, stderr: &str) -> (Fail
         expected_thread: None,
         ended_at: &ended_at,
     };
-    match verdict(&run).end {
+    match verdict(&run) {
         TaskEnd::Failed { kind, retry_at_ms, .. } => (kind, retry_at_ms.is_some()),
         end => panic!("{end:?}"),
     }

@@ -1,5 +1,6 @@
 //! No descendant of an agent survives its end.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -130,7 +131,7 @@ fn pids_after_supervisor_kill(world: &World) -> Vec<i32> {
     wait_until("it runs", || exists(&world.path("ready")));
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.wait_exit();
-    find_marked(&world.task).into_iter().map(|stat| stat.pid).collect()
+    find_marked(&world.task, &mut HashSet::new()).into_iter().map(|stat| stat.pid).collect()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The tests' side: a folder, agent scripts, and the supervisor process.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -201,7 +202,7 @@ impl World {
     }
 
     pub(crate) fn assert_no_processes_left(&self) {
-        let processes = find_marked(&self.task);
+        let processes = find_marked(&self.task, &mut HashSet::new());
         assert!(processes.is_empty(), "{processes:?}");
     }
 }

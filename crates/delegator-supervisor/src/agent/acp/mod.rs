@@ -7,8 +7,7 @@
 mod launch;
 mod profile;
 mod profiles;
-mod sign_in;
 
 pub(super) use launch::{conversation, finish, set_variables, validate};
+pub(super) use profile::check_sign_in;
 pub(super) use profiles::acp_profile;
-pub(super) use sign_in::check_sign_in;

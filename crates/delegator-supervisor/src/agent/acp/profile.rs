@@ -1,7 +1,11 @@
-//! What differs between agents of the Agent Client Protocol. Data.
+//! What differs between agents of the Agent Client Protocol, and what follows from it.
 
+use std::path::Path;
+
+use crate::agent::health::{HealthCheck, HealthStatus};
 use crate::agent::profile::Profile;
 use crate::conversation::AcpSetting;
+use crate::variables::{Variables, set_variable, variable};
 
 /// One agent. Measured with the version in its table.
 #[derive(Debug)]
@@ -51,4 +55,24 @@ pub(super) struct SignInTraces {
     pub(super) variables: &'static [&'static str],
     /// Any of these files below HOME is enough. Empty if the agent has other ways that cannot be seen.
     pub(super) files: &'static [&'static str],
+}
+
+/// Whether an agent is signed in, as far as variables and files show. `None` if the agent has ways to sign in that cannot be seen.
+pub(in crate::agent) fn check_sign_in(agent: &AcpProfile, environment: &Variables) -> Option<HealthCheck> {
+    let SignInTraces { variables, files } = agent.sign_in;
+    if files.is_empty() {
+        return None;
+    }
+    let home = variable(environment, "HOME").unwrap_or_default();
+    let given = variables.iter().find(|name| set_variable(environment, name).is_some());
+    let stored = || files.iter().find(|file| Path::new(home).join(file).is_file());
+    let found =
+        given.map(|name| format!("{name} is set")).or_else(|| Some(format!("~/{} exists", stored()?)));
+    if let Some(found) = found {
+        return Some(HealthCheck::sign_in(HealthStatus::Ok, found, None));
+    }
+    let variables = variables.join(", ");
+    let message = format!("no sign-in was found: none of {variables} is set, and no sign-in is stored");
+    let suggestion = agent.profile.sign_in_command.map(|command| format!("run '{command}' to sign in"));
+    Some(HealthCheck::sign_in(HealthStatus::Warning, message, suggestion))
 }

@@ -407,7 +407,10 @@ const CODEX_ACP: AcpProfile = AcpProfile {
 mod tests {
     use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENTS};
 
+    use super::super::profile::check_sign_in;
     use super::*;
+    use crate::agent::health::HealthStatus;
+    use crate::variables::Variables;
 
     #[test]
     fn every_built_in_agent_of_the_protocol_has_a_table() {
@@ -416,5 +419,23 @@ mod tests {
             BUILT_IN_AGENTS.iter().filter(|agent| is_acp(agent.protocol)).map(|agent| agent.name).collect();
         assert_eq!(PROFILES.map(|profile| profile.name).as_slice(), built_in);
         assert_eq!(acp_profile("my-agent").name, GENERIC.name);
+    }
+
+    #[test]
+    fn a_key_or_a_stored_sign_in_is_enough() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = ("HOME".into(), temp.path().as_os_str().to_owned());
+        let check = |more: &[(&str, &str)]| {
+            let more = more.iter().map(|(name, value)| (name.into(), value.into()));
+            let variables: Variables = [home.clone()].into_iter().chain(more).collect();
+            let check = check_sign_in(acp_profile("gemini"), &variables).unwrap();
+            (check.status, check.suggestion.is_some())
+        };
+        assert_eq!(check(&[("GEMINI_API_KEY", "")]), (HealthStatus::Warning, true));
+        assert_eq!(check(&[("GEMINI_API_KEY", "k")]), (HealthStatus::Ok, false));
+        std::fs::create_dir(temp.path().join(".gemini")).unwrap();
+        std::fs::write(temp.path().join(".gemini/oauth_creds.json"), "{}").unwrap();
+        assert_eq!(check(&[]), (HealthStatus::Ok, false));
+        assert_eq!(check_sign_in(acp_profile("kimi"), &Vec::new()), None);
     }
 }

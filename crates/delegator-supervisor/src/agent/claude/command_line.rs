@@ -6,8 +6,8 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use super::project_settings;
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::conversation::{ClaudePlan, ConversationPlan};
 
@@ -20,7 +20,7 @@ const MAX_SCHEMA_BYTES: u64 = 120 << 10;
 pub(in crate::agent) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, PlanError> {
     validate(request)?;
     let schema = request.read_output_schema(MAX_SCHEMA_BYTES, "it is longer than 120 KiB")?;
-    Ok(build(request, schema.as_deref(), project_settings::defines_programs(&request.workdir)))
+    Ok(build(request, schema.as_deref(), defines_programs(&request.workdir)))
 }
 
 fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs: bool) -> Vec<OsString> {
@@ -78,6 +78,20 @@ pub(in crate::agent) fn conversation(request: &LaunchRequest, is_enforced: bool)
     ConversationPlan::Claude(ClaudePlan { prompt: request.prompt(), permissions })
 }
 
+/// Whether the project defines something that would run.
+///
+/// The folder `.claude` of the working directory can define hooks and programs that print credentials;
+/// `.mcp.json` there or in a parent directory defines servers. Measured with 2.1.325: with `-p` all of them
+/// run without a question, also where the user has not trusted the directory. Without the settings of the
+/// project (`--setting-sources=user`) they do not run, but no CLAUDE.md of the project is read either.
+/// Therefore the settings are left out only where there are such files.
+fn defines_programs(workdir: &Path) -> bool {
+    // What cannot be examined counts as present.
+    let exists = |path: &Path| !matches!(path.symlink_metadata(), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
+    exists(&workdir.join(".claude"))
+        || workdir.ancestors().any(|directory| exists(&directory.join(".mcp.json")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +145,19 @@ mod tests {
         assert_eq!(validate(&empty).unwrap_err().input(), Some("thread_id"));
         let missing = LaunchRequest { output_schema: Some("/no/such/file".into()), ..request() };
         assert_eq!(args(&missing).unwrap_err().input(), Some("output_schema"));
+    }
+
+    #[test]
+    fn a_folder_of_settings_and_servers_of_parents_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let workdir = folder.path().join("a/b");
+        std::fs::create_dir_all(&workdir).unwrap();
+        std::fs::create_dir(folder.path().join(".claude")).unwrap();
+        assert!(!defines_programs(&workdir), "only the folder of the working directory counts");
+        std::os::unix::fs::symlink("nowhere", workdir.join(".claude")).unwrap();
+        assert!(defines_programs(&workdir));
+        std::fs::remove_file(workdir.join(".claude")).unwrap();
+        std::fs::write(folder.path().join(".mcp.json"), "{}").unwrap();
+        assert!(defines_programs(&workdir));
     }
 }

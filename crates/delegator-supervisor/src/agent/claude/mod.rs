@@ -6,7 +6,6 @@
 
 mod command_line;
 mod profile;
-mod project_settings;
 mod sessions;
 mod sign_in;
 

@@ -10,11 +10,10 @@ use std::ffi::OsString;
 use delegator_domain::task::Mode;
 use delegator_transcript::wire::app_server::{ApprovalPolicy, SandboxMode, ThreadOptions, TurnOptions};
 
-use super::arg_list::ArgList;
+use super::arg_list::{ArgList, toml_array};
 use super::command_line::{push_features, push_settings, validate};
 use super::permissions::Confinement;
 use super::project_trust::ProjectTrust;
-use super::toml_text;
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::conversation::{AppServerPlan, ConversationPlan};
 use crate::program::Version;
@@ -35,7 +34,7 @@ pub(in crate::agent) fn args(
     let is_mode = matches!(confinement, Confinement::Mode(Mode::WorkspaceWrite));
     if is_mode && !request.add_dirs.is_empty() {
         let roots = request.add_dirs.iter().filter_map(|path| path.to_str());
-        args.push_setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
+        args.push_setting("sandbox_workspace_write.writable_roots", &toml_array(roots));
     }
     push_features(&mut args, version);
     if request.ask {

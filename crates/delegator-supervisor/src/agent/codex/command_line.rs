@@ -9,10 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use delegator_domain::task::EnvPolicy;
 
-use super::arg_list::ArgList;
+use super::arg_list::{ArgList, toml_array, toml_string};
+use super::features;
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
-use super::{features, toml_text};
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::program::Version;
 use crate::variables::{CORE_NAMES, MARKER};
@@ -119,21 +119,21 @@ pub(super) fn push_settings(
         args.push_setting("tools.update_plan.enabled", "true");
     }
     if let Some(effort) = &request.reasoning_effort {
-        args.push_setting("model_reasoning_effort", &toml_text::string(effort));
+        args.push_setting("model_reasoning_effort", &toml_string(effort));
     }
     let inherit = match &request.env_policy {
         // With "none" there is no PATH, and every command fails.
         EnvPolicy::InheritNone => "core",
         EnvPolicy::InheritAll | EnvPolicy::AllowList(_) => "all",
     };
-    args.push_setting("shell_environment_policy.inherit", &toml_text::string(inherit));
+    args.push_setting("shell_environment_policy.inherit", &toml_string(inherit));
     if let EnvPolicy::AllowList(names) = &request.env_policy {
         // Codex applies this filter after `set`: without its name here the marker would be lost.
         let included = CORE_NAMES.into_iter().chain([MARKER]).chain(names.iter().map(String::as_str));
-        args.push_setting("shell_environment_policy.include_only", &toml_text::array(included));
+        args.push_setting("shell_environment_policy.include_only", &toml_array(included));
     }
     let marker = format!("shell_environment_policy.set.{MARKER}");
-    args.push_setting(&marker, &toml_text::string(&request.marker));
+    args.push_setting(&marker, &toml_string(&request.marker));
     if version >= features::UNTRUSTED_PROJECTS {
         args.push_setting("projects", &projects_setting(&request.workdir, trust));
     }

@@ -4,7 +4,8 @@
 //! completion: unexpected status 429 Too Many Requests: {"error":{…}}, request id: …`. Messages come from the
 //! agent and may have any length, so only a few levels are read.
 
-use delegator_transcript::ErrorBody;
+use delegator_domain::task::FailureKind;
+use delegator_transcript::{ErrorBody, ErrorCode};
 
 /// Context that agents put before the cause, in lower case. The last two are Claude Code's and goose's.
 const CONTEXTS: [&str; 15] = [
@@ -164,4 +165,27 @@ pub(super) fn ends_clause(rest: &str) -> bool {
 
 pub(super) fn ends_word(rest: &str) -> bool {
     !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
+}
+
+/// What an error is about, by the code that the agent reported.
+pub(super) fn kind_of_code(code: ErrorCode) -> Option<FailureKind> {
+    match code {
+        ErrorCode::UsageLimit => Some(FailureKind::UsageLimit),
+        ErrorCode::RateLimit | ErrorCode::Overloaded => Some(FailureKind::RateLimit),
+        ErrorCode::Unauthorized => Some(FailureKind::Auth),
+        ErrorCode::ModelNotFound => Some(FailureKind::BadModel),
+        ErrorCode::Sandbox => Some(FailureKind::Sandbox),
+        ErrorCode::Connection { http_status: Some(status) } => kind_of_status(status),
+        ErrorCode::Connection { http_status: None } => Some(FailureKind::Network),
+    }
+}
+
+pub(super) fn kind_of_status(status: u16) -> Option<FailureKind> {
+    match status {
+        401 | 403 => Some(FailureKind::Auth),
+        402 => Some(FailureKind::UsageLimit),
+        429 | 529 => Some(FailureKind::RateLimit),
+        408 | 500..=599 => Some(FailureKind::Network),
+        _ => None,
+    }
 }

@@ -14,8 +14,9 @@ use FailureKind::{
     Auth, BadModel, Network, RateLimit, Sandbox, ThreadNotFound, UntrustedDirectory, UsageLimit,
 };
 
-use super::error_message::{ErrorMessage, Link, ends_clause, ends_word, normalized};
-use crate::agent::error_codes::{kind_of_code, kind_of_status};
+use super::error_message::{
+    ErrorMessage, Link, ends_clause, ends_word, kind_of_code, kind_of_status, normalized,
+};
 
 /// In a phrase, `*` stands for one word without spaces, and `$` for the end of a sentence or of a part of it.
 type Phrases = &'static [(FailureKind, &'static [&'static str])];

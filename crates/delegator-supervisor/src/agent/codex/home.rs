@@ -1,9 +1,16 @@
-//! Codex's home directory.
+//! Codex's home directory, and the shell snapshots that Codex leaves there after a forced end: files that
+//! contain every exported variable.
+//!
+//! They are named after the thread (`<thread>.<nonce>.sh`, `<thread>.tmp-<nonce>`). Only files of our own
+//! thread are removed: other runs share the directory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 use crate::variables::{Variables, set_variable, variable};
+
+const FOLDER: &str = "shell_snapshots";
 
 /// Codex's home directory in that environment.
 pub(super) fn codex_home(environment: &Variables) -> Option<PathBuf> {
@@ -32,6 +39,63 @@ pub(in crate::agent) fn check_home(environment: &Variables) -> HealthCheck {
     }
 }
 
+/// What an agent may leave behind after a forced end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leftovers {
+    None,
+    /// Files of the thread with every exported variable.
+    ShellSnapshots {
+        codex_home: PathBuf,
+    },
+}
+
+impl Leftovers {
+    pub(in crate::agent) fn of_codex(environment: &Variables) -> Leftovers {
+        match codex_home(environment) {
+            Some(codex_home) => Leftovers::ShellSnapshots { codex_home },
+            None => Leftovers::None,
+        }
+    }
+
+    /// Removes those of one thread; returns a warning if that fails.
+    pub(crate) fn remove(&self, thread_id: Option<&str>) -> Option<String> {
+        let Leftovers::ShellSnapshots { codex_home } = self else { return None };
+        let error = remove_shell_snapshots(codex_home, thread_id?).err()?;
+        Some(format!("could not remove a shell snapshot in {}: {error}", codex_home.display()))
+    }
+}
+
+/// Whether a file is a snapshot of that thread.
+fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
+    let Some(rest) = name.strip_prefix(thread_id).filter(|_| !thread_id.is_empty()) else { return false };
+    let Some((before, ending)) = rest.rsplit_once('.') else { return false };
+    let is_first_dot = before.is_empty() || before.starts_with('.');
+    is_first_dot && (ending == "sh" || ending.starts_with("tmp-"))
+}
+
+/// Removes the snapshots of that thread and returns their number.
+fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
+    let folder = codex_home.join(FOLDER);
+    let entries = match std::fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let mut removed = 0;
+    for entry in entries {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(|name| is_snapshot_of(name, thread_id)) {
+            match std::fs::remove_file(folder.join(&name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => {
+                    outcome?;
+                    removed += 1;
+                }
+            }
+        }
+    }
+    Ok(removed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +111,30 @@ mod tests {
         assert_eq!(status(&[("HOME", "/home/dev")]), HealthStatus::Ok);
         assert_eq!(status(&[("CODEX_HOME", "/tmp/x"), ("TMPDIR", "/var/tmp")]), HealthStatus::Ok);
         assert_eq!(status(&[]), HealthStatus::Warning);
+    }
+
+    const THREAD: &str = "01a1dca3-fd12-7200-9e8a-f2f52ed5a6c6";
+
+    #[test]
+    fn only_snapshots_of_the_thread_are_chosen() {
+        for ours in ["{}.1731630000000000000.sh", "{}.sh", "{}.tmp-17316300"] {
+            assert!(is_snapshot_of(&ours.replace("{}", THREAD), THREAD), "{ours}");
+        }
+        for other in ["{}", "{}0.sh", "{}.json", "x{}.sh", "{}-a.1.sh", "notes.sh"] {
+            assert!(!is_snapshot_of(&other.replace("{}", THREAD), THREAD), "{other}");
+        }
+        assert!(!is_snapshot_of(".sh", ""));
+    }
+
+    #[test]
+    fn snapshots_of_other_threads_are_not_removed() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(remove_shell_snapshots(home.path(), THREAD).unwrap(), 0);
+        let folder = home.path().join(FOLDER);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(format!("{THREAD}.1.sh")), "export A=1").unwrap();
+        std::fs::write(folder.join("other.1.sh"), "export A=1").unwrap();
+        assert_eq!(remove_shell_snapshots(home.path(), THREAD).unwrap(), 1);
+        assert!(folder.join("other.1.sh").exists());
     }
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
 
-use super::arg_list::ArgList;
-use super::{features, toml_text};
+use super::arg_list::{ArgList, toml_string};
+use super::features;
 use crate::program::Version;
 
 const PROFILE: &str = "mcp_delegator";
@@ -47,11 +47,11 @@ impl Confinement {
         let built_in = if *mode == Mode::ReadOnly { ":read-only" } else { ":workspace" };
         let writable = if *mode == Mode::ReadOnly { &[] } else { writable };
         let rights = writable.iter().map(|path| (path, "write")).chain([(denied_dir, "deny")]);
-        let rights = rights
-            .filter_map(|(path, right)| Some(format!("{}=\"{right}\"", toml_text::string(path.to_str()?))));
+        let rights =
+            rights.filter_map(|(path, right)| Some(format!("{}=\"{right}\"", toml_string(path.to_str()?))));
         let rights: Vec<String> = rights.collect();
         let profile = format!("{{extends=\"{built_in}\",filesystem={{{}}}}}", rights.join(","));
-        args.push_setting("default_permissions", &toml_text::string(PROFILE));
+        args.push_setting("default_permissions", &toml_string(PROFILE));
         args.push_setting(&format!("permissions.{PROFILE}"), &profile);
     }
 }

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, statat};
 
-use super::toml_text;
+use super::arg_list::toml_string;
 
 /// Trust level of the working directory for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,7 +56,7 @@ pub(super) fn projects_setting(workdir: &Path, trust: ProjectTrust) -> String {
     let levels = std::iter::once(trust).chain(std::iter::repeat(ProjectTrust::Untrusted));
     // A path that is not UTF-8 cannot be passed, and Codex does not start there.
     let entries = workdir.ancestors().zip(levels).filter_map(|(directory, trust)| {
-        let name = toml_text::string(directory.to_str()?);
+        let name = toml_string(directory.to_str()?);
         Some(format!("{name}={{trust_level=\"{}\"}}", trust.level()))
     });
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))

@@ -16,10 +16,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::arg_list::ArgList;
+use super::arg_list::{ArgList, toml_array, toml_string};
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
-use super::toml_text;
 use crate::agent::verification::{
     SENTINEL_SCRIPT, SHELL, SandboxRequest, VerifyPlan, VerifyRequest, command_environment, sentinel,
 };
@@ -62,10 +61,10 @@ fn sandbox_args(sandbox: &SandboxRequest, version: Version) -> ArgList {
     args.push(&["sandbox"]);
     args.push_option("--profile", profile.as_deref());
     if let Confinement::Mode(mode) = &confinement {
-        args.push_setting("sandbox_mode", &toml_text::string(mode.name()));
+        args.push_setting("sandbox_mode", &toml_string(mode.name()));
         let roots: Vec<&str> = add_dirs.iter().filter_map(|path| path.to_str()).collect();
         if !roots.is_empty() {
-            args.push_setting("sandbox_workspace_write.writable_roots", &toml_text::array(roots));
+            args.push_setting("sandbox_workspace_write.writable_roots", &toml_array(roots));
         }
     }
     confinement.push_settings(add_dirs, &mut args);

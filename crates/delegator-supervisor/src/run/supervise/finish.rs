@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::super::ports::{RunResult, RunSpec, StreamSummary};
 use super::state::Run;
-use crate::agent::local_time;
+use crate::agent::NO_SANDBOX_HELPER;
 use crate::conversation::Control;
 use crate::process::SweepReport;
-use crate::verdict::{EndedRun, RefusedCalls, Verdict, verdict};
+use crate::verdict::{EndedRun, RefusedCalls, local_time, verdict};
 
 pub(super) const LAST_BYTES: usize = 64 << 10;
 
@@ -28,15 +28,18 @@ impl Run<'_> {
         let elapsed = self.ended_at.unwrap_or_default();
         self.record_budgets(elapsed);
         let (mut report, stdout, last_output) = self.finish_stdout();
-        let mut run_verdict = self.verdict(&report);
-        if run_verdict.end == TaskEnd::Completed {
+        let mut end = self.verdict(&report);
+        if end == TaskEnd::Completed {
             self.talk.control(Control::Completed, &self.context, &mut self.ending);
         }
         let spec = &self.context.spec;
         let redact_all = |texts: &[String]| -> Vec<String> {
             texts.iter().map(|text| self.context.redact(text)).collect()
         };
-        let mut warnings: Vec<_> = run_verdict.warnings.into_iter().chain(self.budgets.warnings()).collect();
+        let digest = &self.streams.stderr.digest;
+        let refused = digest.refused_calls();
+        let no_helper = digest.no_sandbox_helper().map(|_| NO_SANDBOX_HELPER.to_owned());
+        let mut warnings: Vec<_> = no_helper.into_iter().chain(self.budgets.warnings()).collect();
         let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()
@@ -49,15 +52,15 @@ impl Run<'_> {
         warnings.extend(storage_warning("all of events", &stdout));
         warnings.extend(storage_warning("all of stderr", &stderr));
         let last_stderr = self.streams.stderr.store().tail(LAST_BYTES);
-        self.add_agent_texts(&mut report, &mut run_verdict.end, &last_stderr);
+        self.add_agent_texts(&mut report, &mut end, &last_stderr);
         let not_started = self.failed_start(stdout.received, &last_stderr);
         let redacted_report = redacted_report(&spec.redactor, &report, &mut warnings);
         let result = RunResult {
-            end: redacted_end(&spec.redactor, not_started.unwrap_or(run_verdict.end)),
+            end: redacted_end(&spec.redactor, not_started.unwrap_or(end)),
             exit: self.process.exit,
             report,
             redacted_report,
-            refused: RefusedCalls { last: redact_all(&run_verdict.refused.last), ..run_verdict.refused },
+            refused: RefusedCalls { last: redact_all(&refused.last), ..refused },
             warnings: redact_all(&warnings),
             last_output,
             last_stderr,
@@ -74,7 +77,7 @@ impl Run<'_> {
         (result, self.context.spec)
     }
 
-    fn verdict(&self, report: &Report) -> Verdict {
+    fn verdict(&self, report: &Report) -> TaskEnd {
         let spec = &self.context.spec;
         verdict(&EndedRun {
             protocol: spec.protocol,

@@ -1,6 +1,7 @@
 //! The state of a run, one part per concern, and how it begins.
 
 use std::io;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use delegator_domain::budget::BudgetFinding;
@@ -10,7 +11,7 @@ use delegator_transcript::TurnState;
 use super::super::dialogue::Dialogue;
 use super::super::limits::LimitTimers;
 use super::super::ports::{Ports, RunSpec, Snapshot};
-use super::super::spawn::{SpawnedChild, spawn, spawn_verification};
+use super::super::spawn::{spawn, spawn_verification};
 use super::agent_process::AgentProcess;
 use super::budgets::BudgetWatch;
 use super::context::RunContext;
@@ -47,9 +48,9 @@ impl<'a> Run<'a> {
             Role::Agent => spawn(&spec, ports),
             Role::Verification { .. } => spawn_verification(&spec, ports),
         };
-        let opened = spawned.and_then(|spawned| {
+        let opened = spawned.and_then(|child| {
             crash_point(CrashPoint::AgentSpawned);
-            Ok((Instant::now(), open_child(spawned, conversation, role, &spec, ports)?))
+            Ok((Instant::now(), open_child(child, conversation, role, &spec, ports)?))
         });
         let (started, (process, streams, talk)) = match opened {
             Ok(opened) => opened,
@@ -102,13 +103,13 @@ type OpenedChild<'a> = (AgentProcess<'a>, Streams<'a>, Talk);
 
 /// Opens a pidfd and the pipes of a child. Kills and reaps the child if that fails.
 fn open_child<'a>(
-    spawned: SpawnedChild,
+    mut child: Child,
     conversation: ConversationPlan,
     role: &Role,
     spec: &RunSpec,
     ports: &'a dyn Ports,
 ) -> io::Result<OpenedChild<'a>> {
-    let SpawnedChild { mut child, stdin, stdout, stderr } = spawned;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let opened = (|| {
         let process = AgentProcess::open(&child, spec, ports)?;
         let talk = Talk::new(Dialogue::new(conversation, stdin)?);

@@ -45,9 +45,9 @@ impl ToolCommand {
         run: &RunContext<'_>,
     ) -> io::Result<ToolCommand> {
         let (program, args) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
-        let spawned = spawn_tool(program, args, &run.spec, run.ports)?;
-        let pid = i32::try_from(spawned.child.id()).map_err(io::Error::other)?;
-        let mut stdin = StdinWriter::new(spawned.stdin)?;
+        let child = spawn_tool(program, args, &run.spec, run.ports)?;
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        let mut stdin = StdinWriter::new(child.stdin)?;
         stdin.push(format!("{call}\n").into_bytes());
         stdin.close_when_written();
         Ok(ToolCommand {
@@ -55,8 +55,8 @@ impl ToolCommand {
             pid,
             deadline: run.now() + run.spec.answer_timeout,
             stdin,
-            stdout: Pipe::new(spawned.stdout)?,
-            stderr: Pipe::new(spawned.stderr)?,
+            stdout: Pipe::new(child.stdout)?,
+            stderr: Pipe::new(child.stderr)?,
             output: Vec::new(),
             errors: Vec::new(),
             exit: None,
