@@ -21,7 +21,6 @@ use crate::SendError;
 use crate::notification::Notification;
 use crate::settings::NotifySettings;
 
-/// The program that shows a desktop notification.
 pub const NOTIFY_SEND: &str = "notify-send";
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -104,7 +103,6 @@ fn run(
     Err(SendError::new(format!("{program} failed ({status}){}", line.unwrap_or_default())))
 }
 
-/// The most important fields of a notification.
 fn variables(notification: &Notification) -> [(&'static str, OsString); 7] {
     // A variable cannot contain NUL.
     let text = |text: &str| OsString::from(text.replace('\0', " "));

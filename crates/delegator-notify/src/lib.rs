@@ -31,7 +31,6 @@ impl SendError {
     }
 }
 
-/// Sends a notification through one channel.
 pub fn send(
     channel: Channel,
     settings: &NotifySettings,

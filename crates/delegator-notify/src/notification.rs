@@ -36,7 +36,6 @@ pub struct Notification {
     pub tasks: Vec<NotifiedTask>,
 }
 
-/// What has ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EndedSubject {
     /// `task`, `group` or `chain`
@@ -50,7 +49,6 @@ pub struct EndedSubject {
 }
 
 impl Notification {
-    /// The notification about the end of a task, a group or a chain.
     pub fn new(work: &NotifiedWork, delivery_attempt: u32, settings: &NotifySettings) -> Notification {
         let redactor = settings.redactor();
         let (title, text) = render(work, &settings.template);
@@ -85,7 +83,6 @@ impl Notification {
             .map_err(|error| SendError::new(format!("the notification could not be written: {error}")))
     }
 
-    /// The same notification, marked as a test.
     #[must_use]
     pub fn into_test(self) -> Notification {
         Notification { id: format!("{}.test", self.subject.id), is_test: true, ..self }

@@ -39,7 +39,6 @@ const VARIABLES: [&str; 16] = [
 /// Far above the size of any real secret.
 const MAX_SECRET_BYTES: u64 = 4096;
 
-/// How notifications are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotifySettings {
     /// Program and arguments.

@@ -17,7 +17,6 @@ pub struct NotifiedWork {
     pub tasks: Vec<NotifiedTask>,
 }
 
-/// An ended task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NotifiedTask {
     #[serde(rename = "task_id")]
@@ -38,7 +37,6 @@ pub struct NotifiedTask {
     pub duration_ms: Option<u64>,
 }
 
-/// Why a task failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub kind: String,
@@ -50,7 +48,6 @@ fn public_name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::
 }
 
 impl NotifiedWork {
-    /// A task by itself.
     pub fn of_task(task: NotifiedTask) -> NotifiedWork {
         let member = EndedMember { id: task.id.clone(), follows: None, state: task.state, is_skipped: false };
         NotifiedWork {

@@ -26,7 +26,6 @@ use output::Output;
 /// How soon a cancelled program ends.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
-/// What a program gets, and its limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
     /// What is written to its standard input, which ends afterwards. `None`: the caller has set the standard
@@ -43,10 +42,8 @@ pub struct Limits<'a> {
     pub leaves_children: bool,
 }
 
-/// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// By itself.
     Exited,
     TimedOut,
     Cancelled,
@@ -54,7 +51,6 @@ pub enum End {
     TooMuchOutput,
 }
 
-/// A program that has ended, and what it printed.
 #[derive(Debug)]
 pub struct Finished {
     pub end: End,
@@ -79,7 +75,6 @@ impl From<RunError> for io::Error {
     }
 }
 
-/// Runs a program to its end or to a limit.
 pub fn run(command: Command, limits: &Limits<'_>) -> Result<Finished, RunError> {
     Running::start(command, limits)?.finish(limits)
 }
@@ -120,7 +115,6 @@ impl Running {
         Ok(Finished { end, status, stdout: self.stdout.take(), stderr: self.stderr.take() })
     }
 
-    /// Writes and reads until the program exits or a limit is reached.
     fn exchange(&mut self, limits: &Limits<'_>, deadline: Instant) -> io::Result<End> {
         let pidfd = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
         if let Some(stdin) = &self.stdin {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read};
 
-/// How much of a stream is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
     /// The program writes to `/dev/null`.
@@ -52,7 +51,6 @@ impl Output {
         self.omitted > 0 && !self.is_omission_permitted
     }
 
-    /// Reads what is in the pipe.
     pub(crate) fn read_available(&mut self) -> io::Result<()> {
         let mut chunk = [0; CHUNK];
         for _ in 0..MAX_READS {
@@ -77,7 +75,6 @@ impl Output {
         self.omitted += excess;
     }
 
-    /// What was stored.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.head);
         if self.omitted > 0 && self.max_tail > 0 {

@@ -27,7 +27,6 @@ impl EndSignal {
     }
 }
 
-/// Which processes get a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignalTarget {
     Agent,
@@ -35,7 +34,6 @@ pub(crate) enum SignalTarget {
     Tree,
 }
 
-/// What is done to end an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndAction {
     /// The protocol's own way to stop a turn. The next step follows as soon as the turn has ended.
@@ -50,11 +48,9 @@ pub(crate) enum EndAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EndingStep {
     pub(crate) action: EndAction,
-    /// How long to wait before the next step.
     pub(crate) grace: Duration,
 }
 
-/// The steps in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndingRecipe {
     steps: Vec<EndingStep>,
@@ -108,7 +104,6 @@ impl EndingRecipe {
     }
 }
 
-/// An ending in progress.
 #[derive(Debug)]
 pub(crate) struct Ending {
     recipe: EndingRecipe,
@@ -137,7 +132,6 @@ impl Ending {
         }
     }
 
-    /// When the next step is due.
     pub(crate) fn next_due(&self) -> Duration {
         self.due
     }

@@ -32,7 +32,6 @@ exec 3<&-
 exec "$BASH" -e -o pipefail "$2"
 "#;
 
-/// A script and how to run it.
 #[derive(Debug)]
 pub struct SetupScript<'a> {
     /// Marks the processes of the script.
@@ -44,7 +43,6 @@ pub struct SetupScript<'a> {
     pub limit: Duration,
 }
 
-/// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetupEnd {
     Exited(ExitStatus),
@@ -52,7 +50,6 @@ pub enum SetupEnd {
     Cancelled,
 }
 
-/// The end of a script, and what it printed on both streams.
 #[derive(Debug)]
 pub struct SetupRun {
     pub end: SetupEnd,

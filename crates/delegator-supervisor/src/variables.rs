@@ -13,7 +13,6 @@ pub(crate) const CORE_NAMES: [&str; 11] =
 
 pub type Variables = Vec<(OsString, OsString)>;
 
-/// The value of a variable.
 pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }

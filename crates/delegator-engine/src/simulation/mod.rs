@@ -412,7 +412,6 @@ fn run_result(end: TaskEnd) -> RunResult {
         sweep: SweepReport::default(),
         elapsed: Duration::ZERO,
         quiet: Duration::ZERO,
-        stdin_delivered: true,
         verification: None,
         reported_before_limit: false,
     }

@@ -4,7 +4,6 @@ use delegator_domain::message::Delivery;
 use delegator_domain::named_enum;
 use delegator_domain::task::{Mode, SandboxKind};
 
-/// What an agent can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// It has threads, which a later task can resume.
@@ -14,20 +13,16 @@ pub struct Capabilities {
     pub messages: MessageSupport,
     /// What the token counts that it reports are counts of.
     pub usage: UsageScope,
-    /// It reports its cost.
     pub cost: bool,
-    /// It reports its plan.
     pub plan: bool,
     /// It reports the exit codes of its commands.
     pub exit_codes: bool,
-    /// The inputs that it cannot honour.
     pub unsupported_inputs: &'static [AgentInput],
 }
 
 /// What token counts are counts of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageScope {
-    /// It reports none.
     None,
     Turn,
     /// The last call of the model in a turn: less than the turn took.

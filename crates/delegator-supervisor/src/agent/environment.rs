@@ -53,7 +53,6 @@ pub fn allowed_variables<'a>(
         .collect()
 }
 
-/// The agent's environment: the allowed variables, `TERM=dumb`, and the marker.
 pub fn agent_environment<'a>(
     agent: AgentKind<'_>,
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
@@ -67,7 +66,6 @@ pub fn agent_environment<'a>(
     variables
 }
 
-/// Whether a variable is passed to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableAccess {
     /// The built-in list, the protocol or the user's configuration names it.

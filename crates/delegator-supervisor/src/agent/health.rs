@@ -7,7 +7,6 @@ pub enum HealthStatus {
     Problem,
 }
 
-/// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthSubject {
     /// The directory that contains the agent's configuration and state.
@@ -18,7 +17,6 @@ pub enum HealthSubject {
     SignIn,
 }
 
-/// One finding, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
     pub subject: HealthSubject,

@@ -31,7 +31,6 @@ pub struct LaunchRequest {
     pub reasoning_effort: Option<String>,
     pub images: Vec<PathBuf>,
     pub add_dirs: Vec<PathBuf>,
-    /// The file that contains the schema.
     pub output_schema: Option<PathBuf>,
     pub skip_git_repo_check: bool,
     /// Ask the user for each permission that the agent requests.
@@ -39,7 +38,6 @@ pub struct LaunchRequest {
     pub env_policy: EnvPolicy,
     /// Value of the task marker, see [`crate::variables::task_marker`].
     pub marker: String,
-    /// The thread to continue.
     pub resume: Option<String>,
     /// A directory its commands must not read; enforced where the agent supports it.
     pub denied_dir: Option<PathBuf>,
@@ -66,7 +64,6 @@ impl LaunchRequest {
         PermissionPolicy { mode, ask: self.ask, is_enforced, writable_roots }
     }
 
-    /// The text of the output schema, if one is requested.
     pub(super) fn read_output_schema(
         &self,
         max_bytes: u64,
@@ -81,12 +78,10 @@ impl LaunchRequest {
     }
 }
 
-/// How an agent is started, what it reads and how it is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchPlan {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Added to the agent's environment.
     pub env: Vec<(String, String)>,
     pub conversation: ConversationPlan,
     /// How it is ended by force.

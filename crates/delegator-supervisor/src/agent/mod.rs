@@ -54,7 +54,6 @@ pub use crate::variables::{MARKER, Variables, parse_task_marker, task_marker, va
 pub struct Agent {
     pub name: String,
     pub protocol: AgentProtocol,
-    /// Absolute path.
     pub program: PathBuf,
     /// Arguments before those of the protocol.
     pub args: Vec<OsString>,
@@ -129,10 +128,7 @@ impl Agent {
 
     /// Whether a run is planned by the version of the program.
     pub fn depends_on_version(&self) -> bool {
-        matches!(
-            self.protocol,
-            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer | AgentProtocol::ClaudeStream
-        )
+        is_codex(self.protocol) || self.protocol == AgentProtocol::ClaudeStream
     }
 
     pub fn kind(&self) -> AgentKind<'_> {
@@ -147,7 +143,6 @@ impl Agent {
         self.profile().capabilities
     }
 
-    /// What enforces the mode of its tasks in this mode.
     pub fn sandbox(&self, mode: Mode) -> SandboxKind {
         self.capabilities().sandbox_of(mode, self.unsandboxed)
     }
@@ -157,7 +152,6 @@ impl Agent {
         mode.may_write(self.sandbox(mode).enforces_mode())
     }
 
-    /// Where it keeps state of its own.
     pub fn state_paths(&self, environment: &Variables) -> Vec<StatePath> {
         state_dir::resolve(self.profile().state, &self.state_dirs, environment)
     }
@@ -210,7 +204,6 @@ impl Agent {
         })
     }
 
-    /// The variables that are set for a run.
     fn set_variables(&self, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<(String, String)> {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let own = match self.protocol {
@@ -237,15 +230,10 @@ impl Agent {
         self.version.unwrap_or(codex::NEWEST_MEASURED)
     }
 
-    /// What it may leave behind after a forced end.
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
-        match self.protocol {
-            AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Leftovers::of_codex(environment),
-            _ => Leftovers::None,
-        }
+        if is_codex(self.protocol) { Leftovers::of_codex(environment) } else { Leftovers::None }
     }
 
-    /// How a verification is started; in this agent's sandbox, if that is requested.
     pub fn verify_plan(
         &self,
         request: &VerifyRequest,
@@ -255,8 +243,8 @@ impl Agent {
             (VerifySandbox::None, _) => Ok(verification::unsandboxed(request, environment)),
             (VerifySandbox::Enclosure, _) => Ok(verification::enclosed(request, environment)),
             // Without a version, or with other arguments first, it is not Codex and has no `sandbox` command.
-            (VerifySandbox::Agent(sandbox), AgentProtocol::CodexExec | AgentProtocol::CodexAppServer)
-                if self.args.is_empty() && self.version.is_some() =>
+            (VerifySandbox::Agent(sandbox), protocol)
+                if is_codex(protocol) && self.args.is_empty() && self.version.is_some() =>
             {
                 Ok(codex::sandboxed(&self.program, self.codex_version(), request, sandbox, environment))
             }
@@ -282,10 +270,9 @@ impl Agent {
         Some(check(&self.program, &self.args, environment, caller, limit))
     }
 
-    /// Program and version, and whether that is a reason to warn.
     pub fn describe_program(&self) -> (HealthStatus, String) {
         let (program, tested) = (self.program.display(), self.profile().tested_version);
-        let is_codex = matches!(self.protocol, AgentProtocol::CodexExec | AgentProtocol::CodexAppServer);
+        let is_codex = is_codex(self.protocol);
         let tested = if is_codex { codex::tested_versions() } else { tested.to_owned() };
         let Some(version) = self.version.filter(|_| !tested.is_empty()) else {
             return self.describe_unknown_version();
@@ -311,22 +298,20 @@ impl Agent {
     }
 }
 
-/// Checks the environment of agents of a protocol.
+fn is_codex(protocol: AgentProtocol) -> bool {
+    matches!(protocol, AgentProtocol::CodexExec | AgentProtocol::CodexAppServer)
+}
+
 pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Option<HealthCheck> {
-    match protocol {
-        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => Some(codex::check_home(environment)),
-        _ => None,
-    }
+    is_codex(protocol).then(|| codex::check_home(environment))
 }
 
 /// Whether an agent of this protocol, in that environment, has a thread to resume. Does not run the agent.
 pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: &str) -> ThreadLookup {
     match protocol {
-        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
-            codex::find_thread(environment, thread_id)
-        }
+        _ if is_codex(protocol) => codex::find_thread(environment, thread_id),
         AgentProtocol::ClaudeStream => claude::find_thread(environment, thread_id),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::Acp => ThreadLookup::NotSearchable,
+        _ => ThreadLookup::NotSearchable,
     }
 }
 
@@ -355,12 +340,8 @@ pub fn reported_failure(
     }
 }
 
-/// Parses a line of standard error.
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
-    match protocol {
-        AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => codex::parse_line(line),
-        _ => StderrLine::Message(Message::default()),
-    }
+    if is_codex(protocol) { codex::parse_line(line) } else { StderrLine::Message(Message::default()) }
 }
 
 /// The command that signs in to an agent, for messages. Only known for built-in agents.

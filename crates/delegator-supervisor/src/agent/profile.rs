@@ -16,7 +16,6 @@ pub(super) struct Profile {
     pub(super) own_variables: &'static [&'static str],
     pub(super) set_variables: &'static [(&'static str, &'static str)],
     pub(super) state: &'static [StateDir],
-    /// The command with which a user signs in.
     pub(super) sign_in_command: Option<&'static str>,
 }
 

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use crate::enclosure::WritablePath;
 use crate::variables::{Variables, variable};
 
-/// A directory of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateDir {
     /// The variable that names it, optionally with a path below it: `CLAUDE_CONFIG_DIR`,
@@ -41,7 +40,6 @@ fn absolute_path(name: &str, environment: &Variables) -> Option<PathBuf> {
     variable(environment, name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The directories of an agent and those of the user's configuration.
 pub(super) fn resolve(own: &[StateDir], configured: &[PathBuf], environment: &Variables) -> Vec<StatePath> {
     let own = own.iter().filter_map(|directory| directory.path(environment));
     let paths: Vec<PathBuf> = own.chain(configured.iter().cloned()).collect();

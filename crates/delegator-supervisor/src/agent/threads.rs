@@ -2,7 +2,6 @@
 
 use delegator_domain::similar_names;
 
-/// What the files of an agent show about a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadLookup {
     /// The agent can resume it.

@@ -15,7 +15,6 @@ use crate::enclosure::Enclosure;
 use crate::program::{ProbeError, exit_and_output};
 use crate::variables::{CORE_NAMES, MARKER, Variables};
 
-/// The shell of the command lines.
 pub(super) const SHELL: &str = "/bin/sh";
 /// Prints its name and becomes the command in its arguments.
 pub(super) const SENTINEL_SCRIPT: &str = r#"printf '%s\n' "$0"; exec "$@""#;
@@ -31,7 +30,6 @@ pub enum VerifyCommand {
 }
 
 impl VerifyCommand {
-    /// The program to start and its arguments.
     pub fn argv(&self) -> Vec<String> {
         match self {
             VerifyCommand::Shell(line) => [SHELL, "-c", line].map(str::to_owned).to_vec(),
@@ -48,7 +46,6 @@ impl VerifyCommand {
     }
 }
 
-/// A requested verification. Values are validated before.
 #[derive(Debug, Clone)]
 pub struct VerifyRequest {
     pub command: VerifyCommand,
@@ -58,44 +55,35 @@ pub struct VerifyRequest {
     pub marker: String,
 }
 
-/// Where the command runs.
 #[derive(Debug, Clone)]
 pub enum VerifySandbox {
     /// The task has no sandbox, or the user permits running without one.
     None,
-    /// The agent's own sandbox.
     Agent(SandboxRequest),
     /// The enclosure of the agent, which the supervisor applies.
     Enclosure,
 }
 
-/// The agent's own sandbox of the command.
 #[derive(Debug, Clone)]
 pub struct SandboxRequest {
     pub mode: Mode,
     /// A directory that the command must not read; enforced where the agent supports it.
     pub denied_dir: Option<PathBuf>,
-    /// Working directory, canonical.
     pub workdir: PathBuf,
-    /// Additional writable directories.
     pub add_dirs: Vec<PathBuf>,
     pub profile: Option<String>,
 }
 
-/// How a verification is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyPlan {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// The complete environment.
     pub environment: Variables,
     /// First line printed from inside the sandbox.
     pub sentinel: Option<String>,
-    /// The command as requested.
     pub command: VerifyCommand,
 }
 
-/// The command itself, with its environment derived from the agent's.
 pub(super) fn unsandboxed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
     let environment = command_environment(agent, &request.env_policy, &request.marker);
     let command = request.command.clone();
@@ -118,12 +106,10 @@ pub(super) fn enclosed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan
     }
 }
 
-/// The first line that is printed from inside the sandbox.
 pub(super) fn sentinel(request: &VerifyRequest) -> String {
     format!("verifying {}", request.marker)
 }
 
-/// The part of the agent's environment that `policy` passes to commands.
 pub(super) fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> Variables {
     let is_core = |name: &str| CORE_NAMES.contains(&name);
     let is_inherited = |name: &str| match policy {

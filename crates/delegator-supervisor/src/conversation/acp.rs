@@ -8,7 +8,6 @@
 //! without an update in between, the replay is not over and no prompt is sent.
 
 mod calls;
-mod permission_options;
 mod settings;
 
 use std::collections::VecDeque;
@@ -26,8 +25,7 @@ use super::open_questions::{OpenQuestions, Permission, Reply};
 use super::outbox::{Control, Conversation, Outbox, Step};
 use super::permissions::{Decision, PermissionPolicy};
 use super::sent_requests::SentRequests;
-use calls::{KnownCalls, RequestedChange};
-use permission_options::{answer_option, choose};
+use calls::{KnownCalls, RequestedChange, answer_option, choose};
 pub use settings::{AcpSetting, SettingValue};
 use settings::{SettingRequest, setting_requests};
 
@@ -36,15 +34,12 @@ const CLIENT: ClientInfo<'static> =
 /// A replay of history is waited for with at most this many requests.
 const MAX_REPLAY_CHECKS: u32 = 1000;
 
-/// What is said to the agent. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcpPlan {
     pub prompt: String,
-    /// Absolute path of the working directory.
     pub cwd: String,
     /// Further directories of the session, absolute paths. Passed on if the agent takes them.
     pub directories: Vec<String>,
-    /// The session to continue.
     pub resume: Option<String>,
     /// In the order in which they are set, before the first prompt.
     pub settings: Vec<AcpSetting>,
@@ -71,7 +66,6 @@ pub(crate) struct Acp {
     requests: OpenQuestions<OpenRequest>,
 }
 
-/// A permission request that waits for the user.
 #[derive(Debug)]
 struct OpenRequest {
     id: RequestId,
@@ -82,11 +76,8 @@ struct OpenRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Handshake,
-    /// A turn runs.
     Running,
-    /// The next prompt can be sent.
     Idle,
-    /// The agent takes nothing more.
     Over,
 }
 

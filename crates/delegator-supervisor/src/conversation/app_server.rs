@@ -28,13 +28,10 @@ use super::sent_requests::SentRequests;
 
 const CLIENT: Client<'static> = Client { name: "mcp-delegator", version: env!("CARGO_PKG_VERSION") };
 
-/// What is said to the app server. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppServerPlan {
     pub prompt: String,
-    /// Passed with the prompt.
     pub images: Vec<PathBuf>,
-    /// The thread to continue.
     pub resume: Option<String>,
     pub thread: ThreadOptions,
     pub turn: TurnOptions,
@@ -62,16 +59,10 @@ const MAX_STARTED_CHANGES: usize = 16;
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
     Handshake,
-    /// A turn was requested.
     Starting,
-    Running {
-        turn_id: String,
-    },
-    /// The next turn can be requested.
+    Running { turn_id: String },
     Idle,
-    /// The turn was interrupted, and its commands are being ended.
     Cleaning,
-    /// The handshake failed.
     Over,
 }
 

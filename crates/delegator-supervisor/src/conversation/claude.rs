@@ -21,7 +21,6 @@ use super::open_questions::{AgentQuestion, OpenQuestions, Permission, Reply};
 use super::outbox::{Control, Conversation, Outbox, Step};
 use super::permissions::{Decision, PermissionPolicy, RequestedAction};
 
-/// What is said to Claude Code. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaudePlan {
     pub prompt: String,
@@ -42,7 +41,6 @@ pub(crate) struct Claude {
     allowed_tools: BTreeSet<String>,
 }
 
-/// A request that waits for the user.
 #[derive(Debug)]
 struct OpenRequest {
     id: String,

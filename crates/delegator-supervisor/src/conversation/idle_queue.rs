@@ -31,7 +31,6 @@ pub(crate) struct IdleQueue {
     unconfirmed: Vec<MessageNumber>,
     /// It has printed something since it was idle, which confirmed a message.
     has_confirmed: bool,
-    /// The ids of the open tool calls.
     calls: Vec<(QuestionNumber, String)>,
     last_question: u32,
 }
@@ -42,7 +41,6 @@ enum AgentState {
     Idle,
     /// It was idle, and gets the messages that are queued.
     Receiving,
-    /// It takes no more messages.
     Done,
 }
 

@@ -11,7 +11,6 @@ mod acp;
 mod app_server;
 mod claude;
 mod idle_queue;
-mod once;
 mod open_questions;
 mod outbox;
 mod permissions;
@@ -27,11 +26,10 @@ use claude::Claude;
 pub use claude::ClaudePlan;
 use idle_queue::IdleQueue;
 pub(crate) use idle_queue::TOOL_ERROR;
-use once::Once;
+use outbox::Once;
 pub(crate) use outbox::{Control, Conversation, Outbox, Step};
 pub use permissions::PermissionPolicy;
 
-/// The conversation that an agent is started for. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConversationPlan {
     /// The agent reads all of its input, then works. It takes no messages.
@@ -52,7 +50,7 @@ pub enum ConversationPlan {
 impl ConversationPlan {
     pub(crate) fn start(self) -> Box<dyn Conversation> {
         match self {
-            ConversationPlan::Once { stdin } => Box::new(Once::new(stdin)),
+            ConversationPlan::Once { stdin } => Box::new(Once { stdin }),
             ConversationPlan::IdleQueue { prompt, tool_command } => {
                 Box::new(IdleQueue::new(prompt, tool_command))
             }

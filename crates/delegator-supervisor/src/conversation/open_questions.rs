@@ -19,7 +19,6 @@ pub(super) struct OpenQuestions<R> {
 #[derive(Debug)]
 struct OpenRequest<R> {
     request: R,
-    /// The question that is open now.
     number: QuestionNumber,
     kind: RequestKind,
 }
@@ -30,7 +29,6 @@ enum RequestKind {
     Questions { answered: Vec<AnsweredQuestion>, current: String, waiting: Vec<AgentQuestion> },
 }
 
-/// A request for permission.
 #[derive(Debug)]
 pub(super) struct Permission {
     pub(super) title: String,
@@ -51,7 +49,6 @@ impl Permission {
     }
 }
 
-/// A question of the agent.
 #[derive(Debug)]
 pub(super) struct AgentQuestion {
     /// By which the agent knows the question.
@@ -59,18 +56,15 @@ pub(super) struct AgentQuestion {
     pub(super) text: String,
     /// Suggested answers and what they mean.
     pub(super) options: Vec<(String, Option<String>)>,
-    /// Several options may be chosen.
     pub(super) multiple: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AnsweredQuestion {
     pub(super) key: String,
-    /// `None` without an answer.
     pub(super) answer: Option<String>,
 }
 
-/// What is to be said to the agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// The chosen option; `None` without an answer. The text is for the agent.
@@ -88,7 +82,6 @@ impl<R> Default for OpenQuestions<R> {
 }
 
 impl<R> OpenQuestions<R> {
-    /// Asks for permission.
     pub(super) fn ask_permission(&mut self, request: R, permission: Permission, out: &mut Outbox) {
         let Permission { title, detail, options } = permission;
         let number = self.next_number();

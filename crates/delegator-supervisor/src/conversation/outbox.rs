@@ -29,12 +29,9 @@ pub(crate) enum Control {
     Completed,
 }
 
-/// What happened in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The agent has the prompt.
     Ready,
-    /// The agent waits for an answer.
     Question(Question),
     /// The agent waits for the result of a tool call, which this command gives.
     ToolCalled {
@@ -43,7 +40,6 @@ pub(crate) enum Step {
         /// A line, without its end.
         call: String,
     },
-    /// The agent no longer waits for it.
     Withdrawn(QuestionNumber),
     /// The agent confirmed a message or began to work on it.
     Accepted(MessageNumber),
@@ -61,7 +57,6 @@ pub(crate) enum Step {
     Over,
 }
 
-/// What a conversation wants to be done.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) lines: Vec<Vec<u8>>,
@@ -79,13 +74,11 @@ impl Outbox {
         self.steps.push(step);
     }
 
-    /// Closes standard input after everything was written.
     pub(crate) fn close_stdin(&mut self) {
         self.closes_stdin = true;
     }
 }
 
-/// A conversation with a running agent.
 pub(crate) trait Conversation: Debug {
     /// Begins the conversation; called once, when the agent has been started.
     fn open(&mut self, out: &mut Outbox);
@@ -100,6 +93,29 @@ pub(crate) trait Conversation: Debug {
 
     /// Whether the agent may still have messages to read although it has ended a turn.
     fn may_have_input(&self) -> bool {
+        false
+    }
+}
+
+/// All of the input at once: `codex exec` and plain programs. They have no turns, ask nothing and take no
+/// messages.
+#[derive(Debug)]
+pub(super) struct Once {
+    pub(super) stdin: Vec<u8>,
+}
+
+impl Conversation for Once {
+    fn open(&mut self, out: &mut Outbox) {
+        out.send(std::mem::take(&mut self.stdin));
+        out.close_stdin();
+        out.report(Step::Ready);
+    }
+
+    fn on_line(&mut self, _line: &str, _out: &mut Outbox) {}
+
+    fn on_control(&mut self, _control: Control, _out: &mut Outbox) {}
+
+    fn can_take(&self, _delivery: Delivery) -> bool {
         false
     }
 }

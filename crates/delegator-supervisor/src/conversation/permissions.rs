@@ -8,7 +8,6 @@ use std::path::{Component, Path, PathBuf};
 
 use delegator_domain::task::Mode;
 
-/// What a permission request is decided by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionPolicy {
     pub mode: Mode,
@@ -20,12 +19,10 @@ pub struct PermissionPolicy {
     pub writable_roots: Vec<PathBuf>,
 }
 
-/// What an agent requests permission for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestedAction<'a> {
     /// To run a command, or a tool whose effects are unknown.
     Command,
-    /// To change this file.
     Edit(&'a Path),
     /// To do something that changes no files.
     Harmless,

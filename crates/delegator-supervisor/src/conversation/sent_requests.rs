@@ -15,7 +15,6 @@ impl<R> Default for SentRequests<R> {
 }
 
 impl<R> SentRequests<R> {
-    /// The id of a new request.
     pub(super) fn add(&mut self, request: R) -> i64 {
         self.last_id += 1;
         self.open.push((self.last_id, request));

@@ -17,9 +17,7 @@ use super::path_rules::{PathRules, WritablePath};
 /// The argument that makes this program enclose itself and then execute an agent.
 pub const ENCLOSE: &str = "enclose";
 
-/// Before a path that must not be changed.
 const PROTECTED: &str = "protected:";
-/// Before a hidden path.
 const HIDDEN: &str = "hidden:";
 /// Separates the writable paths from the program. No path is equal to it: they begin with two numbers.
 const END_OF_PATHS: &str = "--";
@@ -37,7 +35,6 @@ pub struct Enclosure {
     pub paths: PathRules,
 }
 
-/// What to execute, and how to enclose it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) mechanism: Mechanism,
@@ -47,7 +44,6 @@ pub(super) struct Request {
 }
 
 impl Enclosure {
-    /// The arguments with which the launcher runs a program enclosed.
     pub(crate) fn wrap(&self, program: &Path, args: &[OsString]) -> Vec<OsString> {
         let mut encoded: Vec<OsString> = vec![ENCLOSE.into()];
         encoded.push(match &self.mechanism {
@@ -114,7 +110,6 @@ impl StartFailure {
         }
     }
 
-    /// The failure that a process reported when it exited.
     fn parse(code: i32, line: &str, mechanism: &Mechanism) -> Option<StartFailure> {
         let failure = if let Some(problem) = line.strip_prefix(NOT_ENCLOSED) {
             StartFailure::NotEnclosed(problem.to_owned())

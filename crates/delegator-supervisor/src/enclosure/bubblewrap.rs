@@ -37,7 +37,6 @@ const COMMON_ARGS: [&str; 13] = [
     "ALL",
 ];
 
-/// The arguments of `bwrap` that run a program.
 pub(super) fn args(paths: &PathRules, program: &Path, args: &[OsString]) -> Vec<OsString> {
     let PathRules { writable, protected, hidden } = paths;
     let mut all: Vec<OsString> = COMMON_ARGS.map(OsString::from).to_vec();

@@ -6,7 +6,6 @@
 use rustix::io;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// The retained capabilities and their names.
 pub(super) const RETAINED: [(CapabilitySet, &str); 9] = [
     (CapabilitySet::CHOWN, "CAP_CHOWN"),
     (CapabilitySet::DAC_OVERRIDE, "CAP_DAC_OVERRIDE"),

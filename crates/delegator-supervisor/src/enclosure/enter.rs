@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 
 use super::arguments::{self, Request, StartFailure};
 use super::mechanism::Mechanism;
+use super::path_rules::WritablePath;
 use super::{bubblewrap, capabilities, landlock_rules};
 use crate::poll_fds::retry_while_busy;
 
@@ -29,33 +30,27 @@ pub fn enter(args: &[OsString]) -> ExitCode {
     ExitCode::from(failure.exit_code())
 }
 
-/// Becomes the agent; returns why not.
 fn start(request: &Request) -> StartFailure {
     let Request { mechanism, paths, program, args } = request;
-    let mut opened: Vec<OwnedFd> = Vec::new();
-    for writable in &paths.writable {
-        match writable.open() {
-            Ok(file) => opened.push(file),
-            Err(error) => {
-                return StartFailure::NotEnclosed(format!("{}: {error}", writable.path.display()));
-            }
-        }
-    }
+    let open = |path: &WritablePath| {
+        path.open().map_err(|error| StartFailure::NotEnclosed(format!("{}: {error}", path.path.display())))
+    };
+    let opened: Vec<OwnedFd> = match paths.writable.iter().map(open).collect() {
+        Ok(opened) => opened,
+        Err(failure) => return failure,
+    };
     match mechanism {
         Mechanism::Landlock => {
-            let restricted = landlock_rules::restrict(&opened).map_err(|error| error.to_string());
-            let restricted =
-                restricted.and_then(|()| capabilities::drop_others().map_err(|error| error.to_string()));
-            match restricted {
+            let restricted = landlock_rules::restrict(&opened);
+            match restricted.and_then(|()| Ok(capabilities::drop_others().map_err(io::Error::from)?)) {
                 Ok(()) => execute(program, args),
-                Err(problem) => StartFailure::NotEnclosed(problem),
+                Err(problem) => StartFailure::NotEnclosed(problem.to_string()),
             }
         }
         Mechanism::Bubblewrap { program: bwrap } => execute(bwrap, &bubblewrap::args(paths, program, args)),
     }
 }
 
-/// Replaces this process.
 fn execute(program: &Path, args: &[OsString]) -> StartFailure {
     let replaced =
         retry_while_busy(None, || -> io::Result<Infallible> { Err(Command::new(program).args(args).exec()) });

@@ -28,7 +28,6 @@ const DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
-/// Whether the kernel can apply the rules.
 pub(super) fn is_supported() -> bool {
     required_rules().and_then(Ruleset::create).is_ok()
 }

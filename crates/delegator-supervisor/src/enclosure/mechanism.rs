@@ -7,17 +7,13 @@ use delegator_domain::task::EnclosureChoice;
 use serde::{Deserialize, Serialize};
 
 use super::{bubblewrap, landlock_rules};
-use crate::program::{LocateError, ProbeError, UntrustedTrees, locate};
+use crate::program::{UntrustedTrees, locate};
 
-/// What encloses an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
     Landlock,
-    Bubblewrap {
-        /// Absolute path of `bwrap`.
-        program: PathBuf,
-    },
+    Bubblewrap { program: PathBuf },
 }
 
 impl Mechanism {
@@ -33,23 +29,14 @@ impl Mechanism {
     }
 }
 
-/// Why no mechanism can enclose an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
     #[error("Landlock, in Linux 6.2 or newer, is not available")]
     Landlock,
     #[error("bubblewrap is not available: {0}")]
-    Bubblewrap(#[from] BubblewrapProblem),
+    Bubblewrap(String),
     #[error("neither Landlock, in Linux 6.2 or newer, nor bubblewrap is available: {0}")]
-    Both(#[source] BubblewrapProblem),
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum BubblewrapProblem {
-    #[error(transparent)]
-    NotFound(#[from] LocateError),
-    #[error("{} does not work: {problem}", program.display())]
-    DoesNotWork { program: PathBuf, problem: ProbeError },
+    Both(String),
 }
 
 /// The mechanism for agents: Landlock, or else bubblewrap, if it is installed and works. `path` is the
@@ -64,15 +51,15 @@ pub fn find_mechanism(
             Ok(Mechanism::Landlock)
         }
         EnclosureChoice::Landlock => Err(Unavailable::Landlock),
-        EnclosureChoice::Bubblewrap => Ok(find_bubblewrap(path, untrusted)?),
+        EnclosureChoice::Bubblewrap => find_bubblewrap(path, untrusted).map_err(Unavailable::Bubblewrap),
         EnclosureChoice::Auto => find_bubblewrap(path, untrusted).map_err(Unavailable::Both),
     }
 }
 
-fn find_bubblewrap(path: Option<&OsStr>, untrusted: &UntrustedTrees) -> Result<Mechanism, BubblewrapProblem> {
-    let program = locate(OsStr::new("bwrap"), path, untrusted)?;
+fn find_bubblewrap(path: Option<&OsStr>, untrusted: &UntrustedTrees) -> Result<Mechanism, String> {
+    let program = locate(OsStr::new("bwrap"), path, untrusted).map_err(|error| error.to_string())?;
     match bubblewrap::probe(&program) {
         Ok(()) => Ok(Mechanism::Bubblewrap { program }),
-        Err(problem) => Err(BubblewrapProblem::DoesNotWork { program, problem }),
+        Err(problem) => Err(format!("{} does not work: {problem}", program.display())),
     }
 }

@@ -24,5 +24,5 @@ mod path_rules;
 
 pub use arguments::{ENCLOSE, Enclosure};
 pub use enter::enter;
-pub use mechanism::{BubblewrapProblem, Mechanism, Unavailable, find_mechanism};
+pub use mechanism::{Mechanism, Unavailable, find_mechanism};
 pub use path_rules::{PathRules, WritablePath};

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// What an enclosed agent may do with which paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathRules {
     pub writable: Vec<WritablePath>,
@@ -33,7 +32,6 @@ impl WritablePath {
         Ok(WritablePath { path: path.to_owned(), device: found.st_dev, inode: found.st_ino })
     }
 
-    /// Resolves symbolic links.
     pub fn resolve(path: &Path) -> io::Result<WritablePath> {
         let real = path.canonicalize()?;
         let file = open_path(&real)?;

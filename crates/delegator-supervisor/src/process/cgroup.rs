@@ -29,16 +29,13 @@ use super::tree::{WalkStep, walk};
 
 const PREFIX: &str = "mcp-delegator-";
 const MEMBERS: &str = "cgroup.procs";
-/// Maximum number of directories a search visits.
 const MAX_SEARCHED_DIRS: usize = 10_000;
 /// Maximum number of walks over a tree that grows faster than it is moved.
 const MAX_WALKS: usize = 100;
-/// How long an agent runs before it is moved.
 const ADOPTION_DELAY: Duration = Duration::from_millis(100);
 /// A walk needs little stack.
 const STACK_BYTES: usize = 128 << 10;
 
-/// The cgroup of one task.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
@@ -125,7 +122,6 @@ impl Cgroup {
     }
 }
 
-/// The thread that moves the processes of a run into its cgroup.
 #[derive(Debug)]
 pub(crate) struct Adoption {
     /// Dropped when the run has ended.
@@ -233,7 +229,6 @@ fn own_group() -> Option<PathBuf> {
     Some(without_task_groups(&own))
 }
 
-/// The task in whose cgroup a process is.
 pub fn task_by_cgroup(pid: i32) -> Option<TaskId> {
     task_in(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
 }

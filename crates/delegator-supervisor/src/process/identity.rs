@@ -73,7 +73,6 @@ pub struct ProcessHandle {
 }
 
 impl ProcessHandle {
-    /// False if it is gone.
     pub fn signal(&self, signal: Signal) -> io::Result<bool> {
         match pidfd_send_signal(&self.pidfd, signal) {
             Ok(()) => Ok(true),

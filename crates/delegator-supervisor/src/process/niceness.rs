@@ -45,7 +45,6 @@ pub(crate) fn raise_niceness(niceness: u8) {
     }
 }
 
-/// The niceness of our session's autogroup.
 #[derive(Debug)]
 pub(crate) struct AutogroupNiceness {
     niceness: u8,
@@ -73,7 +72,8 @@ impl AutogroupNiceness {
             self.niceness = 0;
             return;
         }
-        self.is_set = !is_rate_limited(&write_autogroup(self.niceness));
+        let written = write_autogroup(self.niceness);
+        self.is_set = !written.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
     }
 
     /// The agent has ended: normal priority for what follows, unless the supervisor is nice. If this fails,
@@ -87,8 +87,4 @@ impl AutogroupNiceness {
 
 fn write_autogroup(niceness: u8) -> io::Result<()> {
     fs::write("/proc/self/autogroup", niceness.to_string())
-}
-
-fn is_rate_limited(written: &io::Result<()>) -> bool {
-    written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }

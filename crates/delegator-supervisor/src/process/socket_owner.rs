@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::tree::for_each_pid;
 
-/// The lists of IPv4 and IPv6 sockets in this network namespace.
 const SOCKET_LISTS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 /// The process that was found last. Most clients connect more than once, and the search of all processes is

@@ -6,7 +6,6 @@ use std::io::Read;
 /// How often a chain is read again because a parent ended meanwhile.
 const MAX_READS: usize = 100;
 
-/// The kernel's record of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStat {
     pub pid: i32,

@@ -23,7 +23,6 @@ use crate::poll_fds::wait_readable;
 /// Poll interval for processes that may be supervisors.
 const UNDECIDED_POLL: Duration = Duration::from_millis(10);
 
-/// Time limits of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SweepLimits {
     /// From SIGTERM to SIGKILL.
@@ -38,14 +37,12 @@ impl Default for SweepLimits {
     }
 }
 
-/// A process found by a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Leftover {
     pub pid: i32,
     pub program: String,
 }
 
-/// Result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SweepReport {
     /// Number of processes that were found alive and have ended.
@@ -58,14 +55,12 @@ pub struct SweepReport {
     pub exempt: Vec<Leftover>,
 }
 
-/// Which processes a sweep covers.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// Everything below this process.
     pub(crate) root: Option<i32>,
     /// Everything with this task's marker, and everything below it.
     pub(crate) mark: Option<&'a TaskId>,
-    /// Everything in this cgroup.
     pub(crate) group: Option<&'a Cgroup>,
     pub(crate) exempt: &'a [String],
     pub(crate) owner: OwnerLookup<'a>,

@@ -27,10 +27,8 @@ pub enum Owner {
     Undecided,
 }
 
-/// Maps a pid to the task it belongs to.
 pub type OwnerLookup<'a> = &'a dyn Fn(i32) -> Owner;
 
-/// Whether to visit the children of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WalkStep {
     Descend,
@@ -94,7 +92,6 @@ pub(crate) fn for_each_pid(mut visit: impl FnMut(i32)) {
     }
 }
 
-/// Resource usage of a process tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TreeUsage {
     /// Living processes, including the agent.
@@ -122,7 +119,6 @@ pub(crate) fn tree_usage(me: i32, agent: i32, owner: OwnerLookup<'_>) -> TreeUsa
     usage
 }
 
-/// Result of sending a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignalOutcome {
     Delivered,

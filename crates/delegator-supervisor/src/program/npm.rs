@@ -14,7 +14,6 @@ use super::locate::{UntrustedTrees, check_program, locate};
 /// The program to supervise, if what is installed only starts it.
 #[derive(Debug)]
 pub(crate) enum ProgramBehind {
-    /// It is the program itself.
     None,
     /// A native program in a package of npm. `ARCH` stands for npm's name of the architecture, `TRIPLE` for
     /// Rust's name of the platform.

@@ -84,7 +84,6 @@ fn text(finished: &Finished) -> String {
     String::from_utf8_lossy(&finished.stdout).into_owned()
 }
 
-/// Major, minor and patch.
 pub(crate) type Version = (u32, u32, u32);
 
 pub(crate) fn version_text((major, minor, patch): Version) -> String {

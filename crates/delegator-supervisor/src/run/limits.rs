@@ -28,11 +28,9 @@ pub enum ActivitySource {
     /// Output, or processor time used by the agent's descendants.
     #[default]
     OutputOrCpu,
-    /// Output alone.
     Output,
 }
 
-/// A limit is close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitWarning {
     pub kind: LimitKind,
@@ -43,7 +41,6 @@ const WARNING_LEAD: Duration = Duration::from_secs(30);
 const MIN_WARNED_LIMIT: Duration = Duration::from_secs(60);
 const REPORT_TIME: Duration = Duration::from_secs(120);
 
-/// Tracks both limits.
 #[derive(Debug)]
 pub(crate) struct LimitTimers {
     limits: Limits,
@@ -77,7 +74,7 @@ impl LimitTimers {
         self.last_activity += gap;
         self.hard_at += gap;
         if let Some(sampler) = &mut self.sampler {
-            sampler.reset();
+            sampler.last_sample = None;
         }
     }
 
@@ -88,7 +85,7 @@ impl LimitTimers {
         let idle_time = self.idle_time(now);
         let Some(sampler) = &mut self.sampler else { return false };
         if idle_time < sampler.min_silence() {
-            sampler.reset();
+            sampler.last_sample = None;
             return false;
         }
         sampler.is_due(now) || is_expired
@@ -147,7 +144,6 @@ impl LimitTimers {
         now + (self.limits.hard / 4).min(REPORT_TIME) >= self.hard_at
     }
 
-    /// When the next limit expires if nothing happens.
     pub(crate) fn next_deadline(&self) -> Duration {
         self.idle_at().min(self.hard_at)
     }
@@ -175,18 +171,12 @@ impl ActivitySampler {
         self.window / 2
     }
 
-    /// Whether the next sample is due.
     fn is_due(&self, now: Duration) -> bool {
         self.last_sample.is_none_or(|(at, _)| now >= at + self.window)
     }
 
     fn next_due(&self) -> Option<Duration> {
         self.last_sample.map(|(at, _)| at + self.window)
-    }
-
-    /// Output arrived: sampling starts over.
-    fn reset(&mut self) {
-        self.last_sample = None;
     }
 
     /// Adds a sample and returns whether there was activity since the last one. Processor time of unreaped

@@ -6,7 +6,6 @@ mod output;
 pub mod ports;
 mod sentinel;
 mod spawn;
-mod stdin_writer;
 mod stream_store;
 mod supervise;
 

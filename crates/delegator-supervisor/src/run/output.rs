@@ -30,7 +30,7 @@ const MAX_RETAINED_BUFFER: usize = 128 << 10;
 /// The reading end of a pipe; reads never block.
 pub(crate) struct Pipe<R> {
     reader: Option<R>,
-    received: u64,
+    pub(crate) received: u64,
 }
 
 impl<R: Read + AsFd> Pipe<R> {
@@ -46,11 +46,6 @@ impl<R: Read + AsFd> Pipe<R> {
         self.reader.as_ref().map(AsFd::as_fd)
     }
 
-    pub(crate) fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Number of bytes in the pipe now.
     pub(crate) fn available(&self) -> u64 {
         self.reader.as_ref().and_then(|reader| ioctl_fionread(reader).ok()).unwrap_or(0)
     }
@@ -85,11 +80,10 @@ impl<R: Read + AsFd> Pipe<R> {
     }
 }
 
-/// Redacts and stores a stream.
-struct RedactingStore<'a> {
+pub(crate) struct RedactingStore<'a> {
     redact: RedactStream,
     redacted: Vec<u8>,
-    store: StreamStore<'a>,
+    pub(crate) store: StreamStore<'a>,
 }
 
 impl<'a> RedactingStore<'a> {
@@ -116,12 +110,11 @@ impl<'a> RedactingStore<'a> {
     }
 }
 
-/// Standard output of an agent: events.
 pub(crate) struct EventReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
     pub(crate) summarizer: LineSummarizer,
     framer: Framer,
-    sink: RedactingStore<'a>,
+    pub(crate) sink: RedactingStore<'a>,
     ports: &'a dyn Ports,
     /// When the pipe was last empty: later events were printed after that.
     empty_at_ms: i64,
@@ -202,10 +195,6 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         summarizer.finish();
         sink.finish();
     }
-
-    pub(crate) fn store(&self) -> &StreamStore<'a> {
-        &self.sink.store
-    }
 }
 
 /// Processes a line. All output counts as activity, except blank lines and reconnect messages.
@@ -245,36 +234,29 @@ pub(crate) struct StderrReader<'a, R> {
     pub(crate) digest: StderrDigest,
     pub(crate) sentinel: SentinelFilter,
     framer: Framer,
-    sink: RedactingStore<'a>,
+    pub(crate) sink: RedactingStore<'a>,
 }
 
 /// Longer lines are truncated before they are classified.
 const STDERR_LINE_LIMITS: LineLimits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 1 << 10 };
 
 impl<'a, R: Read + AsFd> StderrReader<'a, R> {
-    pub(crate) fn new(pipe: Pipe<R>, ports: &'a dyn Ports, spec: &RunSpec) -> StderrReader<'a, R> {
-        StderrReader {
-            pipe,
-            digest: StderrDigest::new(spec.protocol),
-            sentinel: SentinelFilter::new(None),
-            framer: Framer::new(STDERR_LINE_LIMITS),
-            sink: RedactingStore::new(ports, Stream::Stderr, spec),
-        }
-    }
-
-    /// The output of a verification, without its sentinel line.
-    pub(crate) fn for_verification(
+    /// Removes the sentinel line, if there is one.
+    pub(crate) fn new(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
         spec: &RunSpec,
+        stream: Stream,
         sentinel: Option<&str>,
     ) -> StderrReader<'a, R> {
+        let is_verification = stream == Stream::Verify;
+        let protocol = if is_verification { AgentProtocol::Plain } else { spec.protocol };
         StderrReader {
             pipe,
-            digest: StderrDigest::new(AgentProtocol::Plain),
+            digest: StderrDigest::new(protocol),
             sentinel: SentinelFilter::new(sentinel),
             framer: Framer::new(STDERR_LINE_LIMITS),
-            sink: RedactingStore::new(ports, Stream::Verify, spec),
+            sink: RedactingStore::new(ports, stream, spec),
         }
     }
 
@@ -301,12 +283,8 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
 
     /// The sizes of the stream, without the sentinel.
     pub(crate) fn summary(&self) -> StreamSummary {
-        let printed = self.pipe.received().saturating_sub(self.sentinel.removed_bytes());
+        let printed = self.pipe.received.saturating_sub(self.sentinel.removed_bytes);
         self.sink.store.summary(printed)
-    }
-
-    pub(crate) fn store(&self) -> &StreamStore<'a> {
-        &self.sink.store
     }
 }
 

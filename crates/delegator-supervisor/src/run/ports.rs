@@ -22,7 +22,6 @@ use crate::ending::EndSignal;
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
-/// The specification of one run.
 #[derive(Debug)]
 pub struct RunSpec {
     pub task: TaskId,
@@ -37,10 +36,8 @@ pub struct RunSpec {
     /// Other validated directories, and the paths passed to the agent. The start is refused if a path leads
     /// to another directory by then.
     pub pinned: Vec<(OwnedFd, PathBuf)>,
-    /// The submitter's umask.
     pub umask: u32,
     pub limits: Limits,
-    /// Size limit of each stored stream.
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     /// Programs that a sweep does not touch.
@@ -61,7 +58,6 @@ pub struct RunSpec {
     pub answer_timeout: Duration,
     /// Removed after a forced end.
     pub leftovers: Leftovers,
-    /// The verification to run after the agent has completed.
     pub verify: Option<VerifySpec>,
 }
 
@@ -73,10 +69,8 @@ pub struct VerifySpec {
     pub min_time: Duration,
 }
 
-/// The stored streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
-    /// Standard output.
     Events,
     Stderr,
     /// Output of a verification: stdout and stderr.
@@ -96,7 +90,6 @@ pub enum ActionPhase {
     Ended,
 }
 
-/// A request to end the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CancelRequest {
     pub reason: Option<String>,
@@ -110,7 +103,6 @@ pub trait Ports {
     /// file is replaced.
     fn create(&self, stream: Stream, part: u32) -> io::Result<File>;
 
-    /// Removes a part above 0.
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()>;
 
     /// The wall clock, in milliseconds since 1970.
@@ -131,7 +123,6 @@ pub trait Ports {
         None
     }
 
-    /// The agent was started.
     fn on_started(&self, _agent: &ProcessIdentity) {}
 
     /// The agent has the prompt, or closed its input. Called once.
@@ -143,7 +134,6 @@ pub trait Ports {
         None
     }
 
-    /// The agent took or refused a message.
     fn on_message_settled(&self, _message: MessageNumber, _outcome: MessageOutcome) {}
 
     /// The agent waits for an answer, at most until `expires_ms`. The texts are redacted.
@@ -177,7 +167,6 @@ pub trait Ports {
     /// The progress changed; called at most once a second. The texts are redacted.
     fn on_snapshot(&self, _snapshot: &Snapshot) {}
 
-    /// A limit is close.
     fn on_warning(&self, _warning: LimitWarning) {}
 
     /// The agent and its descendants are gone, and the verification comes next: the last moment at which the
@@ -193,7 +182,6 @@ pub trait Ports {
     }
 }
 
-/// What became of a delivered message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageOutcome {
     Accepted,
@@ -213,7 +201,6 @@ pub enum LogAction {
     DoneDetected,
 }
 
-/// Why a question ended without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuestionEnd {
     Expired,
@@ -221,34 +208,27 @@ pub enum QuestionEnd {
     Withdrawn,
 }
 
-/// The progress of a live run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub thread_id: Option<String>,
     pub turn: TurnState,
     /// Absent if neither a plan nor history tells it.
     pub percent: Option<Percent>,
-    /// The steps of the agent's plan, if it has one.
     pub steps: Option<PlanSteps>,
     pub current_activity: Option<String>,
     pub plan: Vec<PlanStep>,
     pub usage: Option<UsageReport>,
-    /// Lines on standard output.
     pub events: u64,
     /// Commands that the agent has run to their end.
     pub commands: u64,
-    /// Files that the agent reported as changed.
     pub files: u64,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     pub elapsed_ms: u64,
-    /// The hard time limit of the run.
     pub hard_limit_sec: u64,
-    /// Time since the last activity.
     pub quiet_ms: u64,
     /// Living processes of the task at the last count.
     pub processes: usize,
-    /// Budgets that are nearly used.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -264,18 +244,14 @@ pub struct Percent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PercentSource {
-    /// Completed steps of the agent's plan.
     Plan,
     /// An estimate: elapsed time of the typical duration.
     History,
 }
 
-/// Sizes of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamSummary {
-    /// Bytes the agent wrote.
     pub received: u64,
-    /// Bytes in the file.
     pub stored: u64,
     /// Whether less was stored than received.
     pub truncated: bool,
@@ -284,7 +260,6 @@ pub struct StreamSummary {
     pub problem: Option<String>,
 }
 
-/// How a run ended.
 #[derive(Debug, Clone)]
 pub struct RunResult {
     /// Redacted.
@@ -293,7 +268,6 @@ pub struct RunResult {
     pub exit: Option<ExitStatus>,
     /// Not redacted: for decisions only.
     pub report: Report,
-    /// For storage.
     pub redacted_report: Report,
     /// Redacted.
     pub refused: RefusedCalls,
@@ -312,15 +286,12 @@ pub struct RunResult {
     pub elapsed: Duration,
     /// How long it had been idle then.
     pub quiet: Duration,
-    /// Whether all of the input was read.
-    pub stdin_delivered: bool,
     /// `None` if no verification was requested, or the agent did not complete.
     pub verification: Option<VerificationResult>,
     /// The agent ended its turn when it was asked to report before a limit.
     pub reported_before_limit: bool,
 }
 
-/// How a verification ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationResult {
     pub outcome: Verification,

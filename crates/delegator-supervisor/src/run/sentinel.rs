@@ -11,14 +11,14 @@ pub(crate) struct SentinelFilter {
     line: Vec<u8>,
     pending: Vec<u8>,
     state: SentinelState,
-    removed: usize,
+    /// Number of bytes that were not the command's own output.
+    pub(crate) removed_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SentinelState {
     Waiting,
     Found,
-    /// Not found within `MAX_BEFORE` bytes.
     GivenUp,
 }
 
@@ -30,7 +30,7 @@ impl SentinelFilter {
             line: format!("{}\n", sentinel.unwrap_or_default()).into_bytes(),
             pending: Vec::new(),
             state,
-            removed: 0,
+            removed_bytes: 0,
         }
     }
 
@@ -41,7 +41,7 @@ impl SentinelFilter {
         }
         self.pending.extend_from_slice(bytes);
         if let Some(at) = memchr::memmem::find(&self.pending, &self.line) {
-            (self.state, self.removed) = (SentinelState::Found, self.line.len());
+            (self.state, self.removed_bytes) = (SentinelState::Found, self.line.len() as u64);
             sink(&self.pending[..at]);
             sink(&self.pending[at + self.line.len()..]);
         } else if self.pending.len() > MAX_BEFORE {
@@ -53,15 +53,9 @@ impl SentinelFilter {
         self.pending = Vec::new();
     }
 
-    /// End of the stream: passes the pending bytes to `sink`.
     pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(&[u8])) {
         sink(&self.pending);
         self.pending = Vec::new();
-    }
-
-    /// Number of bytes that were not the command's own output.
-    pub(crate) fn removed_bytes(&self) -> u64 {
-        self.removed as u64
     }
 
     pub(crate) fn is_found(&self) -> bool {

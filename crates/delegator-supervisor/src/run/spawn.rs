@@ -33,7 +33,7 @@ pub(crate) fn spawn_tool(
     spec: &RunSpec,
     ports: &dyn Ports,
 ) -> io::Result<Child> {
-    start_piped(in_workdir(with_args(Path::new(program), args), spec), spec, ports)
+    start_piped(in_workdir(Path::new(program), args, spec), spec, ports)
 }
 
 fn start_piped(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<Child> {
@@ -63,26 +63,20 @@ fn check_pinned(checked: &OwnedFd, path: &Path) -> io::Result<()> {
 
 fn command(spec: &RunSpec) -> Command {
     let (program, args) = (&spec.plan.program, &spec.plan.args);
-    let command = match &spec.enclosure {
-        Some(enclosure) => with_args(&enclosure.launcher, &enclosure.wrap(program, args)),
-        None => with_args(program, args),
-    };
-    in_workdir(command, spec)
+    match &spec.enclosure {
+        Some(enclosure) => in_workdir(&enclosure.launcher, &enclosure.wrap(program, args), spec),
+        None => in_workdir(program, args, spec),
+    }
 }
 
-fn in_workdir(mut command: Command, spec: &RunSpec) -> Command {
-    command.env_clear();
+fn in_workdir(program: &Path, args: &[OsString], spec: &RunSpec) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).env_clear();
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
     command.envs(spec.plan.env.iter().map(|(name, value)| (name, value)));
     // The descriptor is not inherited, but still open when the child changes its directory.
     command.current_dir(format!("/proc/self/fd/{}", spec.workdir.as_raw_fd()));
     command.process_group(0);
-    command
-}
-
-fn with_args(program: &Path, args: &[OsString]) -> Command {
-    let mut command = Command::new(program);
-    command.args(args);
     command
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct StreamStore<'a> {
     line: LineLimits,
     head: Option<File>,
     head_size: u64,
-    /// The part before the current one.
     previous: Option<Part>,
     current: Option<Part>,
     /// Length of the unfinished line at the end of the current file.

@@ -7,7 +7,6 @@
 //! What a failure is about comes from the agent's error events, else from the last message on standard error,
 //! and only if it is certain: callers retry by it.
 
-mod acted;
 mod retry_time;
 mod stderr;
 
@@ -18,34 +17,26 @@ use delegator_transcript::{ErrorCode, Report, StreamOutcome};
 use jiff::Zoned;
 
 use crate::agent::reported_failure;
-pub use acted::has_acted;
 pub use retry_time::local_time;
 use retry_time::retry_time;
 pub use stderr::{RefusedCalls, StderrDigest};
 
+/// Shorter texts may be part of any message.
+const MIN_QUOTE_BYTES: usize = 12;
+/// What agents write around an error: `Ran into this error: … Please retry if you think …`.
+const MAX_CONTEXT_BYTES: usize = 128;
+
 /// Why the supervisor ended the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    Cancelled {
-        reason: Option<String>,
-    },
+    Cancelled { reason: Option<String> },
     Limit(LimitKind),
-    TooManyProcesses {
-        count: usize,
-    },
-    /// It is exhausted.
+    TooManyProcesses { count: usize },
     Budget(BudgetFinding),
-    WrongThread {
-        expected: String,
-        announced: String,
-    },
-    /// An error of the supervisor itself.
-    Internal {
-        message: String,
-    },
+    WrongThread { expected: String, announced: String },
+    Internal { message: String },
 }
 
-/// What a verdict is derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct EndedRun<'a> {
     pub protocol: AgentProtocol,
@@ -102,7 +93,7 @@ fn blocking_sandbox<'a>(run: &EndedRun<'a>) -> Option<&'a str> {
     let Report { files, commands, .. } = run.report;
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
     let is_blocked = files.failed_patches > 0 && did_nothing && commands.finished == 0;
-    run.stderr.no_sandbox_helper().filter(|_| is_blocked)
+    run.stderr.no_sandbox_helper.as_deref().filter(|_| is_blocked)
 }
 
 fn failed(kind: FailureKind, message: String) -> TaskEnd {
@@ -188,7 +179,7 @@ fn unreported_end(run: &EndedRun<'_>) -> TaskEnd {
         (Some(kind), _) => (Some(kind), unresolved),
         (None, kind) => (kind, stderr.last_message().or(unresolved)),
     };
-    let unknown = if stderr.is_active_writer() { FailureKind::AgentError } else { FailureKind::AgentExit };
+    let unknown = if stderr.is_active_writer { FailureKind::AgentError } else { FailureKind::AgentExit };
     failed_with_message(kind.unwrap_or(unknown), message.unwrap_or_default(), ended_at)
 }
 
@@ -214,6 +205,32 @@ pub(crate) fn verification_outcome(
         Some(_) => Verification::Refuted,
         None => Verification::Unknown,
     }
+}
+
+/// Whether an agent did anything before it failed: callers retry or run another agent only if it did not. Errors
+/// are no work, and neither is a last message that only says why the turn failed: some agents send
+/// their error as a message, too.
+pub fn has_acted(report: &Report) -> bool {
+    let last = report.final_message.as_ref().map(|message| message.text.as_str()).unwrap_or_default();
+    let only_states_failure = match &report.outcome {
+        StreamOutcome::Failed { message, code } => states_failure(last, message, *code),
+        _ => false,
+    };
+    report.counts.items.iter().any(|(kind, count)| match kind.as_str() {
+        "error" => false,
+        "agent_message" => *count > u64::from(only_states_failure),
+        _ => true,
+    })
+}
+
+/// Whether a text is the failure, quotes it with little more, or is an error of the same kind in other words.
+fn states_failure(text: &str, failure: &str, code: Option<ErrorCode>) -> bool {
+    let kind = |text: &str, code| reported_failure(AgentProtocol::Acp, text, code);
+    let is_of_kind = kind(failure, code).is_some_and(|expected| kind(text, None) == Some(expected));
+    let [text, failure] = [text, failure].map(|text| text.trim().trim_end_matches('.'));
+    let is_quote = |part: &str, whole: &str| part.len() >= MIN_QUOTE_BYTES && whole.contains(part);
+    let is_quoted = is_quote(failure, text) && text.len() - failure.len() <= MAX_CONTEXT_BYTES;
+    text == failure || is_quote(text, failure) || is_quoted || is_of_kind
 }
 
 #[cfg(test)]

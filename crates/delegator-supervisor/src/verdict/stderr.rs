@@ -14,7 +14,6 @@ use crate::agent::{Message, StderrLine, parse_stderr_line};
 const MAX_REFUSALS: usize = 20;
 const MAX_LINE_BYTES: usize = 1024;
 
-/// Summary of standard error.
 #[derive(Debug, Clone)]
 pub struct StderrDigest {
     protocol: AgentProtocol,
@@ -24,9 +23,11 @@ pub struct StderrDigest {
     /// overcame it.
     last_error: Option<StoredLine>,
     last_line: Option<StoredLine>,
-    active_writer: bool,
-    /// The agent's warning that its sandbox helper is missing.
-    no_sandbox_helper: Option<String>,
+    /// Another process is writing to the thread.
+    pub(super) is_active_writer: bool,
+    /// The agent's warning that sandboxed commands will fail, because CODEX_HOME lies below the temporary
+    /// directory.
+    pub(crate) no_sandbox_helper: Option<String>,
     /// The previous line was about a refused call: lines without a prefix continue it.
     in_refusal: bool,
 }
@@ -44,7 +45,6 @@ struct StoredLine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedCalls {
     pub count: u64,
-    /// The last of the agent's messages about them.
     pub last: Vec<String>,
 }
 
@@ -56,18 +56,10 @@ impl StderrDigest {
             refused_count: 0,
             last_error: None,
             last_line: None,
-            active_writer: false,
+            is_active_writer: false,
             no_sandbox_helper: None,
             in_refusal: false,
         }
-    }
-
-    pub fn of(protocol: AgentProtocol, text: &str) -> StderrDigest {
-        let mut digest = StderrDigest::new(protocol);
-        for line in text.lines() {
-            digest.push_line(line);
-        }
-        digest
     }
 
     /// Adds a line. Returns whether it counts as activity: logs and connection problems do not.
@@ -92,7 +84,7 @@ impl StderrDigest {
             }
             StderrLine::Message(message) => {
                 self.in_refusal = false;
-                self.active_writer |= message.is_active_writer;
+                self.is_active_writer |= message.is_active_writer;
                 if !message.is_new && self.extend_last_error(line) {
                     return false;
                 }
@@ -157,16 +149,5 @@ impl StderrDigest {
     /// What the last message is about, if it is known. Earlier messages may have been overcome.
     pub fn failure_kind(&self) -> Option<FailureKind> {
         self.last().and_then(|line| line.kind)
-    }
-
-    /// Another process is writing to the thread.
-    pub fn is_active_writer(&self) -> bool {
-        self.active_writer
-    }
-
-    /// The agent's warning that sandboxed commands will fail, because CODEX_HOME lies below the temporary
-    /// directory.
-    pub fn no_sandbox_helper(&self) -> Option<&str> {
-        self.no_sandbox_helper.as_deref()
     }
 }

@@ -45,12 +45,20 @@ struct Judged {
     lacks_sandbox_helper: bool,
 }
 
+fn digest_of(text: &str) -> StderrDigest {
+    let mut digest = StderrDigest::new(AgentProtocol::CodexExec);
+    for line in text.lines() {
+        digest.push_line(line);
+    }
+    digest
+}
+
 fn verdict_for(report: &Report, exit: ExitStatus, stderr: &str) -> Judged {
-    let stderr = StderrDigest::of(AgentProtocol::CodexExec, stderr);
+    let stderr = digest_of(stderr);
     Judged {
         end: verdict(&ended_run(report, &stderr, exit, &ended_at())),
         refused: stderr.refused_calls(),
-        lacks_sandbox_helper: stderr.no_sandbox_helper().is_some(),
+        lacks_sandbox_helper: stderr.no_sandbox_helper.is_some(),
     }
 }
 
@@ -160,7 +168,7 @@ fn refused_calls_do_not_fail_a_run() {
     assert_eq!((actual.end, actual.lacks_sandbox_helper), (TaskEnd::Completed, true));
     let many: String =
         (0..50).map(|n| format!("x ERROR codex_core::tools::router: error=no {n}\n")).collect();
-    let refused = StderrDigest::of(AgentProtocol::CodexExec, &many).refused_calls();
+    let refused = digest_of(&many).refused_calls();
     assert_eq!((refused.count, refused.last.len()), (50, 20));
 }
 

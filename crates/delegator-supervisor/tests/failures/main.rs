@@ -75,7 +75,10 @@ fn judge(report: &Report, stderr: &str) -> (FailureKind, bool) {
 }
 
 fn judge_run_of(protocol: AgentProtocol, report: &Report, stderr: &str) -> (FailureKind, bool) {
-    let stderr = StderrDigest::of(protocol, stderr);
+    let mut digest = StderrDigest::new(protocol);
+    for line in stderr.lines() {
+        digest.push_line(line);
+    }
     let ended_at: Zoned = "2026-11-16T14:00:00Z[UTC]".parse().unwrap();
     let run = EndedRun {
         protocol,
@@ -83,7 +86,7 @@ fn judge_run_of(protocol: AgentProtocol, report: &Report, stderr: &str) -> (Fail
         cause: None,
         exit: Some(ExitStatus::Code(1)),
         report,
-        stderr: &stderr,
+        stderr: &digest,
         expected_thread: None,
         ended_at: &ended_at,
     };

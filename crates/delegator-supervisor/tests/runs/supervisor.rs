@@ -216,6 +216,5 @@ fn to_json(result: &RunResult) -> Value {
         "sweep": result.sweep,
         "elapsed_ms": u64::try_from(result.elapsed.as_millis()).unwrap(),
         "quiet_ms": u64::try_from(result.quiet.as_millis()).unwrap(),
-        "stdin_delivered": result.stdin_delivered,
     })
 }

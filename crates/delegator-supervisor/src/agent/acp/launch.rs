@@ -13,7 +13,6 @@ pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanErro
     texts(request).map(drop)
 }
 
-/// The working directory and the further directories.
 fn texts(request: &LaunchRequest) -> Result<(String, Vec<String>), PlanError> {
     let problem = "it is not valid Unicode";
     let text = |path: &std::path::PathBuf, field| {
@@ -73,7 +72,6 @@ fn settings(profile: &AcpProfile, request: &LaunchRequest, sandbox: SandboxKind)
     modes.iter().cloned().chain(model).chain(effort).collect()
 }
 
-/// The variables that are set for a run.
 pub(in crate::agent) fn set_variables(
     name: &str,
     request: &LaunchRequest,
@@ -91,7 +89,6 @@ pub(in crate::agent) fn set_variables(
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// How it is ended after its last turn.
 pub(in crate::agent) fn finish(name: &str, request: &LaunchRequest) -> EndingRecipe {
     if acp_profile(name).ignores_end_of_input {
         EndingRecipe::terminate(request.terminate_grace)

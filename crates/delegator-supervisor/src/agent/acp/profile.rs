@@ -10,7 +10,6 @@ use crate::variables::{Variables, set_variable, variable};
 /// One agent. Measured with the version in its table.
 #[derive(Debug)]
 pub(in crate::agent) struct AcpProfile {
-    /// The name of the built-in agent.
     pub(in crate::agent) name: &'static str,
     pub(in crate::agent) profile: Profile,
     /// Make it speak the protocol.
@@ -30,7 +29,6 @@ pub(in crate::agent) struct AcpProfile {
     pub(super) sign_in: SignInTraces,
 }
 
-/// Settings of the session for the modes of tasks.
 #[derive(Debug)]
 pub(super) struct Modes {
     /// The agent requests permission for edits and commands.
@@ -43,7 +41,6 @@ pub(super) struct Modes {
 
 #[derive(Debug)]
 pub(super) enum ModelInput {
-    /// A setting of the session.
     Session,
     Variable(&'static str),
 }

@@ -1,8 +1,10 @@
 //! The tables of the built-in agents that speak the Agent Client Protocol.
 
+use std::borrow::Cow;
+
 use super::profile::{AcpProfile, ModelInput, Modes, SignInTraces};
 use crate::agent::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
-use crate::agent::profile::Profile;
+use crate::agent::profile::{PLAIN, Profile};
 use crate::agent::state_dir::StateDir;
 use crate::agent::{claude, codex};
 use crate::conversation::{AcpSetting, SettingValue};
@@ -26,14 +28,13 @@ const fn required(id: &'static str) -> AcpSetting {
 }
 
 const fn choice(id: &'static str, value: &'static str) -> AcpSetting {
-    AcpSetting::Option { id, value: SettingValue::Choice(value) }
+    AcpSetting::Option { id, value: SettingValue::Choice(Cow::Borrowed(value)) }
 }
 
 const fn switch(id: &'static str, value: bool) -> AcpSetting {
     AcpSetting::Option { id, value: SettingValue::Switch(value) }
 }
 
-/// A directory below HOME.
 const fn below_home(home: &'static str) -> StateDir {
     StateDir { variable: None, home }
 }
@@ -43,7 +44,6 @@ const fn named(variable: &'static str, home: &'static str) -> StateDir {
     StateDir { variable: Some(variable), home }
 }
 
-/// Inputs that no agent of the protocol can honour.
 const UNSUPPORTED: &[AgentInput] =
     &[AgentInput::Profile, AgentInput::Images, AgentInput::OutputSchema, AgentInput::EnvPolicy];
 const UNSUPPORTED_WITHOUT_EFFORT: &[AgentInput] = &[
@@ -68,15 +68,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// Any agent of the user's configuration: its command makes it speak the protocol, and nothing else is known.
 const GENERIC: AcpProfile = AcpProfile {
     name: "",
-    profile: Profile {
-        capabilities: CAPABILITIES,
-        tested_version: "",
-        program: ProgramBehind::None,
-        own_variables: &[],
-        set_variables: &[],
-        state: &[],
-        sign_in_command: None,
-    },
+    profile: Profile { capabilities: CAPABILITIES, ..PLAIN },
     args: &[],
     asking_variables: &[],
     modes: Modes { asking: &[], read_only: &[], full_access: &[] },

@@ -16,7 +16,6 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// The schema is one argument, and Linux allows 128 KiB for each.
 const MAX_SCHEMA_BYTES: u64 = 120 << 10;
 
-/// The arguments of one run.
 pub(in crate::agent) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, PlanError> {
     validate(request)?;
     let schema = request.read_output_schema(MAX_SCHEMA_BYTES, "it is longer than 120 KiB")?;
@@ -52,7 +51,6 @@ fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs
     args
 }
 
-/// An error if the request cannot be passed on.
 pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
     let effort = request.reasoning_effort.as_deref();
     if effort.is_some_and(|effort| !EFFORTS.contains(&effort)) {

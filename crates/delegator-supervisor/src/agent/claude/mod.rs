@@ -7,9 +7,7 @@
 mod command_line;
 mod profile;
 mod sessions;
-mod sign_in;
 
 pub(super) use command_line::{args, conversation, validate};
-pub(super) use profile::PROFILE;
+pub(super) use profile::{PROFILE, check_sign_in};
 pub(super) use sessions::find_thread;
-pub(super) use sign_in::check_sign_in;

@@ -1,11 +1,20 @@
-//! The table of Claude Code. Measured with 2.1.325.
+//! The table of Claude Code, measured with 2.1.325, and whether it can authenticate: `claude auth status` prints
+//! JSON and exits with 0 if it has credentials, without using the network.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
 
 use crate::agent::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
+use crate::agent::health::{HealthCheck, HealthStatus};
 use crate::agent::profile::Profile;
 use crate::agent::state_dir::StateDir;
-use crate::program::ProgramBehind;
+use crate::program::{ProgramBehind, exit_and_output};
+use crate::variables::{Variables, variable};
 
-pub(super) const SIGN_IN_COMMAND: &str = "claude auth login";
+const SIGN_IN_COMMAND: &str = "claude auth login";
 
 pub(in crate::agent) const PROFILE: Profile = Profile {
     capabilities: Capabilities {
@@ -50,3 +59,76 @@ pub(in crate::agent) const PROFILE: Profile = Profile {
     ],
     sign_in_command: Some(SIGN_IN_COMMAND),
 };
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AuthStatus {
+    logged_in: bool,
+    auth_method: Option<String>,
+    api_provider: Option<String>,
+}
+
+/// Variables with which it authenticates against cloud providers. Agents get them only if the configuration
+/// names them.
+const CLOUD_PROVIDERS: [&str; 3] =
+    ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
+
+/// Whether it can authenticate, by `claude auth status`. `caller` are the variables of the caller.
+pub(in crate::agent) fn check_sign_in(
+    program: &Path,
+    args: &[OsString],
+    environment: &Variables,
+    caller: &Variables,
+    limit: Duration,
+) -> HealthCheck {
+    let args = args.iter().map(OsString::as_os_str).chain(["auth", "status"].map(OsStr::new));
+    match exit_and_output(program, args, environment, limit) {
+        Ok((is_success, output)) => check(is_success, &output, caller),
+        Err(_) => HealthCheck::sign_in(HealthStatus::Warning, "`claude auth status` could not be run", None),
+    }
+}
+
+fn check(is_success: bool, output: &str, caller: &Variables) -> HealthCheck {
+    let printed: AuthStatus = serde_json::from_str(output.trim()).unwrap_or_default();
+    if is_success && printed.logged_in {
+        let words = [printed.auth_method, printed.api_provider].into_iter().flatten();
+        let message = format!("signed in ({})", words.collect::<Vec<_>>().join(", "));
+        return HealthCheck::sign_in(HealthStatus::Ok, message, None);
+    }
+    let suggestion = match CLOUD_PROVIDERS.iter().find(|name| variable(caller, name).is_some()) {
+        Some(name) => {
+            format!("Add {name} and the variables it needs to the configuration: [agents.claude] env")
+        }
+        None => format!("Run `{SIGN_IN_COMMAND}`, or set ANTHROPIC_API_KEY."),
+    };
+    HealthCheck::sign_in(HealthStatus::Problem, "not signed in", Some(suggestion))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_status_decides() {
+        let none = Variables::new();
+        let signed_in = r#"{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}"#;
+        let found = check(true, signed_in, &none);
+        assert_eq!(
+            (found.status, found.message.as_str()),
+            (HealthStatus::Ok, "signed in (api_key, firstParty)")
+        );
+        for (is_success, output) in
+            [(false, r#"{"loggedIn":false,"authMethod":"none"}"#), (true, "text"), (false, "")]
+        {
+            let found = check(is_success, output, &none);
+            assert_eq!(found.status, HealthStatus::Problem);
+            assert!(found.suggestion.unwrap().contains("claude auth login"));
+        }
+        let missing = Path::new("/no/such/program");
+        let found = check_sign_in(missing, &[], &none, &none, Duration::from_secs(20));
+        assert_eq!(found.status, HealthStatus::Warning);
+        let caller = vec![("CLAUDE_CODE_USE_BEDROCK".into(), "1".into())];
+        let found = check(false, "{}", &caller);
+        assert!(found.suggestion.unwrap().contains("CLAUDE_CODE_USE_BEDROCK"));
+    }
+}

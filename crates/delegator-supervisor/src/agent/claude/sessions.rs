@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::agent::threads::ThreadLookup;
 use crate::variables::{Variables, set_variable};
 
-/// Bounds the search.
 const MAX_ENTRIES: usize = 200_000;
 
 pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
@@ -17,7 +16,6 @@ pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) ->
     }
 }
 
-/// Its directory for settings, credentials and sessions in that environment.
 fn config_dir(environment: &Variables) -> Option<PathBuf> {
     let named = set_variable(environment, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
     named.or_else(|| Some(Path::new(set_variable(environment, "HOME")?).join(".claude")))

@@ -33,7 +33,6 @@ impl ArgList {
     }
 }
 
-/// A basic string with its quotes.
 pub(super) fn toml_string(text: &str) -> String {
     TomlStringBuilder::new(text).as_basic().to_toml_value()
 }

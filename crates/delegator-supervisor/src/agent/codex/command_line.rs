@@ -17,7 +17,6 @@ use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::program::Version;
 use crate::variables::{CORE_NAMES, MARKER};
 
-/// Builds the arguments of one run.
 pub(in crate::agent) fn args(
     request: &LaunchRequest,
     version: Version,
@@ -56,7 +55,6 @@ pub(in crate::agent) fn args(
     Ok(args.0)
 }
 
-/// An error if this version cannot honour the request.
 pub(in crate::agent) fn validate(request: &LaunchRequest, version: Version) -> Result<(), PlanError> {
     let needs = [
         (request.resume.is_some(), "resume", features::EXEC_RESUME),

@@ -54,7 +54,6 @@ const MAX_LEVELS: usize = 4;
 pub(crate) struct ErrorMessage {
     /// What quotes the text, from the outside in.
     pub(crate) links: Vec<Link>,
-    /// The innermost text.
     pub(crate) text: String,
 }
 
@@ -64,12 +63,10 @@ pub(crate) enum Link {
     Status(u16),
     /// `stream disconnected before completion: …`
     Disconnected,
-    /// The response of a model provider.
     Body(ErrorBody),
 }
 
 impl ErrorMessage {
-    /// Splits the message of an error event.
     pub(crate) fn of_event(message: &str) -> ErrorMessage {
         ErrorMessage::split(message, false)
     }

@@ -185,7 +185,6 @@ const EVENT_PHRASES: Phrases = &[
     ),
 ];
 
-/// Codes and types in a provider's error response.
 const BODY_NAMES: Phrases = &[
     (
         UsageLimit,
@@ -198,7 +197,6 @@ const BODY_NAMES: Phrases = &[
 
 const MAX_WORD_BYTES: usize = 100;
 
-/// The kind of an error that an agent reported in an event.
 pub(in crate::agent) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
     let text = normalized(message);
     if is_stopped_response(&text) {
@@ -227,7 +225,6 @@ pub(super) fn printed_failure(message: &str) -> Option<FailureKind> {
     kind_of_message(&message, if is_quoted { &[CODEX_PHRASES, EVENT_PHRASES] } else { &[CODEX_PHRASES] })
 }
 
-/// The kind of a line on standard error that any program may have printed.
 pub(super) fn kind_of_plain_line(line: &str) -> Option<FailureKind> {
     find(&normalized(line), &[PLAIN_LINES])
 }

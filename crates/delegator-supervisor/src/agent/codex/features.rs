@@ -22,7 +22,6 @@ pub(super) const UNBOUNDED_RETRIES: Version = (0, 148, 0);
 /// Permission profiles that deny reading a directory; versions before were not measured.
 pub(super) const DENIED_READS: Version = (0, 166, 0);
 
-/// The measured versions.
 pub(in crate::agent) fn tested_versions() -> String {
     format!("{} to {}", version_text(OLDEST_MEASURED), version_text(NEWEST_MEASURED))
 }

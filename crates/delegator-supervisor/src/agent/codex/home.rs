@@ -12,7 +12,6 @@ use crate::variables::{Variables, set_variable, variable};
 
 const FOLDER: &str = "shell_snapshots";
 
-/// Codex's home directory in that environment.
 pub(super) fn codex_home(environment: &Variables) -> Option<PathBuf> {
     let named = set_variable(environment, "CODEX_HOME").map(PathBuf::from);
     named.or_else(|| Some(Path::new(set_variable(environment, "HOME")?).join(".codex")))
@@ -39,14 +38,10 @@ pub(in crate::agent) fn check_home(environment: &Variables) -> HealthCheck {
     }
 }
 
-/// What an agent may leave behind after a forced end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leftovers {
     None,
-    /// Files of the thread with every exported variable.
-    ShellSnapshots {
-        codex_home: PathBuf,
-    },
+    ShellSnapshots { codex_home: PathBuf },
 }
 
 impl Leftovers {
@@ -65,7 +60,6 @@ impl Leftovers {
     }
 }
 
-/// Whether a file is a snapshot of that thread.
 fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
     let Some(rest) = name.strip_prefix(thread_id).filter(|_| !thread_id.is_empty()) else { return false };
     let Some((before, ending)) = rest.rsplit_once('.') else { return false };

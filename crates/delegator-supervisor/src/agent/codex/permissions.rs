@@ -17,12 +17,9 @@ use crate::program::Version;
 
 const PROFILE: &str = "mcp_delegator";
 
-/// The restriction of the agent's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Confinement {
-    /// The sandbox mode alone.
     Mode(Mode),
-    /// The mode, and reading `denied_dir` is denied.
     DenyRead { mode: Mode, denied_dir: PathBuf },
 }
 

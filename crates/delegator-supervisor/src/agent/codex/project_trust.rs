@@ -23,7 +23,6 @@ use rustix::fs::{AtFlags, statat};
 
 use super::arg_list::toml_string;
 
-/// Trust level of the working directory for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::agent) enum ProjectTrust {
     /// Codex reads neither the project's configuration nor (since about 0.150) any AGENTS.md of the project.

@@ -28,7 +28,6 @@ use crate::variables::Variables;
 const CODEX_HOME: &str = "CODEX_HOME";
 const SENTINEL_SCRIPT_UNSET_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
 
-/// Arguments and environment of a verification, derived from the agent's environment.
 pub(in crate::agent) fn sandboxed(
     program: &Path,
     version: Version,

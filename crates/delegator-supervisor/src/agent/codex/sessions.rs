@@ -21,7 +21,6 @@ const MAX_ENTRIES: usize = 200_000;
 /// Length of `2026-11-16T05-56-29-`, which precedes the id in a file name.
 const TIME_PREFIX: usize = 20;
 
-/// Whether Codex, in that environment, has a thread to resume.
 pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
     match codex_home(environment) {
         Some(home) => find_in(&home, thread_id),
@@ -29,7 +28,6 @@ pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) ->
     }
 }
 
-/// Looks for the thread's session file below Codex's home.
 fn find_in(codex_home: &Path, thread_id: &str) -> ThreadLookup {
     let mut search = Search { thread_id, found: false, entries_left: MAX_ENTRIES, other_ids: Vec::new() };
     if search.visit(&codex_home.join(SESSIONS), 0).is_err() {

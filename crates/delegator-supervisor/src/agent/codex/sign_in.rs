@@ -25,20 +25,14 @@ const CREDENTIAL_VARIABLES: [&str; 2] = ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
 const NOT_SIGNED_IN: &str = "Not logged in";
 const INVALID_CONFIGURATION: &str = "Error loading config";
 
-/// What `codex login status` reported.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct LoginStatus {
-    is_success: bool,
-    output: String,
-}
-
-/// What the configuration says about the model provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Provider {
-    /// Needs OpenAI's credentials.
     OpenAi,
     /// Needs the variable of this name, or nothing.
-    Other { name: String, variable: Option<String> },
+    Other {
+        name: String,
+        variable: Option<String>,
+    },
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -92,8 +86,7 @@ pub(in crate::agent) fn check_sign_in(
     let file = codex_home(environment).map(|home| home.join("config.toml"));
     let args = args.iter().map(OsString::as_os_str).chain(["login", "status"].map(OsStr::new));
     let login = exit_and_output(program, args, environment, limit).ok();
-    let login = login.map(|(is_success, output)| LoginStatus { is_success, output });
-    let problem = login.as_ref().and_then(|it| configuration_problem(&it.output, file.as_deref()));
+    let problem = login.as_ref().and_then(|(_, output)| configuration_problem(output, file.as_deref()));
     problem.unwrap_or_else(|| {
         let config = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         check(&Provider::configured(&config), environment, caller, login.as_ref())
@@ -118,12 +111,12 @@ fn configuration_problem(output: &str, file: Option<&Path>) -> Option<HealthChec
 }
 
 /// The finding. `agent` are the variables that an agent gets, `caller` those of the caller; `login` is what
-/// `codex login status` reported, if it could be run.
+/// `codex login status` reported, if it could be run: whether it succeeded, and its output.
 fn check(
     provider: &Provider,
     agent: &Variables,
     caller: &Variables,
-    login: Option<&LoginStatus>,
+    login: Option<&(bool, String)>,
 ) -> HealthCheck {
     use HealthStatus::{Ok, Problem, Warning};
     let finding = HealthCheck::sign_in;
@@ -148,9 +141,9 @@ fn check(
             let credential = CREDENTIAL_VARIABLES.iter().find(|name| set_variable(agent, name).is_some());
             match (credential, login) {
                 (Some(variable), _) => finding(Ok, format!("{variable} is set"), None),
-                (None, Some(login)) if login.is_success => finding(Ok, "Codex is signed in".to_owned(), None),
-                (None, Some(login)) => {
-                    let (message, suggestion) = not_signed_in(&login.output, caller);
+                (None, Some((true, _))) => finding(Ok, "Codex is signed in".to_owned(), None),
+                (None, Some((false, output))) => {
+                    let (message, suggestion) = not_signed_in(output, caller);
                     finding(Problem, message, Some(suggestion))
                 }
                 (None, None) => finding(
@@ -185,8 +178,8 @@ mod tests {
         names.iter().map(|name| (name.into(), "x".into())).collect()
     }
 
-    fn login(is_success: bool, output: &str) -> Option<LoginStatus> {
-        Some(LoginStatus { is_success, output: output.to_owned() })
+    fn login(is_success: bool, output: &str) -> Option<(bool, String)> {
+        Some((is_success, output.to_owned()))
     }
 
     #[test]
@@ -213,7 +206,7 @@ mod tests {
 
     #[test]
     fn openai_needs_stored_credentials_or_a_variable() {
-        let status = |agent: &[&str], login: Option<LoginStatus>| {
+        let status = |agent: &[&str], login: Option<(bool, String)>| {
             check(&Provider::OpenAi, &variables(agent), &variables(agent), login.as_ref())
         };
         assert_eq!(status(&["CODEX_API_KEY"], login(false, "Not logged in\n")).status, HealthStatus::Ok);

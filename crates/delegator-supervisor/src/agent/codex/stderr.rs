@@ -13,7 +13,6 @@ pub(crate) const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary 
 
 const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
 
-/// What a line says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StderrLine<'a> {
     /// Printed in every run or at every end.
@@ -28,7 +27,6 @@ pub(crate) enum StderrLine<'a> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) is_log: bool,
-    /// It is marked as an error.
     pub(crate) is_error: bool,
     /// It does not continue the message before it.
     pub(crate) is_new: bool,

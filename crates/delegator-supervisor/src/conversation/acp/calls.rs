@@ -1,14 +1,18 @@
-//! What a permission request is about.
+//! What a permission request is about, and the options that answer it.
 //!
 //! A request contains the call, but not always all of it: Kimi names the kind only when it announces the
-//! call. So the last calls are remembered, in bounded memory.
+//! call. So the last calls are remembered, in bounded memory. Ids and order of options differ between agents,
+//! so only the kind of an option counts.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use delegator_domain::question::{AnswerOption, OptionKind};
 use delegator_domain::text::beginning;
 use delegator_transcript::Text;
-use delegator_transcript::wire::acp::{ToolCall, ToolKind};
+use delegator_transcript::wire::acp::outgoing::{cancel_request, select_option};
+use delegator_transcript::wire::acp::{self, PermissionOption, ToolCall, ToolKind};
+use delegator_transcript::wire::json_rpc::RequestId;
 
 use super::super::permissions::{Decision, PermissionPolicy, RequestedAction};
 
@@ -17,13 +21,14 @@ const MAX_CALLS: usize = 64;
 const MAX_TEXT_BYTES: usize = 4 << 10;
 const MAX_PATHS: usize = 100;
 
-/// What is known of a call.
+const ALLOWING: [OptionKind; 2] = [OptionKind::AllowOnce, OptionKind::AllowAlways];
+const REJECTING: [OptionKind; 2] = [OptionKind::RejectOnce, OptionKind::RejectAlways];
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownCall {
     id: String,
     kind: Option<ToolKind>,
     title: String,
-    /// Text beside the title.
     description: String,
     command: Option<String>,
     paths: Vec<String>,
@@ -97,7 +102,6 @@ fn bounded(text: &Text<'_>) -> String {
     beginning(&text.resolve(), MAX_TEXT_BYTES).to_owned()
 }
 
-/// What the agent wants to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestedChange {
     /// To run a command, or a tool whose effects are unknown.
@@ -150,5 +154,28 @@ impl RequestedChange {
             (RequestedChange::Command, None) => ("Use a tool".to_owned(), call.description()),
             (RequestedChange::Harmless, None) => ("Read or search".to_owned(), title),
         }
+    }
+}
+
+pub(super) fn answer_option(option: &PermissionOption<'_>) -> AnswerOption {
+    let id = option.id.resolve().into_owned();
+    let label = Some(option.name.resolve().into_owned()).filter(|name| !name.is_empty());
+    let kind = match option.kind {
+        acp::OptionKind::AllowOnce => OptionKind::AllowOnce,
+        acp::OptionKind::AllowAlways => OptionKind::AllowAlways,
+        acp::OptionKind::RejectOnce => OptionKind::RejectOnce,
+        acp::OptionKind::RejectAlways => OptionKind::RejectAlways,
+        acp::OptionKind::Other => OptionKind::Other,
+    };
+    AnswerOption { label: label.unwrap_or_else(|| id.clone()), id, kind }
+}
+
+/// The answer that allows or refuses this call, alone if there is such an option.
+pub(super) fn choose(id: &RequestId, options: &[AnswerOption], is_allowed: bool) -> Vec<u8> {
+    let kinds = if is_allowed { ALLOWING } else { REJECTING };
+    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+    match option {
+        Some(option) => select_option(id, &option.id),
+        None => cancel_request(id),
     }
 }

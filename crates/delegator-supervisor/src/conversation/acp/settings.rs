@@ -4,10 +4,11 @@
 //! that the agent does not offer is left out if the task does not depend on it; otherwise it is requested
 //! nevertheless, and the agent's refusal ends the task.
 
+use std::borrow::Cow;
+
 use delegator_transcript::wire::acp::outgoing::{self, ConfigValue};
 use delegator_transcript::wire::acp::{ConfigOption, SessionResult};
 
-/// A setting of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AcpSetting {
     Mode {
@@ -25,24 +26,17 @@ pub enum AcpSetting {
     ReasoningEffort(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingValue {
-    Choice(&'static str),
+    Choice(Cow<'static, str>),
     Switch(bool),
 }
 
-/// A request that sets something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SettingRequest {
     Mode(String),
     Model(String),
-    Option { id: String, value: RequestedValue },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum RequestedValue {
-    Choice(String),
-    Switch(bool),
+    Option { id: String, value: SettingValue },
 }
 
 impl SettingRequest {
@@ -52,8 +46,8 @@ impl SettingRequest {
             SettingRequest::Model(model) => outgoing::set_model(id, session_id, model),
             SettingRequest::Option { id: option, value } => {
                 let value = match value {
-                    RequestedValue::Choice(value) => ConfigValue::Choice(value),
-                    RequestedValue::Switch(value) => ConfigValue::Switch(*value),
+                    SettingValue::Choice(value) => ConfigValue::Choice(value),
+                    SettingValue::Switch(value) => ConfigValue::Switch(*value),
                 };
                 outgoing::set_config_option(id, session_id, option, value)
             }
@@ -71,13 +65,13 @@ fn setting_request(setting: &AcpSetting, session: &SessionResult<'_>) -> Option<
         AcpSetting::Mode { id, is_required } => mode_request(id, *is_required, session),
         AcpSetting::Option { id, value } => {
             let option = session.option(id)?;
-            let (value, name) = match value {
-                SettingValue::Choice(value) => (RequestedValue::Choice((*value).to_owned()), *value),
-                SettingValue::Switch(true) => (RequestedValue::Switch(true), "true"),
-                SettingValue::Switch(false) => (RequestedValue::Switch(false), "false"),
+            let name = match value {
+                SettingValue::Choice(value) => value,
+                SettingValue::Switch(true) => "true",
+                SettingValue::Switch(false) => "false",
             };
             let is_set = option.current.as_ref().is_some_and(|current| *current == *name);
-            (!is_set).then(|| SettingRequest::Option { id: (*id).to_owned(), value })
+            (!is_set).then(|| SettingRequest::Option { id: (*id).to_owned(), value: value.clone() })
         }
         AcpSetting::Model(model) => {
             let option = session.option("model").or_else(|| session.option_of("model"));
@@ -113,7 +107,7 @@ fn choice(option: &ConfigOption<'_>, wanted: &str) -> SettingRequest {
     let has_value = option.values.iter().any(|offered| offered.value == *wanted);
     let named = option.values.iter().find(|offered| offered.name == *wanted).filter(|_| !has_value);
     let value = named.map_or(wanted.to_owned(), |offered| offered.value.resolve().into_owned());
-    SettingRequest::Option { id: option.id.resolve().into_owned(), value: RequestedValue::Choice(value) }
+    SettingRequest::Option { id: option.id.resolve().into_owned(), value: SettingValue::Choice(value.into()) }
 }
 
 #[cfg(test)]
@@ -141,7 +135,7 @@ mod tests {
             AcpSetting::Mode { id: "default", is_required: false },
             AcpSetting::Option { id: "auto_approve", value: SettingValue::Switch(true) },
             AcpSetting::Option { id: "auto_approve", value: SettingValue::Switch(false) },
-            AcpSetting::Option { id: "unknown", value: SettingValue::Choice("on") },
+            AcpSetting::Option { id: "unknown", value: SettingValue::Choice("on".into()) },
             AcpSetting::Model("a".to_owned()),
             AcpSetting::Model("unknown".to_owned()),
             AcpSetting::ReasoningEffort("low".to_owned()),

@@ -1,7 +1,7 @@
 //! The process of the agent and everything that descends from it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ pub(super) struct AgentProcess<'a> {
     owner: Box<dyn Fn(i32) -> Owner + 'a>,
     me: i32,
     agent: ProcessStat,
-    pidfd: OwnedFd,
-    /// Moves our descendants into the cgroup.
+    /// Readable when the agent has exited.
+    pub(super) pidfd: OwnedFd,
     adoption: Option<Adoption>,
-    autogroup_niceness: AutogroupNiceness,
+    pub(super) autogroup_niceness: AutogroupNiceness,
     pub(super) exit: Option<ExitStatus>,
     last_count: Duration,
     pub(super) usage: TreeUsage,
@@ -58,12 +58,6 @@ impl<'a> AgentProcess<'a> {
         ProcessIdentity::of(self.agent.pid).ok().flatten()
     }
 
-    /// Readable when the agent has exited.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
-    }
-
-    /// Everything that descends from this process.
     fn tree<'s>(&'s self, spec: &'s RunSpec) -> Scope<'s> {
         Scope { root: Some(self.me), mark: None, group: None, exempt: &spec.sweep_exempt, owner: &self.owner }
     }
@@ -78,11 +72,6 @@ impl<'a> AgentProcess<'a> {
             }
         });
         self.exit.is_some()
-    }
-
-    /// Lowers the priority of our session, if that is not done yet.
-    pub(super) fn set_niceness(&mut self) {
-        self.autogroup_niceness.set();
     }
 
     /// Returns whether the agent was there to get the signal. It is never exempt, whatever its name.
@@ -116,12 +105,6 @@ impl<'a> AgentProcess<'a> {
         self.usage = tree_usage(self.me, self.agent.pid, &self.owner);
     }
 
-    /// The agent has exited or cannot be ended.
-    pub(super) fn end(&mut self) {
-        self.autogroup_niceness.end_agent();
-    }
-
-    /// Kills everything that is left.
     pub(super) fn sweep(&mut self, spec: &RunSpec) -> io::Result<SweepReport> {
         // The cgroup must not change during the sweep.
         self.adoption.take().into_iter().for_each(Adoption::end);

@@ -16,14 +16,10 @@ pub(super) struct BudgetWatch {
     others: Vec<Amounts>,
     read_at: Option<Duration>,
     /// Budgets that are nearly or completely used, each reported once per level.
-    findings: Vec<BudgetFinding>,
+    pub(super) findings: Vec<BudgetFinding>,
 }
 
 impl BudgetWatch {
-    pub(super) fn findings(&self) -> &[BudgetFinding] {
-        &self.findings
-    }
-
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         self.findings.iter().map(|finding| format!("budget: {finding}"))
     }
@@ -53,7 +49,6 @@ impl BudgetWatch {
     }
 }
 
-/// What a run has used so far.
 fn used(report: &Report, elapsed: Duration) -> Amounts {
     let count = |count: i64| u64::try_from(count).unwrap_or_default();
     let own = report.usage.map(|usage| usage.own);

@@ -6,7 +6,6 @@ use super::super::ports::{Ports, RunSpec};
 
 /// Longest time between two rounds.
 pub(super) const TICK: Duration = Duration::from_secs(1);
-/// Interval of `Ports::periodic_upkeep`.
 pub(super) const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 pub(super) struct RunContext<'a> {
@@ -16,7 +15,6 @@ pub(super) struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Time since the start.
     pub(super) fn now(&self) -> Duration {
         self.started.elapsed()
     }

@@ -8,6 +8,7 @@
 //! open forever. After the exit, only the bytes already in the pipes are read; then the sweep follows.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use delegator_domain::budget::BudgetLevel;
@@ -26,16 +27,7 @@ use crate::verdict::Cause;
 /// A wait that took this much longer than planned means that the supervisor itself was paused.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The sources that were ready after a wait.
-struct ReadySources {
-    stdout: bool,
-    stderr: bool,
-    stdin: bool,
-    wake: bool,
-}
-
 impl Run<'_> {
-    /// Runs until the agent has exited or cannot be ended, then sweeps.
     pub(super) fn run_to_end(&mut self) -> io::Result<SweepReport> {
         // Expensive, so it is done while the agent starts.
         self.context.spec.redactor.prepare();
@@ -51,7 +43,7 @@ impl Run<'_> {
             self.ending.cause.get_or_insert(Cause::Internal { message: error.to_string() });
         }
         crash_point(CrashPoint::AgentReaped);
-        self.process.end();
+        self.process.autogroup_niceness.end_agent();
         self.ended_at = Some(self.context.now());
         if self.process.exit.is_some() {
             self.ending.record_exit();
@@ -91,7 +83,7 @@ impl Run<'_> {
                 self.count_processes(now);
             }
             self.enforce_budgets(now);
-            self.process.set_niceness();
+            self.process.autogroup_niceness.set();
         }
         if now >= self.last_upkeep + UPKEEP_INTERVAL {
             self.last_upkeep = now;
@@ -133,7 +125,7 @@ impl Run<'_> {
             }
             EndAction::CloseStdin => {
                 self.ending.record_step(None);
-                self.talk.dialogue.close_stdin();
+                self.talk.dialogue.stdin.close();
             }
             EndAction::Signal { signal, target } => {
                 // If the agent has exited by itself, nothing was sent.
@@ -163,7 +155,7 @@ impl Run<'_> {
     fn enforce_budgets(&mut self, now: Duration) {
         let Some((exhausted, turn)) = self.record_budgets(now) else { return };
         match turn {
-            TurnState::Completed | TurnState::Failed => self.talk.take_no_more(),
+            TurnState::Completed | TurnState::Failed => self.talk.is_over = true,
             TurnState::None | TurnState::Running | TurnState::Interrupted => {
                 self.ending.force(Cause::Budget(exhausted), &self.context);
             }
@@ -182,11 +174,10 @@ impl Run<'_> {
         if self.limits.is_hard_limit_near(now) {
             return Some(Cause::Limit(LimitKind::Hard));
         }
-        let near = self.budgets.findings().iter().find(|finding| finding.level == BudgetLevel::Near);
+        let near = self.budgets.findings.iter().find(|finding| finding.level == BudgetLevel::Near);
         near.cloned().map(Cause::Budget)
     }
 
-    /// Looks for activity other than output: processor time.
     fn sample_activity(&mut self, now: Duration) {
         if self.limits.is_sample_due(now) {
             self.count_processes(now);
@@ -213,7 +204,8 @@ impl Run<'_> {
 
     fn report_snapshot(&mut self) {
         let next = self.snapshot_source().and_then(|source| self.progress.next_snapshot(&source));
-        if let Some(snapshot) = next.map(|next| self.progress.record(next)) {
+        if let Some((snapshot, last)) = next {
+            self.progress.last_snapshot = Some(last);
             self.context.ports.on_snapshot(&snapshot);
         }
     }
@@ -232,38 +224,39 @@ impl Run<'_> {
     fn wait_and_read(&mut self) -> io::Result<()> {
         let before = self.context.now();
         let timeout = self.time_to_next_deadline(before);
-        let ready = self.poll(timeout)?;
+        let [_, is_stdout_ready, is_stderr_ready, is_stdin_ready, is_woken] = self.poll(timeout)?;
         let after = self.context.now();
         let overslept = after.saturating_sub(before + timeout);
         let was_paused = overslept > MIN_PAUSE;
         if was_paused {
             self.limits.exclude_pause(overslept);
         }
-        if let (Some(events), false) = (&mut self.streams.stdout, ready.stdout || was_paused) {
+        if let (Some(events), false) = (&mut self.streams.stdout, is_stdout_ready || was_paused) {
             events.record_empty();
         }
-        if self.streams.read_ready(ready.stdout, ready.stderr, &mut self.talk.dialogue) {
+        if self.streams.read_ready(is_stdout_ready, is_stderr_ready, &mut self.talk.dialogue) {
             self.limits.record_activity(after);
         }
         // Output that arrived during a pause may take another round to read.
         self.streams.is_drained &= !was_paused;
-        if ready.stdin {
-            self.talk.dialogue.write_some();
+        if is_stdin_ready {
+            self.talk.dialogue.stdin.write_some();
         }
-        if ready.wake {
+        if is_woken {
             self.check_cancel();
             self.talk.pass_on_answers(&self.context, &mut self.ending);
         }
         Ok(())
     }
 
-    fn poll(&self, timeout: Duration) -> io::Result<ReadySources> {
+    /// Returns which are ready: the process, its streams, its input and what wakes us up.
+    fn poll(&self, timeout: Duration) -> io::Result<[bool; 5]> {
         let stdout = self.streams.stdout.as_ref().and_then(|events| events.pipe.fd());
         let sources = [
-            (Some(self.process.fd()), PollFlags::IN),
+            (Some(self.process.pidfd.as_fd()), PollFlags::IN),
             (stdout, PollFlags::IN),
             (self.streams.stderr.pipe.fd(), PollFlags::IN),
-            (self.talk.dialogue.pending_fd(), PollFlags::OUT),
+            (self.talk.dialogue.stdin.pending_fd(), PollFlags::OUT),
             (self.context.ports.wake_fd(), PollFlags::IN),
         ];
         let mut fd_indices = [None; 5];
@@ -281,9 +274,6 @@ impl Run<'_> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let is_ready = |index: usize| {
-            fd_indices[index].is_some_and(|fd_index: usize| !fds[fd_index].revents().is_empty())
-        };
-        Ok(ReadySources { stdout: is_ready(1), stderr: is_ready(2), stdin: is_ready(3), wake: is_ready(4) })
+        Ok(fd_indices.map(|index| index.is_some_and(|index: usize| !fds[index].revents().is_empty())))
     }
 }

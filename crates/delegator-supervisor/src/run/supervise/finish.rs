@@ -38,7 +38,7 @@ impl Run<'_> {
         };
         let digest = &self.streams.stderr.digest;
         let refused = digest.refused_calls();
-        let no_helper = digest.no_sandbox_helper().map(|_| NO_SANDBOX_HELPER.to_owned());
+        let no_helper = digest.no_sandbox_helper.as_ref().map(|_| NO_SANDBOX_HELPER.to_owned());
         let mut warnings: Vec<_> = no_helper.into_iter().chain(self.budgets.warnings()).collect();
         let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
@@ -51,9 +51,11 @@ impl Run<'_> {
         let stderr = self.streams.stderr.summary();
         warnings.extend(storage_warning("all of events", &stdout));
         warnings.extend(storage_warning("all of stderr", &stderr));
-        let last_stderr = self.streams.stderr.store().tail(LAST_BYTES);
+        let last_stderr = self.streams.stderr.sink.store.tail(LAST_BYTES);
         self.add_agent_texts(&mut report, &mut end, &last_stderr);
-        let not_started = self.failed_start(stdout.received, &last_stderr);
+        let enclosure = spec.enclosure.as_ref().filter(|_| self.ending.cause.is_none());
+        let not_started = enclosure
+            .and_then(|enclosure| enclosure.start_failure(self.process.exit, stdout.received, &last_stderr));
         let redacted_report = redacted_report(&spec.redactor, &report, &mut warnings);
         let result = RunResult {
             end: redacted_end(&spec.redactor, not_started.unwrap_or(end)),
@@ -70,7 +72,6 @@ impl Run<'_> {
             sweep,
             elapsed,
             quiet: self.limits.idle_time(elapsed),
-            stdin_delivered: self.talk.dialogue.is_delivered(),
             verification: None,
             reported_before_limit: self.talk.salvage.cause().is_some(),
         };
@@ -83,7 +84,7 @@ impl Run<'_> {
             protocol: spec.protocol,
             cause: self.ending.cause.as_ref().or(self.talk.salvage.cause()),
             exit: self.process.exit,
-            was_finished: self.ending.is_finishing(),
+            was_finished: self.ending.finishing.is_some(),
             report,
             stderr: &self.streams.stderr.digest,
             expected_thread: spec.plan.expected_thread.as_deref(),
@@ -115,21 +116,14 @@ impl Run<'_> {
         }
     }
 
-    /// The end of the run, if its agent is enclosed and never started. `printed` is the size of its standard
-    /// output.
-    fn failed_start(&self, printed: u64, last_stderr: &str) -> Option<TaskEnd> {
-        let enclosure = self.context.spec.enclosure.as_ref().filter(|_| self.ending.cause.is_none())?;
-        enclosure.start_failure(self.process.exit, printed, last_stderr)
-    }
-
     /// Ends the event stream. Returns the report, the sizes of the stored stream and its last bytes.
     fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
         let Some(events) = &mut self.streams.stdout else {
             return Default::default();
         };
         events.finish();
-        let summary = events.store().summary(events.pipe.received());
-        (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
+        let summary = events.sink.store.summary(events.pipe.received);
+        (events.summarizer.report(), summary, events.sink.store.tail(LAST_BYTES))
     }
 }
 
@@ -143,7 +137,6 @@ pub(super) fn storage_warning(stream: &str, stored: &StreamSummary) -> Option<St
     stored.problem.as_ref().map(|problem| format!("could not store {stream}: {problem}"))
 }
 
-/// The result of a run that could not be started.
 pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let program = spec.plan.program.display();
     let message = format!("could not start {program}: {problem}");
@@ -163,7 +156,6 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
         sweep: SweepReport::default(),
         elapsed: std::time::Duration::ZERO,
         quiet: std::time::Duration::ZERO,
-        stdin_delivered: false,
         verification: None,
         reported_before_limit: false,
     }

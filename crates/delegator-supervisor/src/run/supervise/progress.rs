@@ -18,39 +18,23 @@ use super::context::{RunContext, TICK};
 use super::talk::Talk;
 use crate::verdict::Cause;
 
-/// What was reported so far.
 #[derive(Default)]
 pub(super) struct ReportedProgress {
     thread_reported: bool,
     pub(super) prompt_reported: bool,
-    last_snapshot: Option<LastSnapshot>,
-    /// Looked up when it is needed.
+    pub(super) last_snapshot: Option<LastSnapshot>,
     typical_duration: OnceCell<Option<Duration>>,
 }
 
-struct LastSnapshot {
+pub(super) struct LastSnapshot {
     at: Duration,
     size: ProgressSize,
     percent: Option<Percent>,
 }
 
-/// A snapshot that is due.
-pub(super) struct NextSnapshot {
-    snapshot: Snapshot,
-    at: Duration,
-    size: ProgressSize,
-}
+/// By what progress is recognised: lines, bytes on both streams, and findings about budgets.
+type ProgressSize = (u64, u64, u64, usize);
 
-/// By what progress is recognised.
-#[derive(Default, PartialEq, Eq)]
-struct ProgressSize {
-    lines: u64,
-    stdout_bytes: u64,
-    stderr_bytes: u64,
-    budget_findings: usize,
-}
-
-/// What a snapshot is made of.
 pub(super) struct SnapshotSource<'r, 'a> {
     pub(super) run: &'r RunContext<'a>,
     pub(super) events: &'r EventReader<'a, ChildStdout>,
@@ -63,13 +47,9 @@ pub(super) struct SnapshotSource<'r, 'a> {
 
 impl SnapshotSource<'_, '_> {
     fn size(&self) -> ProgressSize {
-        ProgressSize {
-            // A line that we sent is new, too.
-            lines: self.events.lines(),
-            stdout_bytes: self.events.pipe.received(),
-            stderr_bytes: self.stderr_bytes,
-            budget_findings: self.budgets.findings().len(),
-        }
+        // A line that we sent is new, too.
+        let (lines, stdout_bytes) = (self.events.lines(), self.events.pipe.received);
+        (lines, stdout_bytes, self.stderr_bytes, self.budgets.findings.len())
     }
 }
 
@@ -93,22 +73,19 @@ impl ReportedProgress {
         Some(Cause::WrongThread { expected: expected.to_owned(), announced: thread.to_owned() })
     }
 
-    /// The next snapshot, if there is progress and the last one was a second ago.
-    pub(super) fn next_snapshot(&self, source: &SnapshotSource<'_, '_>) -> Option<NextSnapshot> {
+    /// The next snapshot and what is recorded of it, if there is progress and the last one was a second ago.
+    pub(super) fn next_snapshot(&self, source: &SnapshotSource<'_, '_>) -> Option<(Snapshot, LastSnapshot)> {
         let percent = || self.percent(source.events.summarizer.progress(), source);
         let is_new = match &self.last_snapshot {
             Some(last) if source.now < last.at + TICK => false,
             Some(last) => last.size != source.size() || last.percent != percent(),
             None => source.size() != ProgressSize::default() || percent().is_some(),
         };
-        is_new.then(|| NextSnapshot { snapshot: self.snapshot(source), at: source.now, size: source.size() })
-    }
-
-    /// Records that the snapshot is reported, and returns it.
-    pub(super) fn record(&mut self, next: NextSnapshot) -> Snapshot {
-        let NextSnapshot { snapshot, at, size } = next;
-        self.last_snapshot = Some(LastSnapshot { at, size, percent: snapshot.percent });
-        snapshot
+        is_new.then(|| {
+            let snapshot = self.snapshot(source);
+            let last = LastSnapshot { at: source.now, size: source.size(), percent: snapshot.percent };
+            (snapshot, last)
+        })
     }
 
     fn percent(&self, progress: Option<Progress>, source: &SnapshotSource<'_, '_>) -> Option<Percent> {
@@ -136,7 +113,7 @@ impl ReportedProgress {
             events: events.lines(),
             commands: report.commands.finished,
             files: changed_files(&report.files),
-            stdout_bytes: events.pipe.received(),
+            stdout_bytes: events.pipe.received,
             stderr_bytes,
             elapsed_ms: millis(now),
             hard_limit_sec: run.spec.limits.hard.as_secs(),

@@ -11,7 +11,7 @@ pub(super) struct RunEnding {
     pub(super) cause: Option<Cause>,
     forced: Option<Ending>,
     /// The end of an agent that has ended its last turn.
-    finishing: Option<Ending>,
+    pub(super) finishing: Option<Ending>,
     /// Whether a step of the forced ending reached the agent.
     has_reached_agent: bool,
     pub(super) signals: Vec<EndSignal>,
@@ -20,10 +20,6 @@ pub(super) struct RunEnding {
 impl RunEnding {
     pub(super) fn is_forced(&self) -> bool {
         self.forced.is_some()
-    }
-
-    pub(super) fn is_finishing(&self) -> bool {
-        self.finishing.is_some()
     }
 
     pub(super) fn has_begun(&self) -> bool {
@@ -47,16 +43,6 @@ impl RunEnding {
         }
     }
 
-    /// Lets an agent exit that has nothing left to do.
-    pub(super) fn finish(&mut self, recipe: EndingRecipe, at: Duration) {
-        self.finishing = Some(Ending::start(recipe, at));
-    }
-
-    /// The agent works again.
-    pub(super) fn stop_finishing(&mut self) {
-        self.finishing = None;
-    }
-
     pub(super) fn turn_ended(&mut self, now: Duration) {
         if let Some(ending) = &mut self.forced {
             ending.turn_ended(now);
@@ -67,7 +53,6 @@ impl RunEnding {
         self.forced.as_mut().or(self.finishing.as_mut())?.next_step(now)
     }
 
-    /// A step has reached the agent.
     pub(super) fn record_step(&mut self, signal: Option<EndSignal>) {
         if self.is_forced() {
             self.has_reached_agent = true;

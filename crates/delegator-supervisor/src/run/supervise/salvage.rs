@@ -20,7 +20,6 @@ pub(super) enum Salvage {
     Refused,
     /// The agent has the request; its turn still runs.
     Accepted(Cause),
-    /// It has ended the turn.
     Reported(Cause),
 }
 

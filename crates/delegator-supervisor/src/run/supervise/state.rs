@@ -71,8 +71,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Records which budgets are nearly or completely used. Returns an exhausted one and the state of the
-    /// turn.
     pub(super) fn record_budgets(&mut self, now: Duration) -> Option<(BudgetFinding, TurnState)> {
         let events = self.streams.stdout.as_ref().filter(|_| !self.context.spec.budgets.is_empty())?;
         let report = events.summarizer.report();
@@ -92,7 +90,7 @@ impl<'a> Run<'a> {
             events: self.streams.stdout.as_ref()?,
             budgets: &self.budgets,
             now,
-            stderr_bytes: self.streams.stderr.pipe.received(),
+            stderr_bytes: self.streams.stderr.pipe.received,
             quiet: self.limits.idle_time(now),
             processes: self.process.usage.processes,
         })

@@ -5,12 +5,11 @@ use std::process::{ChildStderr, ChildStdout};
 
 use super::super::dialogue::Dialogue;
 use super::super::output::{EventReader, Pipe, StderrReader};
-use super::super::ports::{Ports, RunSpec};
+use super::super::ports::{Ports, RunSpec, Stream};
 
 /// Reads of one stream per round, so that the other sources get their turn.
 const MAX_READS_PER_ROUND: usize = 8;
 
-/// What a run executes.
 pub(super) enum Role {
     Agent,
     /// A command that verifies the agent's work, and the sentinel line it prints first.
@@ -37,18 +36,14 @@ impl<'a> Streams<'a> {
         ports: &'a dyn Ports,
     ) -> io::Result<Streams<'a>> {
         let (stdout, stderr) = (Pipe::new(stdout)?, Pipe::new(stderr)?);
-        let (stdout, stderr) = match role {
-            Role::Agent => {
-                (Some(EventReader::new(stdout, ports, spec)), StderrReader::new(stderr, ports, spec))
-            }
-            Role::Verification { sentinel } => {
-                (None, StderrReader::for_verification(stderr, ports, spec, sentinel.as_deref()))
-            }
+        let (stdout, stream, sentinel) = match role {
+            Role::Agent => (Some(EventReader::new(stdout, ports, spec)), Stream::Stderr, None),
+            Role::Verification { sentinel } => (None, Stream::Verify, sentinel.as_deref()),
         };
+        let stderr = StderrReader::new(stderr, ports, spec, stream, sentinel);
         Ok(Streams { stdout, stderr, buffer: Vec::new(), is_drained: false })
     }
 
-    /// Reads the streams that are ready. Returns whether there was activity.
     pub(super) fn read_ready(&mut self, stdout: bool, stderr: bool, dialogue: &mut Dialogue) -> bool {
         let mut is_activity = false;
         self.is_drained = true;
@@ -79,7 +74,6 @@ impl<'a> Streams<'a> {
         drain(available, || self.stderr.read(&mut self.buffer).0);
     }
 
-    /// Stores what the conversation wants to send and passes it on to be written.
     pub(super) fn send_pending(&mut self, dialogue: &mut Dialogue) {
         match &mut self.stdout {
             Some(events) => events.send_pending(dialogue),

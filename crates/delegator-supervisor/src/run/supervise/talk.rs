@@ -13,6 +13,7 @@ use super::run_ending::RunEnding;
 use super::salvage::Salvage;
 use super::tool_commands::ToolCommands;
 use crate::conversation::{Control, Step};
+use crate::ending::Ending;
 use crate::verdict::Cause;
 
 /// So that the other sources get their turn.
@@ -20,15 +21,13 @@ const MAX_MESSAGES_PER_ROUND: usize = 256;
 /// How long an agent that is idle may take to read messages that were written together.
 const UNREAD_INPUT_GRACE: Duration = Duration::from_secs(60);
 
-/// What the supervision loop knows of the conversation.
 pub(super) struct Talk {
     pub(super) dialogue: Dialogue,
-    /// The agent has the prompt.
     pub(super) has_prompt: bool,
     /// When the agent ended its last turn; `None` while one runs.
     waiting_since: Option<Duration>,
-    /// The agent takes nothing more.
-    is_over: bool,
+    /// No further turn is begun.
+    pub(super) is_over: bool,
     open_questions: Vec<OpenQuestion>,
     pub(super) tool_commands: ToolCommands,
     pub(super) salvage: Salvage,
@@ -53,17 +52,11 @@ impl Talk {
         }
     }
 
-    /// No further turn is begun.
-    pub(super) fn take_no_more(&mut self) {
-        self.is_over = true;
-    }
-
     /// Whether the agent waits for us: that is not its idle time.
     pub(super) fn is_agent_waiting(&self) -> bool {
         !self.open_questions.is_empty() || !self.tool_commands.is_empty() || self.waiting_since.is_some()
     }
 
-    /// Passes a wish on to the conversation.
     pub(super) fn control(&mut self, control: Control, run: &RunContext<'_>, ending: &mut RunEnding) {
         self.dialogue.control(control);
         self.act_on_steps(run, ending);
@@ -96,8 +89,9 @@ impl Talk {
         let has_waited = self.waiting_since.is_some_and(|since| now >= since + run.spec.plan.linger);
         if (has_waited || self.is_over) && !ending.has_begun() {
             self.control(Control::Finish, run, ending);
-            let grace = if self.dialogue.may_have_input() { UNREAD_INPUT_GRACE } else { Duration::ZERO };
-            ending.finish(run.spec.plan.finish.clone(), now + grace);
+            let grace =
+                if self.dialogue.conversation.may_have_input() { UNREAD_INPUT_GRACE } else { Duration::ZERO };
+            ending.finishing = Some(Ending::start(run.spec.plan.finish.clone(), now + grace));
         }
     }
 
@@ -113,8 +107,8 @@ impl Talk {
             if ending.has_begun() {
                 return;
             }
-            let can_take_next = self.dialogue.can_take(Delivery::Next);
-            if !can_take_next && !self.dialogue.can_take(Delivery::Now) {
+            let can_take_next = self.dialogue.conversation.can_take(Delivery::Next);
+            if !can_take_next && !self.dialogue.conversation.can_take(Delivery::Now) {
                 return;
             }
             let Some(message) = run.ports.next_message(!can_take_next) else {
@@ -131,8 +125,8 @@ impl Talk {
     /// Whether the agent can be asked to stop and report. While no turn runs, there is nothing to stop.
     pub(super) fn can_request_report(&self) -> bool {
         !self.salvage.is_requested()
-            && self.dialogue.can_take(Delivery::Now)
-            && !self.dialogue.can_take(Delivery::Next)
+            && self.dialogue.conversation.can_take(Delivery::Now)
+            && !self.dialogue.conversation.can_take(Delivery::Next)
     }
 
     /// Asks the agent to stop and report, because a limit is near.
@@ -141,7 +135,6 @@ impl Talk {
         self.control(request, run, ending);
     }
 
-    /// Passes answers of the user on to the agent.
     pub(super) fn pass_on_answers(&mut self, run: &RunContext<'_>, ending: &mut RunEnding) {
         if self.open_questions.is_empty() {
             return;
@@ -214,7 +207,7 @@ impl Talk {
             }
             Step::Working => {
                 self.waiting_since = None;
-                ending.stop_finishing();
+                ending.finishing = None;
             }
             Step::Done => {
                 run.ports.on_log(LogAction::DoneDetected);

@@ -16,13 +16,12 @@ use delegator_domain::task::ExitStatus;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::super::dialogue::StdinWriter;
 use super::super::output::Pipe;
 use super::super::spawn::spawn_tool;
-use super::super::stdin_writer::StdinWriter;
 use super::context::RunContext;
 use crate::conversation::TOOL_ERROR;
 
-/// The limit of each of its streams.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 struct ToolCommand {
@@ -69,7 +68,6 @@ impl ToolCommand {
         input.into_iter().chain(outputs.map(|fd| (fd, PollFlags::IN)))
     }
 
-    /// Writes and reads what is possible now.
     fn exchange(&mut self, buffer: &mut Vec<u8>) {
         self.stdin.write_some();
         while let Some(bytes) = self.stdout.read(buffer).filter(|_| self.output.len() <= MAX_OUTPUT_BYTES) {
@@ -111,7 +109,6 @@ impl ToolCommand {
     }
 }
 
-/// The commands that run.
 #[derive(Default)]
 pub(super) struct ToolCommands(Vec<ToolCommand>);
 
@@ -169,13 +166,11 @@ impl ToolCommands {
         self.0.iter().map(|command| command.deadline)
     }
 
-    /// What to wait for.
     pub(super) fn sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         self.0.iter().flat_map(ToolCommand::sources)
     }
 }
 
-/// An answer that makes the call fail.
 fn failed(error: String) -> Answer {
     Answer { option: Some(TOOL_ERROR.to_owned()), text: Some(error) }
 }

@@ -18,7 +18,6 @@ use crate::conversation::ConversationPlan;
 use crate::process::SweepReport;
 use crate::verdict::{Cause, verification_outcome};
 
-/// Runs the verification, if one was requested and the agent completed.
 pub(super) fn verify(
     result: &mut RunResult,
     mut spec: RunSpec,
@@ -77,7 +76,6 @@ fn time_left(hard: Duration, used: Duration, min_time: Duration) -> Duration {
 }
 
 impl Run<'_> {
-    /// Adds the outcome of the verification to the agent's result.
     fn record_verification(
         self,
         result: &mut RunResult,
@@ -108,7 +106,7 @@ impl Run<'_> {
             exit: process.exit,
             elapsed: ended_at.unwrap_or_default(),
             output,
-            last_output: stderr.store().tail(LAST_BYTES),
+            last_output: stderr.sink.store.tail(LAST_BYTES),
         });
         if let Some(Cause::Cancelled { reason }) = ending.cause {
             result.end = redacted_end(&context.spec.redactor, TaskEnd::Cancelled { reason });
