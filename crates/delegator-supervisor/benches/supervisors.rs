@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{TaskId, TaskLocation};
-use delegator_supervisor::agent::{LaunchPlan, Leftovers, task_marker};
+use delegator_supervisor::agent::{LaunchPlan, task_marker};
 use delegator_supervisor::conversation::ConversationPlan;
 use delegator_supervisor::process::{Owner, ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{CancelRequest, EndingRecipe, Limits, Ports, RunSpec, Stream, supervise};
@@ -97,7 +97,7 @@ fn run_one(script: &str) {
             budgets: Vec::new(),
             salvage: false,
             answer_timeout: Duration::from_secs(300),
-            leftovers: Leftovers::None,
+            leftovers: None,
             verify: None,
         },
         &DiscardPorts,

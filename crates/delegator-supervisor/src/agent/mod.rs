@@ -15,7 +15,6 @@ mod launch;
 mod profile;
 mod profiles;
 mod state_dir;
-mod threads;
 mod verification;
 
 use std::ffi::{OsStr, OsString};
@@ -32,13 +31,13 @@ use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
-pub use codex::{Leftovers, is_refused_write, sandbox_advice};
+pub use codex::{ShellSnapshots, is_refused_write, sandbox_advice};
 pub use environment::{VariableAccess, agent_environment, allowed_variables, variable_access};
+pub use health::ThreadLookup;
 use health::{HealthCheck, HealthStatus};
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 use profile::Profile;
 pub use state_dir::StatePath;
-pub use threads::ThreadLookup;
 pub use verification::{
     SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox, probe_enclosure, probe_sandbox,
 };
@@ -230,8 +229,9 @@ impl Agent {
         self.version.unwrap_or(codex::NEWEST_MEASURED)
     }
 
-    pub fn leftovers(&self, environment: &Variables) -> Leftovers {
-        if is_codex(self.protocol) { Leftovers::of_codex(environment) } else { Leftovers::None }
+    /// What it may leave behind after a forced end.
+    pub fn leftovers(&self, environment: &Variables) -> Option<ShellSnapshots> {
+        ShellSnapshots::of(environment).filter(|_| is_codex(self.protocol))
     }
 
     pub fn verify_plan(

@@ -63,11 +63,11 @@ pub(crate) struct Acp {
     /// The message of the running turn, until the agent does something.
     unconfirmed: Option<MessageNumber>,
     calls: KnownCalls,
-    requests: OpenQuestions<OpenRequest>,
+    requests: OpenQuestions<WaitingPermission>,
 }
 
 #[derive(Debug)]
-struct OpenRequest {
+struct WaitingPermission {
     id: RequestId,
     /// What answers it if the user does not.
     refusal: Vec<u8>,
@@ -146,11 +146,7 @@ impl Acp {
                 self.end_turn(out);
             }
             SentRequest::Prompt if error.code != AUTHENTICATION_REQUIRED => self.end_turn(out),
-            SentRequest::Initialize
-            | SentRequest::OpenSession
-            | SentRequest::Setting
-            | SentRequest::ReplayCheck
-            | SentRequest::Prompt => {
+            _ => {
                 self.confirm_message(out);
                 self.requests.withdraw(|_| true, out);
                 self.phase = Phase::Over;
@@ -257,7 +253,7 @@ impl Acp {
                 let (title, detail) = change.question(&call);
                 let refusal = choose(&id, &options, false);
                 let permission = Permission { title, detail, options };
-                self.requests.ask_permission(OpenRequest { id, refusal }, permission, out);
+                self.requests.ask_permission(WaitingPermission { id, refusal }, permission, out);
             }
         }
     }

@@ -31,18 +31,18 @@ pub struct ClaudePlan {
 pub(crate) struct Claude {
     prompt: String,
     permissions: PermissionPolicy,
-    state: TurnState,
+    state: ClaudeTurn,
     has_prompt: bool,
     is_interrupted: bool,
     /// The last message, until its turn begins.
     unconfirmed: Option<MessageNumber>,
-    questions: OpenQuestions<OpenRequest>,
+    questions: OpenQuestions<WaitingTool>,
     /// Tools that the user has allowed until the task ends.
     allowed_tools: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct OpenRequest {
+struct WaitingTool {
     id: String,
     tool: String,
     /// Raw JSON.
@@ -50,7 +50,7 @@ struct OpenRequest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TurnState {
+enum ClaudeTurn {
     /// A turn runs, or a message was sent that begins one.
     Running,
     Ended,
@@ -66,7 +66,7 @@ impl Claude {
         Claude {
             prompt: plan.prompt,
             permissions: plan.permissions,
-            state: TurnState::Running,
+            state: ClaudeTurn::Running,
             has_prompt: false,
             is_interrupted: false,
             unconfirmed: None,
@@ -80,7 +80,7 @@ impl Claude {
         if let Some(message) = self.unconfirmed.take() {
             out.report(Step::Accepted(message));
         }
-        if std::mem::replace(&mut self.state, TurnState::Running) == TurnState::Ended {
+        if std::mem::replace(&mut self.state, ClaudeTurn::Running) == ClaudeTurn::Ended {
             out.report(Step::Working);
         }
     }
@@ -101,7 +101,7 @@ impl Claude {
         let action = match &request.action {
             ToolAction::Ask(questions) if !questions.is_empty() => {
                 let questions = questions.iter().map(agent_question).collect();
-                return self.questions.ask_questions(open_request(request_id, request), questions, out);
+                return self.questions.ask_questions(waiting_tool(request_id, request), questions, out);
             }
             ToolAction::Command { .. } | ToolAction::McpTool => RequestedAction::Command,
             ToolAction::Edit { path: requested } => {
@@ -136,7 +136,7 @@ impl Claude {
         ];
         let detail = subject + &reason.unwrap_or_default();
         let permission = Permission::new(title, detail, &options);
-        self.questions.ask_permission(open_request(request_id, request), permission, out);
+        self.questions.ask_permission(waiting_tool(request_id, request), permission, out);
     }
 
     fn on_answer(&mut self, question: QuestionNumber, answer: Answer, out: &mut Outbox) {
@@ -175,7 +175,7 @@ impl Conversation for Claude {
             Some(ClaudeLine::Result(_)) => {
                 self.report_ready(out);
                 self.questions.withdraw(|_| true, out);
-                self.state = TurnState::Ended;
+                self.state = ClaudeTurn::Ended;
                 out.report(Step::TurnEnded);
             }
             Some(ClaudeLine::ControlRequest { request_id, request }) => match request {
@@ -197,14 +197,14 @@ impl Conversation for Claude {
             Control::Message { number, text, .. } => {
                 out.send(user_message(&text));
                 self.unconfirmed = Some(number);
-                self.state = TurnState::Running;
+                self.state = ClaudeTurn::Running;
             }
             Control::Answer { question, answer } => self.on_answer(question, answer, out),
             Control::Interrupt => {
                 self.is_interrupted = true;
                 match self.state {
-                    TurnState::Running => out.send(interrupt(INTERRUPT_ID)),
-                    TurnState::Ended => out.report(Step::TurnEnded),
+                    ClaudeTurn::Running => out.send(interrupt(INTERRUPT_ID)),
+                    ClaudeTurn::Ended => out.report(Step::TurnEnded),
                 }
             }
             Control::Finish => out.close_stdin(),
@@ -213,12 +213,12 @@ impl Conversation for Claude {
     }
 
     fn can_take(&self, delivery: Delivery) -> bool {
-        delivery == Delivery::Next && self.state == TurnState::Ended && !self.is_interrupted
+        delivery == Delivery::Next && self.state == ClaudeTurn::Ended && !self.is_interrupted
     }
 }
 
-fn open_request(request_id: &Text<'_>, request: &PermissionRequest<'_>) -> OpenRequest {
-    OpenRequest {
+fn waiting_tool(request_id: &Text<'_>, request: &PermissionRequest<'_>) -> WaitingTool {
+    WaitingTool {
         id: request_id.resolve().into_owned(),
         tool: request.tool.resolve().into_owned(),
         input: request.input.to_owned(),

@@ -1,8 +1,8 @@
-//! The arguments of the internal mode, which the supervisor writes and the enclosed process reads; and how the
-//! supervisor learns that an enclosed agent never started.
+//! The arguments of the internal mode, which the supervisor writes and the enclosed process reads; and how
+//! the supervisor learns that an enclosed agent never started.
 //!
-//! The internal mode has only its exit code and standard error to report that. An agent that imitates them only
-//! misnames its own failure, and only if it prints nothing on standard output.
+//! The internal mode has only its exit code and standard error to report that. An agent that imitates them
+//! only misnames its own failure, and only if it prints nothing on standard output.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -36,7 +36,7 @@ pub struct Enclosure {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct EnclosedProgram {
     pub(super) mechanism: Mechanism,
     pub(super) paths: PathRules,
     pub(super) program: PathBuf,
@@ -67,7 +67,7 @@ fn joined(prefix: &str, path: &Path) -> OsString {
 }
 
 /// Parses the arguments after [`ENCLOSE`].
-pub(super) fn decode(args: &[OsString]) -> Option<Request> {
+pub(super) fn decode(args: &[OsString]) -> Option<EnclosedProgram> {
     let (mechanism, args) = args.split_first()?;
     let end = args.iter().position(|arg| arg == END_OF_PATHS)?;
     let marked = |arg: &OsString, mark: &str| -> Option<PathBuf> {
@@ -85,7 +85,7 @@ pub(super) fn decode(args: &[OsString]) -> Option<Request> {
         None => return None,
     };
     let paths = PathRules { writable, protected, hidden };
-    Some(Request { mechanism, paths, program: program.into(), args: args.to_vec() })
+    Some(EnclosedProgram { mechanism, paths, program: program.into(), args: args.to_vec() })
 }
 
 fn writable_path(arg: &OsStr) -> Option<WritablePath> {
@@ -179,7 +179,8 @@ mod tests {
                 Enclosure { mechanism: mechanism.clone(), launcher: "/m".into(), paths: paths.clone() };
             let encoded = enclosure.wrap(Path::new("/bin/agent"), &args);
             assert_eq!(encoded[0], ENCLOSE);
-            let expected = Request { mechanism, paths, program: "/bin/agent".into(), args: args.clone() };
+            let expected =
+                EnclosedProgram { mechanism, paths, program: "/bin/agent".into(), args: args.clone() };
             assert_eq!(decode(&encoded[1..]), Some(expected));
         }
         for invalid in

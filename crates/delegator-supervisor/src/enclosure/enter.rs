@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use super::arguments::{self, Request, StartFailure};
+use super::arguments::{self, EnclosedProgram, StartFailure};
 use super::mechanism::Mechanism;
 use super::path_rules::WritablePath;
 use super::{bubblewrap, capabilities, landlock_rules};
@@ -30,8 +30,8 @@ pub fn enter(args: &[OsString]) -> ExitCode {
     ExitCode::from(failure.exit_code())
 }
 
-fn start(request: &Request) -> StartFailure {
-    let Request { mechanism, paths, program, args } = request;
+fn start(request: &EnclosedProgram) -> StartFailure {
+    let EnclosedProgram { mechanism, paths, program, args } = request;
     let open = |path: &WritablePath| {
         path.open().map_err(|error| StartFailure::NotEnclosed(format!("{}: {error}", path.path.display())))
     };

@@ -214,12 +214,12 @@ fn subdirs(dir: &Path) -> Vec<PathBuf> {
 
 /// Where cgroup v2 is mounted, and which cgroup is the root of that mount.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+struct CgroupMount {
     point: PathBuf,
     root: PathBuf,
 }
 
-fn mount() -> Option<Mount> {
+fn mount() -> Option<CgroupMount> {
     parse_mount(&std::fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
@@ -244,17 +244,17 @@ fn without_task_groups(group: &Path) -> PathBuf {
     group.components().take_while(|part| !is_task(part)).collect()
 }
 
-fn parse_mount(mountinfo: &str) -> Option<Mount> {
+fn parse_mount(mountinfo: &str) -> Option<CgroupMount> {
     mountinfo.lines().find_map(|line| {
         let (mount_fields, fs_fields) = line.split_once(" - ")?;
         let mut fields = mount_fields.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         let is_cgroup2 = fs_fields.starts_with("cgroup2 ") && !point.contains('\\');
-        is_cgroup2.then(|| Mount { point: point.into(), root: root.into() })
+        is_cgroup2.then(|| CgroupMount { point: point.into(), root: root.into() })
     })
 }
 
-fn own_path(mount: &Mount, cgroup: &str) -> Option<PathBuf> {
+fn own_path(mount: &CgroupMount, cgroup: &str) -> Option<PathBuf> {
     let own = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let below = Path::new(own).strip_prefix(&mount.root).ok()?;
     // Outside of the mounted part.

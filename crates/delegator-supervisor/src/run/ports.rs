@@ -16,7 +16,7 @@ use delegator_transcript::{FoldOptions, PlanStep, PlanSteps, Report, TurnState, 
 use serde::{Deserialize, Serialize};
 
 use super::limits::{LimitWarning, Limits};
-use crate::agent::{LaunchPlan, Leftovers, Variables, VerifyPlan};
+use crate::agent::{LaunchPlan, ShellSnapshots, Variables, VerifyPlan};
 use crate::enclosure::Enclosure;
 use crate::ending::EndSignal;
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
@@ -57,7 +57,7 @@ pub struct RunSpec {
     /// How long a question of the agent stays open.
     pub answer_timeout: Duration,
     /// Removed after a forced end.
-    pub leftovers: Leftovers,
+    pub leftovers: Option<ShellSnapshots>,
     pub verify: Option<VerifySpec>,
 }
 

@@ -5,7 +5,6 @@
 
 mod agent_process;
 mod budgets;
-mod context;
 mod event_loop;
 mod finish;
 mod progress;
@@ -17,6 +16,8 @@ mod talk;
 mod tool_commands;
 mod verify;
 
+use std::time::{Duration, Instant};
+
 use rustix::process::{getpid, set_child_subreaper};
 
 use super::ports::{Ports, RunResult, RunSpec};
@@ -25,6 +26,27 @@ pub use finish::{redact_record, redacted_report};
 pub use progress::{changed_files, next_percent};
 use state::Run;
 use streams::Role;
+
+/// Longest time between two rounds.
+const TICK: Duration = Duration::from_secs(1);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What every part of a run may read.
+struct RunContext<'a> {
+    spec: RunSpec,
+    ports: &'a dyn Ports,
+    started: Instant,
+}
+
+impl RunContext<'_> {
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn redact(&self, text: &str) -> String {
+        self.spec.redactor.redact_str(text).into_owned()
+    }
+}
 
 /// Runs the agent to its end, then the verification, if any. Takes over the process, see the crate
 /// documentation.

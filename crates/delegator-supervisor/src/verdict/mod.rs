@@ -207,8 +207,8 @@ pub(crate) fn verification_outcome(
     }
 }
 
-/// Whether an agent did anything before it failed: callers retry or run another agent only if it did not. Errors
-/// are no work, and neither is a last message that only says why the turn failed: some agents send
+/// Whether an agent did anything before it failed: callers retry or run another agent only if it did not.
+/// Errors are no work, and neither is a last message that only says why the turn failed: some agents send
 /// their error as a message, too.
 pub fn has_acted(report: &Report) -> bool {
     let last = report.final_message.as_ref().map(|message| message.text.as_str()).unwrap_or_default();

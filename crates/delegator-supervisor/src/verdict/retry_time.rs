@@ -127,8 +127,8 @@ fn next_time_of_day(time: Time, now: &Zoned) -> Option<Timestamp> {
     Some(next.timestamp())
 }
 
-/// The time in an agent with these variables; in UTC if the time zone is unknown. Like the C library, an agent
-/// takes its time zone from `TZ`, or else from `/etc/localtime`.
+/// The time in an agent with these variables; in UTC if the time zone is unknown. Like the C library, an
+/// agent takes its time zone from `TZ`, or else from `/etc/localtime`.
 pub fn local_time(now_ms: i64, environment: &Variables) -> Zoned {
     let zone = match variable(environment, "TZ") {
         Some(zone) => zone.to_str().and_then(named_zone),

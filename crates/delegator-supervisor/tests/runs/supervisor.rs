@@ -11,7 +11,7 @@ use std::time::Duration;
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd};
-use delegator_supervisor::agent::{LaunchPlan, Leftovers};
+use delegator_supervisor::agent::{LaunchPlan, ShellSnapshots};
 use delegator_supervisor::conversation::ConversationPlan;
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
@@ -97,7 +97,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         budgets: Vec::new(),
         salvage: false,
         answer_timeout: Duration::from_secs(1),
-        leftovers: Leftovers::ShellSnapshots { codex_home: folder.join("codex-home") },
+        leftovers: Some(ShellSnapshots { codex_home: folder.join("codex-home") }),
         verify: case.check.map(|check| check.into_spec(&case.task)),
     }
 }

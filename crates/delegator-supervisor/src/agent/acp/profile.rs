@@ -54,7 +54,8 @@ pub(super) struct SignInTraces {
     pub(super) files: &'static [&'static str],
 }
 
-/// Whether an agent is signed in, as far as variables and files show. `None` if the agent has ways to sign in that cannot be seen.
+/// Whether an agent is signed in, as far as variables and files show. `None` if the agent has ways to sign in
+/// that cannot be seen.
 pub(in crate::agent) fn check_sign_in(agent: &AcpProfile, environment: &Variables) -> Option<HealthCheck> {
     let SignInTraces { variables, files } = agent.sign_in;
     if files.is_empty() {

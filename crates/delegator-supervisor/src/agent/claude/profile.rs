@@ -1,5 +1,5 @@
-//! The table of Claude Code, measured with 2.1.325, and whether it can authenticate: `claude auth status` prints
-//! JSON and exits with 0 if it has credentials, without using the network.
+//! The table of Claude Code, measured with 2.1.325, and whether it can authenticate: `claude auth status`
+//! prints JSON and exits with 0 if it has credentials, without using the network.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::agent::threads::ThreadLookup;
+use crate::agent::health::ThreadLookup;
 use crate::variables::{Variables, set_variable};
 
 const MAX_ENTRIES: usize = 200_000;

@@ -38,25 +38,21 @@ pub(in crate::agent) fn check_home(environment: &Variables) -> HealthCheck {
     }
 }
 
+/// The shell snapshots that Codex may leave behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leftovers {
-    None,
-    ShellSnapshots { codex_home: PathBuf },
+pub struct ShellSnapshots {
+    pub codex_home: PathBuf,
 }
 
-impl Leftovers {
-    pub(in crate::agent) fn of_codex(environment: &Variables) -> Leftovers {
-        match codex_home(environment) {
-            Some(codex_home) => Leftovers::ShellSnapshots { codex_home },
-            None => Leftovers::None,
-        }
+impl ShellSnapshots {
+    pub(in crate::agent) fn of(environment: &Variables) -> Option<ShellSnapshots> {
+        codex_home(environment).map(|codex_home| ShellSnapshots { codex_home })
     }
 
     /// Removes those of one thread; returns a warning if that fails.
     pub(crate) fn remove(&self, thread_id: Option<&str>) -> Option<String> {
-        let Leftovers::ShellSnapshots { codex_home } = self else { return None };
-        let error = remove_shell_snapshots(codex_home, thread_id?).err()?;
-        Some(format!("could not remove a shell snapshot in {}: {error}", codex_home.display()))
+        let error = remove_shell_snapshots(&self.codex_home, thread_id?).err()?;
+        Some(format!("could not remove a shell snapshot in {}: {error}", self.codex_home.display()))
     }
 }
 

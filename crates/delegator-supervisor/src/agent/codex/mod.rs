@@ -20,7 +20,7 @@ pub(super) use command_line::{args, validate};
 pub(crate) use error_message::{ErrorMessage, Link};
 pub(super) use failures::reported_failure;
 pub(super) use features::{NEWEST_MEASURED, tested_versions, version_warning};
-pub use home::Leftovers;
+pub use home::ShellSnapshots;
 pub(super) use home::check_home;
 pub(super) use profile::{APP_SERVER_PROFILE, PROFILE};
 pub(super) use project_trust::project_trust;

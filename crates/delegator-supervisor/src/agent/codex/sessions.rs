@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use super::home::codex_home;
-use crate::agent::threads::ThreadLookup;
+use crate::agent::health::ThreadLookup;
 use crate::variables::Variables;
 
 const SESSIONS: &str = "sessions";
@@ -29,14 +29,15 @@ pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) ->
 }
 
 fn find_in(codex_home: &Path, thread_id: &str) -> ThreadLookup {
-    let mut search = Search { thread_id, found: false, entries_left: MAX_ENTRIES, other_ids: Vec::new() };
+    let mut search =
+        ThreadSearch { thread_id, found: false, entries_left: MAX_ENTRIES, other_ids: Vec::new() };
     if search.visit(&codex_home.join(SESSIONS), 0).is_err() {
         return ThreadLookup::NotSearchable;
     }
     if search.found {
         return ThreadLookup::Stored;
     }
-    let mut archive = Search { other_ids: Vec::new(), ..search };
+    let mut archive = ThreadSearch { other_ids: Vec::new(), ..search };
     match archive.visit(&codex_home.join(ARCHIVED), 0) {
         Err(_) => ThreadLookup::NotSearchable,
         Ok(()) if archive.found => {
@@ -46,14 +47,14 @@ fn find_in(codex_home: &Path, thread_id: &str) -> ThreadLookup {
     }
 }
 
-struct Search<'a> {
+struct ThreadSearch<'a> {
     thread_id: &'a str,
     found: bool,
     entries_left: usize,
     other_ids: Vec<String>,
 }
 
-impl Search<'_> {
+impl ThreadSearch<'_> {
     /// Visits a directory, newest entries first, until the thread is found. A missing directory is empty.
     fn visit(&mut self, directory: &Path, depth: usize) -> io::Result<()> {
         let entries = match std::fs::read_dir(directory) {

@@ -26,7 +26,7 @@ const NOT_SIGNED_IN: &str = "Not logged in";
 const INVALID_CONFIGURATION: &str = "Error loading config";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Provider {
+enum ModelProvider {
     OpenAi,
     /// Needs the variable of this name, or nothing.
     Other {
@@ -40,13 +40,13 @@ struct ConfigFile {
     profile: Option<String>,
     model_provider: Option<String>,
     #[serde(default)]
-    profiles: std::collections::BTreeMap<String, Profile>,
+    profiles: std::collections::BTreeMap<String, ProfileTable>,
     #[serde(default)]
     model_providers: std::collections::BTreeMap<String, ProviderTable>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Profile {
+struct ProfileTable {
     model_provider: Option<String>,
 }
 
@@ -57,19 +57,19 @@ struct ProviderTable {
     requires_openai_auth: bool,
 }
 
-impl Provider {
+impl ModelProvider {
     /// The provider in the text of Codex's `config.toml`. An invalid file is Codex's to report.
-    fn configured(text: &str) -> Provider {
+    fn configured(text: &str) -> ModelProvider {
         let file: ConfigFile = toml::from_str(text).unwrap_or_default();
         let of_profile =
             file.profile.as_ref().and_then(|name| file.profiles.get(name)?.model_provider.clone());
         let name = of_profile.or(file.model_provider).unwrap_or_else(|| OPENAI.to_owned());
         match file.model_providers.get(&name) {
             Some(table) if !table.requires_openai_auth => {
-                Provider::Other { name, variable: table.env_key.clone() }
+                ModelProvider::Other { name, variable: table.env_key.clone() }
             }
-            None if name != OPENAI => Provider::Other { name, variable: None },
-            _ => Provider::OpenAi,
+            None if name != OPENAI => ModelProvider::Other { name, variable: None },
+            _ => ModelProvider::OpenAi,
         }
     }
 }
@@ -89,7 +89,7 @@ pub(in crate::agent) fn check_sign_in(
     let problem = login.as_ref().and_then(|(_, output)| configuration_problem(output, file.as_deref()));
     problem.unwrap_or_else(|| {
         let config = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
-        check(&Provider::configured(&config), environment, caller, login.as_ref())
+        check(&ModelProvider::configured(&config), environment, caller, login.as_ref())
     })
 }
 
@@ -113,7 +113,7 @@ fn configuration_problem(output: &str, file: Option<&Path>) -> Option<HealthChec
 /// The finding. `agent` are the variables that an agent gets, `caller` those of the caller; `login` is what
 /// `codex login status` reported, if it could be run: whether it succeeded, and its output.
 fn check(
-    provider: &Provider,
+    provider: &ModelProvider,
     agent: &Variables,
     caller: &Variables,
     login: Option<&(bool, String)>,
@@ -121,10 +121,10 @@ fn check(
     use HealthStatus::{Ok, Problem, Warning};
     let finding = HealthCheck::sign_in;
     match provider {
-        Provider::Other { name, variable: None } => {
+        ModelProvider::Other { name, variable: None } => {
             finding(Ok, format!("the model provider {name} needs no sign-in"), None)
         }
-        Provider::Other { name, variable: Some(variable) } => {
+        ModelProvider::Other { name, variable: Some(variable) } => {
             let setting = format!("[agents.codex] env = [\"{variable}\"]");
             if set_variable(agent, variable).is_some() {
                 finding(Ok, format!("{variable} is set, for the model provider {name}"), None)
@@ -137,7 +137,7 @@ fn check(
                 finding(Problem, message, Some(suggestion))
             }
         }
-        Provider::OpenAi => {
+        ModelProvider::OpenAi => {
             let credential = CREDENTIAL_VARIABLES.iter().find(|name| set_variable(agent, name).is_some());
             match (credential, login) {
                 (Some(variable), _) => finding(Ok, format!("{variable} is set"), None),
@@ -184,30 +184,30 @@ mod tests {
 
     #[test]
     fn the_provider_is_that_of_the_configuration() {
-        let other = |name: &str, variable: Option<&str>| Provider::Other {
+        let other = |name: &str, variable: Option<&str>| ModelProvider::Other {
             name: name.to_owned(),
             variable: variable.map(str::to_owned),
         };
         let custom = "model_provider = 'mine'\n[model_providers.mine]\nname = 'x'\n";
         for (text, provider) in [
-            ("", Provider::OpenAi),
-            ("= broken", Provider::OpenAi),
-            ("model_provider = 'openai'", Provider::OpenAi),
+            ("", ModelProvider::OpenAi),
+            ("= broken", ModelProvider::OpenAi),
+            ("model_provider = 'openai'", ModelProvider::OpenAi),
             ("model_provider = 'ollama'", other("ollama", None)),
             (custom, other("mine", None)),
             (&format!("{custom}env_key = 'KEY'"), other("mine", Some("KEY"))),
-            (&format!("{custom}requires_openai_auth = true"), Provider::OpenAi),
+            (&format!("{custom}requires_openai_auth = true"), ModelProvider::OpenAi),
             ("profile = 'p'\n[profiles.p]\nmodel_provider = 'lmstudio'", other("lmstudio", None)),
-            ("model_provider = 'openai'\n[model_providers.mine]\nname = 'x'", Provider::OpenAi),
+            ("model_provider = 'openai'\n[model_providers.mine]\nname = 'x'", ModelProvider::OpenAi),
         ] {
-            assert_eq!(Provider::configured(text), provider, "{text}");
+            assert_eq!(ModelProvider::configured(text), provider, "{text}");
         }
     }
 
     #[test]
     fn openai_needs_stored_credentials_or_a_variable() {
         let status = |agent: &[&str], login: Option<(bool, String)>| {
-            check(&Provider::OpenAi, &variables(agent), &variables(agent), login.as_ref())
+            check(&ModelProvider::OpenAi, &variables(agent), &variables(agent), login.as_ref())
         };
         assert_eq!(status(&["CODEX_API_KEY"], login(false, "Not logged in\n")).status, HealthStatus::Ok);
         assert_eq!(status(&[], login(true, "Logged in using ChatGPT\n")).status, HealthStatus::Ok);
@@ -238,13 +238,13 @@ mod tests {
 
     #[test]
     fn another_provider_needs_its_variable_only() {
-        let provider = Provider::Other { name: "mine".to_owned(), variable: Some("KEY".to_owned()) };
+        let provider = ModelProvider::Other { name: "mine".to_owned(), variable: Some("KEY".to_owned()) };
         let status =
             |agent: &[&str], caller: &[&str]| check(&provider, &variables(agent), &variables(caller), None);
         assert_eq!(status(&["KEY"], &["KEY"]).status, HealthStatus::Ok);
         assert!(status(&[], &["KEY"]).message.contains("which agents do not get"));
         assert!(status(&[], &[]).message.contains("which is not set"));
-        let free = Provider::Other { name: "fake".to_owned(), variable: None };
+        let free = ModelProvider::Other { name: "fake".to_owned(), variable: None };
         assert_eq!(check(&free, &variables(&[]), &variables(&[]), None).status, HealthStatus::Ok);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use delegator_domain::budget::{Amounts, BudgetFinding, BudgetLevel, check};
 use delegator_transcript::{Report, TurnState};
 
-use super::context::{RunContext, UPKEEP_INTERVAL};
+use super::{RunContext, UPKEEP_INTERVAL};
 
 #[derive(Debug, Default)]
 pub(super) struct BudgetWatch {

@@ -17,8 +17,8 @@ use delegator_domain::task::LimitKind;
 use delegator_transcript::TurnState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::context::{TICK, UPKEEP_INTERVAL};
 use super::state::Run;
+use super::{TICK, UPKEEP_INTERVAL};
 use crate::conversation::Control;
 use crate::ending::{EndAction, EndingStep};
 use crate::process::SweepReport;

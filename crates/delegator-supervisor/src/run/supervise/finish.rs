@@ -46,7 +46,8 @@ impl Run<'_> {
         });
         warnings.extend(survivor_warning(&sweep, ""));
         if self.ending.cause.is_some() || self.process.exit.is_none() {
-            warnings.extend(spec.leftovers.remove(report.thread_id.as_deref()));
+            let leftovers = spec.leftovers.as_ref();
+            warnings.extend(leftovers.and_then(|left| left.remove(report.thread_id.as_deref())));
         }
         let stderr = self.streams.stderr.summary();
         warnings.extend(storage_warning("all of events", &stdout));

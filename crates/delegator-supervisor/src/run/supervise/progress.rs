@@ -14,8 +14,8 @@ use delegator_transcript::{FileOperations, Progress};
 use super::super::output::EventReader;
 use super::super::ports::{Percent, PercentSource, Snapshot};
 use super::budgets::BudgetWatch;
-use super::context::{RunContext, TICK};
 use super::talk::Talk;
+use super::{RunContext, TICK};
 use crate::verdict::Cause;
 
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::context::RunContext;
+use super::RunContext;
 use crate::ending::{EndSignal, Ending, EndingRecipe, EndingStep};
 use crate::verdict::Cause;
 

@@ -8,7 +8,7 @@ use delegator_domain::question::{Answer, AnswerOption, Question, QuestionNumber}
 
 use super::super::dialogue::Dialogue;
 use super::super::ports::{LogAction, MessageOutcome, QuestionEnd};
-use super::context::RunContext;
+use super::RunContext;
 use super::run_ending::RunEnding;
 use super::salvage::Salvage;
 use super::tool_commands::ToolCommands;

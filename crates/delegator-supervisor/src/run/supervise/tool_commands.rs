@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::super::dialogue::StdinWriter;
 use super::super::output::Pipe;
 use super::super::spawn::spawn_tool;
-use super::context::RunContext;
+use super::RunContext;
 use crate::conversation::TOOL_ERROR;
 
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
