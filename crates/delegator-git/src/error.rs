@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("could not start git: {source}")]
@@ -39,6 +41,10 @@ impl GitError {
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> GitError {
         let path = path.into();
         move |source| GitError::Io { doing, path, source }
+    }
+
+    pub(crate) const fn unexpected(command: &'static str) -> GitError {
+        GitError::UnexpectedOutput { command }
     }
 
     /// Whether git failed because the directory is not in a work tree.
@@ -92,6 +98,10 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    pub(crate) fn changed_file(path: &str) -> WriteError {
+        WriteError::ConcurrentChange { what: format!("the file {path}") }
+    }
+
     /// Whether the work tree is not as before.
     pub fn has_changed_files(&self) -> bool {
         matches!(self, WriteError::TakenBackInPart { .. } | WriteError::Incomplete { .. })

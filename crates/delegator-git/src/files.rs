@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::records::{ancestors, on_disk};
 
 /// The content of a regular file of at most `max_bytes`; `None` if it is anything else, such as a link.
@@ -53,12 +53,12 @@ pub(crate) fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
 }
 
 /// Deletes a file that may be missing.
-pub(crate) fn remove_file(path: &Path) -> Result<(), GitError> {
+pub(crate) fn remove_file(path: &Path) -> Result<()> {
     ignore_missing(fs::remove_file(path)).map_err(GitError::io("delete", path))
 }
 
 /// Deletes a directory that may be missing, with everything in it.
-pub(crate) fn remove_directory(path: &Path) -> Result<(), GitError> {
+pub(crate) fn remove_directory(path: &Path) -> Result<()> {
     ignore_missing(fs::remove_dir_all(path)).map_err(GitError::io("delete", path))
 }
 

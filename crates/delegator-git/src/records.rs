@@ -3,10 +3,11 @@
 //! Paths are bytes, because git does not require UTF-8. Output that does not match the format is an error.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 
 /// A path relative to the top of the work tree, as git prints it.
 pub(crate) type RepoPath = Vec<u8>;
@@ -38,7 +39,7 @@ pub(crate) fn join_records<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) ->
 }
 
 /// Parses what `git cat-file --batch` prints, `id SP type SP size LF content LF`, to ids and contents.
-pub(crate) fn parse_batch(output: &[u8]) -> Result<Vec<(&str, &[u8])>, GitError> {
+pub(crate) fn parse_batch(output: &[u8]) -> Result<Vec<(&str, &[u8])>> {
     let parse = || {
         let (mut rest, mut found) = (output, Vec::new());
         while !rest.is_empty() {
@@ -50,11 +51,16 @@ pub(crate) fn parse_batch(output: &[u8]) -> Result<Vec<(&str, &[u8])>, GitError>
         }
         Some(found)
     };
-    parse().ok_or(GitError::UnexpectedOutput { command: "cat-file" })
+    parse().ok_or(GitError::unexpected("cat-file"))
 }
 
-/// The output without its line break.
-pub(crate) fn single_line(output: &[u8]) -> String {
+/// One line for each id or name, for git's standard input.
+pub(crate) fn lines(names: impl IntoIterator<Item: Display>) -> String {
+    names.into_iter().map(|name| format!("{name}\n")).collect()
+}
+
+/// The output without its last line break.
+pub(crate) fn output_text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end_matches('\n').to_owned()
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use delegator_subprocess::{Capture, End, Limits, RunError, Running};
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 
 const MAX_OUTPUT: usize = 64 << 20;
 const MAX_STDERR: usize = 16 << 10;
@@ -99,13 +99,13 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Call<'a> {
+    pub(crate) fn new(args: impl IntoIterator<Item: AsRef<OsStr>>) -> Call<'a> {
         let args = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         Call { args, ..Call::default() }
     }
 
     /// A call on a git directory, without a work tree.
-    pub(crate) fn in_git_dir<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Call<'a> {
+    pub(crate) fn in_git_dir(dir: &Path, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Call<'a> {
         let mut option = OsString::from("--git-dir=");
         option.push(dir);
         Call { options: vec![option], ..Call::new(args) }
@@ -131,7 +131,7 @@ impl Git {
     }
 
     /// What `git --version` prints.
-    pub fn version(&self) -> Result<String, GitError> {
+    pub fn version(&self) -> Result<String> {
         let output = self.run(Path::new("/"), Call::new(["--version"]))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
@@ -170,12 +170,12 @@ impl Git {
     }
 
     /// Runs git in `dir` and returns its standard output; any exit code but 0 is an error.
-    pub(crate) fn run(&self, dir: &Path, call: Call<'_>) -> Result<Vec<u8>, GitError> {
+    pub(crate) fn run(&self, dir: &Path, call: Call<'_>) -> Result<Vec<u8>> {
         self.start(dir, call)?.output()
     }
 
     /// Starts git in `dir`. The caller may work until it needs the output.
-    pub(crate) fn start<'a>(&self, dir: &Path, call: Call<'a>) -> Result<RunningGit<'a>, GitError> {
+    pub(crate) fn start<'a>(&self, dir: &Path, call: Call<'a>) -> Result<RunningGit<'a>> {
         let mut command = self.command(dir, &call);
         let watcher =
             call.remote.map(|_| io::pipe()).transpose().map_err(|source| GitError::Spawn { source })?;
@@ -188,7 +188,7 @@ impl Git {
     }
 
     /// Like [`Git::run`], but exit code 1 means "no result".
-    pub(crate) fn run_optional(&self, dir: &Path, call: Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
+    pub(crate) fn run_optional(&self, dir: &Path, call: Call<'_>) -> Result<Option<Vec<u8>>> {
         match self.run(dir, call) {
             Ok(output) => Ok(Some(output)),
             Err(GitError::Failed { exit: Some(1), .. }) => Ok(None),
@@ -245,7 +245,7 @@ pub(crate) struct RunningGit<'a> {
 
 impl RunningGit<'_> {
     /// Waits for the end and returns the standard output.
-    pub(crate) fn output(self) -> Result<Vec<u8>, GitError> {
+    pub(crate) fn output(self) -> Result<Vec<u8>> {
         let RunningGit { git, call, running, watcher } = self;
         let finished = running.finish(&git.limits(&call)).map_err(spawn_error)?;
         let command = call.name();
@@ -290,7 +290,7 @@ mod tests {
         Git::new(path, [], limit)
     }
 
-    fn run_script(text: &str, input: &[u8], limit: Duration) -> Result<Vec<u8>, GitError> {
+    fn run_script(text: &str, input: &[u8], limit: Duration) -> Result<Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         let git = fake_git(folder.path(), text, limit);
         loop {
@@ -322,7 +322,7 @@ mod tests {
         pids.filter(|pid| stat(pid).is_ok_and(|stat| is_member(&stat))).collect()
     }
 
-    fn run_remote(text: &str) -> Result<Vec<u8>, GitError> {
+    fn run_remote(text: &str) -> Result<Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         let git = fake_git(folder.path(), text, LONG_LIMIT);
         loop {

@@ -3,15 +3,16 @@
 //! The commit is built before any file is written, by applying the diff to the tree of HEAD and to a copy of
 //! the index. If one of them does not fit, nothing changes. Hooks are not run and nothing is signed.
 
+use std::collections::BTreeMap;
+
 use super::prepare::PreparedDiff;
 use super::report::ApplyError;
-use crate::error::GitError;
-use crate::file_version::TreeFiles;
+use crate::error::{GitError, Result};
+use crate::file_version::FileVersion;
 use crate::index::IndexFile;
-use crate::records::single_line;
+use crate::records::{RepoPath, output_text};
 use crate::repository::author;
 use crate::run::Call;
-use crate::scratch::{differing_objects, edit_index, pack_into, tree_files, tree_of, write_tree};
 use crate::tree_writer::RefChange;
 
 const COMMIT_INDEX: &str = "commit";
@@ -22,10 +23,8 @@ const NEW_INDEX: &str = "new";
 #[derive(Debug)]
 pub struct PlannedCommit {
     pub id: String,
-    /// The files of HEAD and of the new commit.
-    before: TreeFiles,
-    after: TreeFiles,
-    index: TreeFiles,
+    /// The entries of the changed files.
+    entries: BTreeMap<RepoPath, Option<FileVersion>>,
 }
 
 impl PreparedDiff {
@@ -36,30 +35,28 @@ impl PreparedDiff {
         if let Some(operation) = repository.operations_in_progress().into_iter().next() {
             return Err(ApplyError::CannotCommit { problem: format!("a {operation} is in progress") });
         }
-        let head = self.head.commit.clone();
-        let head =
-            head.ok_or_else(|| ApplyError::CannotCommit { problem: "there is no commit yet".to_owned() })?;
-        scratch.run(COMMIT_INDEX, ["read-tree", &head], b"")?;
+        let Some(head) = &self.head.commit else {
+            return Err(ApplyError::CannotCommit { problem: "there is no commit yet".to_owned() });
+        };
+        scratch.run(COMMIT_INDEX, ["read-tree", head], b"")?;
         self.apply_to_index(COMMIT_INDEX, diff, "HEAD")?;
-        let tree = scratch.read_line(COMMIT_INDEX, ["write-tree"])?;
+        let tree = scratch.read(COMMIT_INDEX, ["write-tree"])?;
         scratch.copy_index(STAGED_INDEX)?;
         self.apply_to_index(STAGED_INDEX, diff, "the index")?;
-        let index = write_tree(scratch, STAGED_INDEX)?;
-        let top = &repository.top_level;
-        let mut call = scratch.call("none", ["commit-tree", &tree, "-p", &head, "-F", "-"], top);
+        let index = scratch.write_tree(STAGED_INDEX)?;
+        let mut call = scratch.call("none", ["commit-tree", &tree, "-p", head, "-F", "-"]);
         call.variables.extend(author(&scratch.git, Some(repository))?);
-        let id = single_line(&scratch.git.run(top, Call { input: message.as_bytes(), ..call })?);
-        let before = tree_files(scratch, &head)?;
-        let trees = [tree.as_str(), index.as_str()];
-        let mut objects = differing_objects(scratch, &tree_of(scratch, &head)?, trees)?;
+        let id = output_text(&scratch.run_call(Call { input: message.as_bytes(), ..call })?);
+        let committed = scratch.tree_of(head)?;
+        let mut objects = scratch.list_objects([tree.as_str(), &index, "--not", &committed])?;
         objects.insert(id.clone());
-        pack_into(scratch, &scratch.repository_objects(), "pack", &objects)?;
-        Ok(PlannedCommit {
-            id,
-            before,
-            after: tree_files(scratch, &tree)?,
-            index: tree_files(scratch, &index)?,
-        })
+        scratch.pack_into(&scratch.repository_objects(), "pack", &objects)?;
+        let (before, after) = (scratch.tree_files(head)?, scratch.tree_files(&tree)?);
+        let index = scratch.tree_files(&index)?;
+        let paths = before.keys().chain(after.keys());
+        let changed = paths.filter(|path| before.get(*path) != after.get(*path));
+        let entries = changed.map(|path| (path.clone(), index.get(path).cloned())).collect();
+        Ok(PlannedCommit { id, entries })
     }
 
     fn apply_to_index(&self, index: &str, diff: &[u8], name: &str) -> Result<(), ApplyError> {
@@ -89,11 +86,10 @@ impl PreparedDiff {
     }
 
     /// The index of the user with the entries of the changed files.
-    pub(super) fn committed_index(&self, planned: &PlannedCommit) -> Result<IndexFile, GitError> {
-        let paths = planned.before.keys().chain(planned.after.keys());
-        let changed = paths.filter(|path| planned.before.get(*path) != planned.after.get(*path));
+    pub(super) fn committed_index(&self, planned: &PlannedCommit) -> Result<IndexFile> {
         self.scratch.copy_index(NEW_INDEX)?;
-        edit_index(&self.scratch, NEW_INDEX, changed.map(|path| (path, planned.index.get(path))))?;
+        let entries = planned.entries.iter().map(|(path, version)| (path, version.as_ref()));
+        self.scratch.edit_index(NEW_INDEX, entries)?;
         IndexFile::read_copy(&self.scratch, NEW_INDEX)
     }
 }

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use super::report::HunkRange;
 use super::theirs::is_applicable;
 use crate::diff::{ContentMerge, DiffHunk, FileDiff, merge_contents};
-use crate::error::GitError;
+use crate::error::Result;
 use crate::file_version::FileVersion;
 use crate::records::RepoPath;
-use crate::scratch::{Scratch, read_small_blobs, write_blobs};
+use crate::scratch::Scratch;
 
 /// Each hunk costs two calls of git; of a file with more hunks all are reported.
 const MAX_HUNKS: usize = 64;
@@ -24,7 +24,7 @@ pub(crate) fn conflicting_hunks(
     base: Option<&FileVersion>,
     path: &RepoPath,
     now: &FileVersion,
-) -> Result<Vec<HunkRange>, GitError> {
+) -> Result<Vec<HunkRange>> {
     let all = || file.hunks.iter().map(HunkRange::of).collect::<Vec<_>>();
     if file.hunks.len() < 2 || file.hunks.len() > MAX_HUNKS {
         return Ok(all());
@@ -49,11 +49,11 @@ fn merge_each(
     file: &FileDiff<'_>,
     base: &FileVersion,
     now: &FileVersion,
-) -> Result<Vec<bool>, GitError> {
-    let contents = read_small_blobs(scratch, &BTreeSet::from([&base.1]))?;
+) -> Result<Vec<bool>> {
+    let contents = scratch.read_small_blobs(&BTreeSet::from([&base.1]))?;
     let Some(content) = contents.get(&base.1) else { return Ok(vec![true; file.hunks.len()]) };
     let changed: Vec<Vec<u8>> = file.hunks.iter().map(|hunk| with_hunk(content, hunk)).collect();
-    let ids = write_blobs(scratch, changed.iter().map(Vec::as_slice))?;
+    let ids = scratch.write_blobs(changed.iter().map(Vec::as_slice))?;
     let merge = |id: String| ContentMerge {
         before: id,
         after: base.1.clone(),
@@ -71,7 +71,7 @@ fn match_each(
     file: &FileDiff<'_>,
     path: &RepoPath,
     now: &FileVersion,
-) -> Result<Vec<bool>, GitError> {
+) -> Result<Vec<bool>> {
     let mut conflicts = Vec::new();
     for hunk in &file.hunks {
         conflicts.push(!is_applicable(scratch, &patch_of(path, hunk), path, now)?);

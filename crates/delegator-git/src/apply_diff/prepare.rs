@@ -14,12 +14,12 @@ use super::theirs::{Applied, apply_sections, is_contained};
 use super::versions::{Ours, candidates, is_lf_text, to_crlf};
 use crate::capture::{State, capture_present};
 use crate::diff::{ChangeKind, ContentMerge, FileDiff, join_replacements, merge_contents, split_files};
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, TreeFiles, is_regular};
 use crate::records::{RepoPath, display_path, on_disk, records};
 use crate::repository::{Head, Opened, Store, open};
 use crate::run::Git;
-use crate::scratch::{Scratch, read_small_blobs, write_blobs};
+use crate::scratch::Scratch;
 use crate::stamp::{Stamp, Stamps};
 use crate::tree_writer::TreeWriter;
 
@@ -54,7 +54,7 @@ pub struct PreparedDiff {
 impl PreparedDiff {
     /// The top of the work tree.
     pub fn top_level(&self) -> &Path {
-        &self.scratch.repository.top_level
+        self.scratch.top()
     }
 }
 
@@ -107,7 +107,7 @@ fn list_paths(scratch: &Scratch, diff: &[u8]) -> Result<Vec<RepoPath>, ApplyErro
     // Lines added TAB lines removed TAB path.
     let path = |record: &[u8]| Some(record.splitn(3, |byte| *byte == b'\t').nth(2)?.to_vec());
     let paths: Option<Vec<RepoPath>> = records(&listed).map(path).collect();
-    Ok(paths.ok_or(GitError::UnexpectedOutput { command: "apply" })?)
+    Ok(paths.ok_or(GitError::unexpected("apply"))?)
 }
 
 /// Splits a diff. `paths` are the paths that git lists for it, one per file.
@@ -142,11 +142,7 @@ fn without_unreadable<'a>(
 }
 
 /// Says of files in the way whether git tracks or ignores them.
-fn explain_existing_files(
-    scratch: &Scratch,
-    present: &State,
-    conflicts: &mut [Conflict],
-) -> Result<(), GitError> {
+fn explain_existing_files(scratch: &Scratch, present: &State, conflicts: &mut [Conflict]) -> Result<()> {
     let tracked: BTreeSet<&RepoPath> = present.index.entries.iter().map(|entry| &entry.path).collect();
     let mut untracked: Vec<&mut Conflict> = conflicts
         .iter_mut()
@@ -158,7 +154,7 @@ fn explain_existing_files(
         return Ok(());
     }
     let paths: Vec<&[u8]> = untracked.iter().map(|conflict| conflict.path.as_slice()).collect();
-    let ignored = scratch.ignored_in("none", &scratch.repository.top_level, &paths)?;
+    let ignored = scratch.ignored_in("none", scratch.top(), &paths)?;
     for conflict in &mut untracked {
         let is_ignored = ignored.contains(&conflict.path);
         conflict.reason = if is_ignored { ConflictReason::Ignored } else { ConflictReason::Untracked };
@@ -185,7 +181,7 @@ impl Merger<'_> {
         sections: &[&FileDiff<'_>],
         base_commit: Option<&str>,
         conflicts: Vec<Conflict>,
-    ) -> Result<Merged, GitError> {
+    ) -> Result<Merged> {
         let mut ours = Ours::read(self.scratch, sections, self.now)?;
         let candidates = candidates(self.scratch, sections, base_commit, &ours)?;
         let mut applied = apply_sections(self.scratch, sections, &candidates)?;
@@ -217,7 +213,7 @@ impl Merger<'_> {
         applied: Option<&Applied>,
         ours: &Ours,
         outcome: &mut Result<Outcome, Conflict>,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let Err(conflict) = outcome else { return Ok(()) };
         if conflict.reason != ConflictReason::DoesNotMatch || section.hunks.is_empty() {
             return Ok(());
@@ -230,7 +226,7 @@ impl Merger<'_> {
     }
 
     /// Whether the present file, taken as the base for lack of the original, may contain the change already.
-    fn is_ambiguous(&self, section: &FileDiff<'_>, applied: &Applied, ours: &Ours) -> Result<bool, GitError> {
+    fn is_ambiguous(&self, section: &FileDiff<'_>, applied: &Applied, ours: &Ours) -> Result<bool> {
         let is_known = applied.base.as_ref().is_none_or(|base| base.is_known);
         let Some(version) =
             ours.get(&section.path).filter(|_| !is_known && section.kind == ChangeKind::Modified)
@@ -241,11 +237,7 @@ impl Merger<'_> {
     }
 
     /// Decides about a part that matches no version of its file.
-    fn not_applicable(
-        &self,
-        section: &FileDiff<'_>,
-        ours: &Ours,
-    ) -> Result<Result<Outcome, Conflict>, GitError> {
+    fn not_applicable(&self, section: &FileDiff<'_>, ours: &Ours) -> Result<Result<Outcome, Conflict>> {
         let (path, source) = (&section.path, section.source().unwrap_or(&section.path));
         let (at_path, at_source) = (ours.get(path), ours.get(source));
         let is_moved_away = matches!(section.kind, ChangeKind::Renamed { .. }) && at_source.is_none();
@@ -265,10 +257,7 @@ impl Merger<'_> {
     }
 
     /// Merges the contents that have to be merged.
-    fn finish(
-        &self,
-        pending: Vec<Result<Pending<'_>, Conflict>>,
-    ) -> Result<Vec<Result<Outcome, Conflict>>, GitError> {
+    fn finish(&self, pending: Vec<Result<Pending<'_>, Conflict>>) -> Result<Vec<Result<Outcome, Conflict>>> {
         let merge = |pending: &Result<Pending<'_>, Conflict>| match pending {
             Ok(Pending::Merge(_, merge)) => Some(merge.clone()),
             _ => None,
@@ -297,7 +286,7 @@ impl Merger<'_> {
         merged: Option<&String>,
         is_present: bool,
         merge: ContentMerge,
-    ) -> Result<Result<Outcome, Conflict>, GitError> {
+    ) -> Result<Result<Outcome, Conflict>> {
         let (section, path) = (situation.section, situation.merged_path());
         let is_in_place = *path == section.path;
         let present = (merge.mode.clone(), merge.now.clone());
@@ -317,7 +306,7 @@ impl Merger<'_> {
     /// Those of the merges whose present version contains the change already: without the change it is
     /// another version, which with the change is the present one. With repeated lines the merge itself does
     /// not always recognise this.
-    fn contained(&self, merges: &BTreeSet<ContentMerge>) -> Result<BTreeSet<ContentMerge>, GitError> {
+    fn contained(&self, merges: &BTreeSet<ContentMerge>) -> Result<BTreeSet<ContentMerge>> {
         let without = merge_contents(self.scratch, &merges.iter().map(ContentMerge::reversed).collect())?;
         let mut repeated = BTreeMap::new();
         for merge in merges {
@@ -337,7 +326,7 @@ impl Merger<'_> {
         outcomes: Vec<(&FileDiff<'_>, Result<Outcome, Conflict>)>,
         ours: &Ours,
         conflicts: Vec<Conflict>,
-    ) -> Result<Merged, GitError> {
+    ) -> Result<Merged> {
         let mut merged =
             Merged { report: ApplyReport { conflicts, ..ApplyReport::default() }, ..Merged::default() };
         let changes = outcomes.iter().filter_map(|(_, outcome)| match outcome {
@@ -384,19 +373,19 @@ impl Merger<'_> {
         &self,
         changes: &mut BTreeMap<RepoPath, Option<FileVersion>>,
         with_crlf: &BTreeSet<RepoPath>,
-    ) -> Result<(), GitError> {
+    ) -> Result<()> {
         let versions = changes.iter_mut().filter(|(path, _)| with_crlf.contains(*path));
         let versions: Vec<&mut FileVersion> = versions.filter_map(|(_, version)| version.as_mut()).collect();
-        let contents = read_small_blobs(self.scratch, &versions.iter().map(|(_, id)| id).collect())?;
+        let contents = self.scratch.read_small_blobs(&versions.iter().map(|(_, id)| id).collect())?;
         let convert = |(mode, id): &&mut FileVersion| {
             let content =
                 contents.get(id).filter(|content| mode.starts_with("100") && is_lf_text(content))?;
             Some(to_crlf(content))
         };
         let converted: Vec<Option<Vec<u8>>> = versions.iter().map(convert).collect();
-        let mut ids = write_blobs(self.scratch, converted.iter().flatten().map(Vec::as_slice))?.into_iter();
+        let mut ids = self.scratch.write_blobs(converted.iter().flatten().map(Vec::as_slice))?.into_iter();
         for (version, _) in versions.into_iter().zip(&converted).filter(|(_, content)| content.is_some()) {
-            version.1 = ids.next().ok_or(GitError::UnexpectedOutput { command: "fast-import" })?;
+            version.1 = ids.next().ok_or(GitError::unexpected("fast-import"))?;
         }
         Ok(())
     }

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::diff::FileDiff;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, TreeFiles};
 use crate::index::IndexFile;
 use crate::records::RepoPath;
-use crate::scratch::{Scratch, fill_index};
+use crate::scratch::Scratch;
 
 const INDEX: &str = "patched";
 
@@ -37,7 +37,7 @@ pub(crate) fn apply_sections(
     scratch: &Scratch,
     sections: &[&FileDiff<'_>],
     candidates: &[Vec<Candidate>],
-) -> Result<Vec<Option<Applied>>, GitError> {
+) -> Result<Vec<Option<Applied>>> {
     if let Some(applied) = apply_together(scratch, sections, candidates)? {
         return Ok(applied);
     }
@@ -50,7 +50,7 @@ fn apply_together(
     scratch: &Scratch,
     sections: &[&FileDiff<'_>],
     candidates: &[Vec<Candidate>],
-) -> Result<Option<Vec<Option<Applied>>>, GitError> {
+) -> Result<Option<Vec<Option<Applied>>>> {
     let mut index = BTreeMap::new();
     let mut diff = Vec::new();
     for (section, candidates) in sections.iter().zip(candidates) {
@@ -75,7 +75,7 @@ fn apply_alone(
     scratch: &Scratch,
     section: &FileDiff<'_>,
     candidates: &[Candidate],
-) -> Result<Option<Applied>, GitError> {
+) -> Result<Option<Applied>> {
     let Some(source) = section.source() else {
         let files = run_apply(scratch, &TreeFiles::new(), section.bytes)?;
         return Ok(files.map(|files| result(section, None, &files)));
@@ -95,8 +95,8 @@ fn result(section: &FileDiff<'_>, base: Option<&Candidate>, files: &TreeFiles) -
 }
 
 /// Applies a diff to an index with these files; `None` if it does not match.
-fn run_apply(scratch: &Scratch, files: &TreeFiles, diff: &[u8]) -> Result<Option<TreeFiles>, GitError> {
-    fill_index(scratch, INDEX, files.iter())?;
+fn run_apply(scratch: &Scratch, files: &TreeFiles, diff: &[u8]) -> Result<Option<TreeFiles>> {
+    scratch.fill_index(INDEX, files.iter())?;
     match scratch.run(INDEX, ["apply", "--cached", "--whitespace=nowarn", "-"], diff) {
         Err(GitError::Failed { .. }) => return Ok(None),
         applied => applied?,
@@ -111,7 +111,7 @@ pub(crate) fn is_applicable(
     diff: &[u8],
     path: &RepoPath,
     version: &FileVersion,
-) -> Result<bool, GitError> {
+) -> Result<bool> {
     check_apply(scratch, "--check", diff, path, version)
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn is_contained(
     section: &FileDiff<'_>,
     path: &RepoPath,
     version: &FileVersion,
-) -> Result<bool, GitError> {
+) -> Result<bool> {
     check_apply(scratch, "--reverse", section.bytes, path, version)
 }
 
@@ -131,8 +131,8 @@ fn check_apply(
     diff: &[u8],
     path: &RepoPath,
     version: &FileVersion,
-) -> Result<bool, GitError> {
-    fill_index(scratch, INDEX, [(path, version)].into_iter())?;
+) -> Result<bool> {
+    scratch.fill_index(INDEX, [(path, version)].into_iter())?;
     let args = ["apply", "--cached", "--check", "--whitespace=nowarn", option, "-"];
     match scratch.run(INDEX, args, diff) {
         Err(GitError::Failed { .. }) => Ok(false),

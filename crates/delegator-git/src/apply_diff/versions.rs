@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::theirs::Candidate;
 use crate::diff::FileDiff;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, TreeFiles, is_regular};
 use crate::records::RepoPath;
-use crate::scratch::{Scratch, read_small_blobs, tree_files, write_blobs};
+use crate::scratch::Scratch;
 
 /// The shortest abbreviation of an object id that is trusted.
 const MIN_ID_LENGTH: usize = 7;
@@ -26,11 +26,7 @@ pub(crate) struct Ours {
 
 impl Ours {
     /// `now` are the files on disk, byte for byte.
-    pub(crate) fn read(
-        scratch: &Scratch,
-        sections: &[&FileDiff<'_>],
-        now: &TreeFiles,
-    ) -> Result<Ours, GitError> {
+    pub(crate) fn read(scratch: &Scratch, sections: &[&FileDiff<'_>], now: &TreeFiles) -> Result<Ours> {
         let mut ours = Ours::default();
         let mut with_lf_in_diff: BTreeMap<&RepoPath, &FileVersion> = BTreeMap::new();
         for section in sections {
@@ -43,14 +39,14 @@ impl Ours {
                 }
             }
         }
-        let contents = read_small_blobs(scratch, &with_lf_in_diff.values().map(|(_, id)| id).collect())?;
+        let contents = scratch.read_small_blobs(&with_lf_in_diff.values().map(|(_, id)| id).collect())?;
         let mut converted = Vec::new();
         for (path, (_, id)) in with_lf_in_diff {
             if let Some(content) = contents.get(id).filter(|content| has_only_crlf(content)) {
                 converted.push((path, to_lf(content)));
             }
         }
-        let ids = write_blobs(scratch, converted.iter().map(|(_, content)| content.as_slice()))?;
+        let ids = scratch.write_blobs(converted.iter().map(|(_, content)| content.as_slice()))?;
         for ((path, _), id) in converted.into_iter().zip(ids) {
             ours.with_crlf.insert(path.clone());
             if let Some(version) = ours.files.get_mut(path) {
@@ -79,7 +75,7 @@ pub(crate) fn candidates(
     sections: &[&FileDiff<'_>],
     base_commit: Option<&str>,
     ours: &Ours,
-) -> Result<Vec<Vec<Candidate>>, GitError> {
+) -> Result<Vec<Vec<Candidate>>> {
     let is_id = |id: &str| id.len() >= MIN_ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     // A copy or rename of unchanged content has no ids, but another part may name the original version of the
     // same file.
@@ -115,7 +111,7 @@ pub(crate) fn candidates(
 }
 
 /// The full ids of the blobs that exist, by abbreviation.
-fn resolve_blobs(scratch: &Scratch, ids: &BTreeSet<String>) -> Result<BTreeMap<String, String>, GitError> {
+fn resolve_blobs(scratch: &Scratch, ids: &BTreeSet<String>) -> Result<BTreeMap<String, String>> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -127,8 +123,8 @@ fn resolve_blobs(scratch: &Scratch, ids: &BTreeSet<String>) -> Result<BTreeMap<S
 }
 
 /// The files of a commit; none if the repository does not have it.
-fn committed_files(scratch: &Scratch, commit: &str) -> Result<TreeFiles, GitError> {
-    match tree_files(scratch, &format!("{commit}^{{tree}}")) {
+fn committed_files(scratch: &Scratch, commit: &str) -> Result<TreeFiles> {
+    match scratch.tree_files(&format!("{commit}^{{tree}}")) {
         Err(GitError::Failed { .. }) => Ok(TreeFiles::new()),
         files => files,
     }

@@ -7,12 +7,12 @@ use super::commit::PlannedCommit;
 use super::prepare::PreparedDiff;
 use super::report::ApplyError;
 use crate::diff::ChangeKind;
-use crate::error::{GitError, Operation, WriteError};
+use crate::error::{Operation, Result, WriteError};
 use crate::file_version::{FileVersion, is_regular};
 use crate::files::file_mode;
-use crate::records::{RepoPath, ancestors, display_path, on_disk};
+use crate::records::{RepoPath, ancestors, display_path};
 use crate::restore_point::{CommittedTree, RestorePoint, is_name_free, record};
-use crate::stamp::Stamp;
+
 use crate::tree_writer::{TreeChanges, TreeWriter, WritePlan};
 
 impl PreparedDiff {
@@ -31,9 +31,13 @@ impl PreparedDiff {
         }
         let written = self.changes.iter().filter(|(_, version)| version.is_some());
         self.present.about_to_write = written.map(|(path, _)| path.clone()).collect();
-        let reference = self.free_name(reference)?;
+        let (mut name, mut number) = (reference.to_owned(), 1);
+        while !is_name_free(scratch, &name)? {
+            number += 1;
+            name = format!("{reference}.{number}");
+        }
         let committed = CommittedTree::start(scratch, &self.head)?;
-        Ok(Some(record(scratch, &mut self.present, &self.head, committed, &reference)?))
+        Ok(Some(record(scratch, &mut self.present, &self.head, committed, &name)?))
     }
 
     /// Applies the diff, whose restore point was created before. With a commit, also moves the branch of HEAD
@@ -70,28 +74,15 @@ impl PreparedDiff {
 
     /// Changes made after the files were read are in neither the merge nor the restore point.
     fn refuse_if_changed(&self) -> Result<(), WriteError> {
-        let top = &self.scratch.repository.top_level;
-        let is_changed =
-            |(path, stamp): &(&RepoPath, &Option<Stamp>)| Stamp::at(&on_disk(top, path)) != **stamp;
-        if let Some((path, _)) = self.stamps.iter().find(is_changed) {
-            let what = format!("the file {}", display_path(path));
-            return Err(WriteError::ConcurrentChange { what });
+        let mut stamps = self.stamps.iter();
+        if let Some((path, _)) = stamps.find(|(path, stamp)| self.scratch.stamp(path) != **stamp) {
+            return Err(WriteError::changed_file(&display_path(path)));
         }
         self.present.refuse_if_index_changed(&self.scratch)
     }
 
-    fn free_name(&self, reference: &str) -> Result<String, GitError> {
-        let mut name = reference.to_owned();
-        let mut number = 1;
-        while !is_name_free(&self.scratch, &name)? {
-            number += 1;
-            name = format!("{reference}.{number}");
-        }
-        Ok(name)
-    }
-
     fn tree_changes(&self) -> TreeChanges {
-        let top = &self.scratch.repository.top_level;
+        let top = self.scratch.top();
         let renamed = self.report.files.iter().filter_map(|file| match &file.change {
             ChangeKind::Renamed { from } => Some((&file.path, from)),
             _ => None,
@@ -99,18 +90,14 @@ impl PreparedDiff {
         let sources: BTreeMap<&RepoPath, &RepoPath> = renamed.collect();
         let mode = |path: &RepoPath, version: &FileVersion| {
             let source = sources.get(path).copied().unwrap_or(path);
-            let mode =
-                file_mode(top, path).or_else(|| file_mode(top, source)).filter(|_| is_regular(version))?;
+            let mode = file_mode(top, path).or_else(|| file_mode(top, source))?;
             let uses_bits = self.scratch.uses_executable_bits;
-            Some(if uses_bits { with_executable_bit(mode, version) } else { mode })
+            is_regular(version).then(|| if uses_bits { with_executable_bit(mode, version) } else { mode })
         };
         let mut changes = TreeChanges::default();
         for (path, version) in &self.changes {
             match version {
-                Some(version) => {
-                    let mode = mode(path, version);
-                    changes.write.insert(path.clone(), (version.clone(), mode));
-                }
+                Some(new) => drop(changes.write.insert(path.clone(), (new.clone(), mode(path, new)))),
                 None => drop(changes.remove.insert(path.clone())),
             }
         }

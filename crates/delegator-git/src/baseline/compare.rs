@@ -11,19 +11,20 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 use super::take::Baseline;
 use crate::capture::{
-    Differences, GatherResult, Gatherer, LeftOut, LeftOutReason, Limits, WORK_INDEX, examine,
-    remove_from_index, write_index_tree,
+    Differences, GatherResult, Gatherer, LeftOut, LeftOutReason, Limits, examine, survey_work_index,
 };
-use crate::diff::{ChangeKind, FileChange, NewVersion, RawChange, parse_raw_diff};
-use crate::error::GitError;
+use crate::diff::{ChangeKind, FileChange, NewVersion, RawChange, raw_diff};
+use crate::error::Result;
 use crate::files::identity_of;
 use crate::index::{IndexFile, TrackedFiles, is_checked_out};
-use crate::records::{RepoPath, on_disk, with_trailing_slash};
+use crate::records::{RepoPath, with_trailing_slash};
 use crate::repository::{GitSettings, Head, find_repository};
-use crate::scratch::write_tree;
+use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, StoredIndex};
+use crate::scratch::WORK_INDEX;
 use crate::stamp::Stamp;
 
 /// If more files than this changed, they are reported by name only.
@@ -70,7 +71,7 @@ impl Baseline {
     /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since
     /// 1970: older commits were only fetched or checked out. May be called once, because changed files are
     /// added to the baseline's index.
-    pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
+    pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison> {
         let is_deleted = !self.scratch.repository.top_level.is_dir();
         let compared = if is_deleted { self.deleted_tree()? } else { self.compare_files(limits)? };
         let head_after = self.current_head();
@@ -86,7 +87,7 @@ impl Baseline {
     }
 
     /// The comparison with a work tree that was deleted as a whole, which git cannot examine.
-    fn deleted_tree(&self) -> Result<Comparison, GitError> {
+    fn deleted_tree(&self) -> Result<Comparison> {
         let index = IndexFile::read_copy(&self.scratch, WORK_INDEX)?;
         let entries = index.entries.iter().filter(|entry| !entry.is_submodule() && !entry.skip_worktree);
         let version = |path: &RepoPath| NewVersion { path: path.clone(), version: None, existed: true };
@@ -102,38 +103,30 @@ impl Baseline {
         })
     }
 
-    fn compare_files(&self, limits: Limits) -> Result<Comparison, GitError> {
+    fn compare_files(&self, limits: Limits) -> Result<Comparison> {
         let mut appeared = Vec::new();
         if self.captured.is_sparse {
             // Files outside the sparse checkout may have been written meanwhile.
-            let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
+            let tracked = TrackedFiles::read(&self.scratch)?;
             appeared = tracked.skipped_on_disk();
-            tracked.unhide(&self.scratch, WORK_INDEX)?;
+            tracked.unhide(&self.scratch)?;
         }
         let (differences, _) = examine(&self.scratch, false)?;
         let mut compared = if differences.changed_count() + differences.untracked.len() > MAX_COMPARED_FILES {
-            let files = self.changes_by_name(&differences);
-            Comparison {
-                files,
-                names_only: Some("too many files changed".to_owned()),
-                ..Comparison::default()
-            }
+            self.changes_by_name(&differences, "too many files changed".to_owned())
         } else {
             self.compare_content(&differences, limits)?
         };
         if let Some(versions) = &mut compared.new_versions {
             let known: BTreeSet<RepoPath> = versions.iter().map(|known| known.path.clone()).collect();
             let appeared = appeared.into_iter().filter(|(path, _)| !known.contains(path));
-            versions.extend(appeared.map(|(path, version)| NewVersion {
-                path,
-                version: Some(version),
-                existed: false,
-            }));
+            let new = |(path, version)| NewVersion { path, version: Some(version), existed: false };
+            versions.extend(appeared.map(new));
         }
         Ok(compared)
     }
 
-    fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Comparison, GitError> {
+    fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Comparison> {
         // Before the index changes, from which the tree is written.
         let before = (!differences.is_empty()).then(|| self.trees.tree(&self.scratch));
         let gathered = self.gather_changes(differences, limits)?;
@@ -145,15 +138,10 @@ impl Baseline {
             Ok((files, versions)) => {
                 Comparison { files, new_versions: Some(versions), ..Comparison::default() }
             }
-            Err(error) => Comparison {
-                files: self.changes_by_name(differences),
-                names_only: Some(error.to_string()),
-                ..Comparison::default()
-            },
+            Err(error) => self.changes_by_name(differences, error.to_string()),
         };
         let unread = self.unread_changes(differences, &gathered);
-        let top = &self.scratch.repository.top_level;
-        let stamp = |change: &FileChange| (change.path.clone(), Stamp::at(&on_disk(top, &change.path)));
+        let stamp = |change: &FileChange| (change.path.clone(), self.scratch.stamp(&change.path));
         compared.unread = unread.iter().map(stamp).collect();
         let known: BTreeSet<RepoPath> = compared.files.iter().map(|file| file.path.clone()).collect();
         compared.files.extend(unread.into_iter().filter(|change| !known.contains(&change.path)));
@@ -162,12 +150,11 @@ impl Baseline {
 
     /// Whether the file was not read for the baseline and its stamp is still the same.
     fn is_stamp_unchanged(&self, path: &RepoPath) -> bool {
-        let file = on_disk(&self.scratch.repository.top_level, path);
-        self.captured.unread.get(path).is_some_and(|before| Stamp::at(&file).as_ref() == Some(before))
+        self.captured.unread.get(path).is_some_and(|before| self.scratch.stamp(path) == Some(*before))
     }
 
-    fn gather_changes(&self, differences: &Differences, limits: Limits) -> Result<GatherResult, GitError> {
-        remove_from_index(&self.scratch, &differences.deleted)?;
+    fn gather_changes(&self, differences: &Differences, limits: Limits) -> Result<GatherResult> {
+        self.scratch.update_index(WORK_INDEX, &["--force-remove"], &differences.deleted)?;
         let nothing = BTreeSet::new();
         let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
         for path in differences.modified.iter().chain(&differences.untracked) {
@@ -192,28 +179,16 @@ impl Baseline {
         before: &str,
         differences: &Differences,
         gathered: &GatherResult,
-    ) -> Result<(Vec<FileChange>, Vec<NewVersion>), GitError> {
+    ) -> Result<(Vec<FileChange>, Vec<NewVersion>)> {
         if gathered.count == 0 && differences.deleted.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
-        let tree = write_tree(&self.scratch, WORK_INDEX)?;
+        let tree = self.scratch.write_tree(WORK_INDEX)?;
         if tree == before {
             return Ok((Vec::new(), Vec::new()));
         }
-        let args = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--numstat",
-            "-M",
-            RENAME_LIMIT,
-            "--no-ext-diff",
-            "--no-textconv",
-        ];
-        let args = args.into_iter().chain([before, tree.as_str()]);
-        let output = self.scratch.run("none", args, b"")?;
-        let mut changes = parse_raw_diff(&output)?;
+        let options = ["-r", "--numstat", "-M", RENAME_LIMIT, "--no-textconv", before, &tree];
+        let mut changes = raw_diff(&self.scratch, "none", "diff-tree", &options)?;
         changes.retain(|change| !change.is_submodule);
         let versions = changes.iter().flat_map(RawChange::new_versions).collect();
         let mut files: Vec<FileChange> = changes.into_iter().map(RawChange::into_file_change).collect();
@@ -225,14 +200,15 @@ impl Baseline {
     }
 
     /// Reports changes without reading files. Files that were only touched are included.
-    fn changes_by_name(&self, differences: &Differences) -> Vec<FileChange> {
+    fn changes_by_name(&self, differences: &Differences, reason: String) -> Comparison {
         let changed = differences.modified.iter().filter(|path| !self.is_stamp_unchanged(path));
         let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
         let gone = differences.deleted.iter().map(|path| FileChange::unread(ChangeKind::Deleted, path));
         let new = differences.untracked.iter().filter(|path| !path.ends_with(b"/"));
         let new = new.filter(|path| !self.captured.unread.contains_key(*path));
         let new = new.map(|path| FileChange::unread(ChangeKind::Added, path));
-        changed.chain(gone).chain(new).collect()
+        let files = changed.chain(gone).chain(new).collect();
+        Comparison { files, names_only: Some(reason), ..Comparison::default() }
     }
 
     /// Changes of files that were not read for the baseline or are not read now.
@@ -242,9 +218,8 @@ impl Baseline {
             let is_new = differences.untracked.contains(path) && !self.captured.unread.contains_key(path);
             FileChange::unread(if is_new { ChangeKind::Added } else { ChangeKind::Modified }, path)
         });
-        let top = &self.scratch.repository.top_level;
         let before = self.captured.unread.iter().filter(|(path, _)| !path.ends_with(b"/"));
-        let changed = before.filter_map(|(path, stamp)| match Stamp::at(&on_disk(top, path)) {
+        let changed = before.filter_map(|(path, stamp)| match self.scratch.stamp(path) {
             None => Some(FileChange::unread(ChangeKind::Deleted, path)),
             Some(now) if now != *stamp && !gathered.unread.contains_key(path) => {
                 Some(FileChange::unread(ChangeKind::Modified, path))
@@ -272,27 +247,22 @@ impl Baseline {
         is_same.then(|| now.head(&self.scratch.git).ok()).flatten()
     }
 
-    fn is_index_changed(&self) -> Result<bool, GitError> {
+    fn is_index_changed(&self) -> Result<bool> {
         if Stamp::at(&self.scratch.repository.index()) == self.index {
             return Ok(false);
         }
         self.scratch.copy_index("after")?;
-        Ok(write_index_tree(&self.scratch, "after")? != *self.trees.index_tree(&self.scratch)?)
+        Ok(self.scratch.write_tree_unless_conflicts("after")? != *self.trees.index_tree(&self.scratch)?)
     }
 
-    fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits, GitError> {
-        let Some(after) = after.and_then(|head| head.commit.as_deref()) else {
-            return Ok(Commits::default());
-        };
-        if self.head.commit.as_deref() == Some(after) {
-            return Ok(Commits::default());
-        }
+    fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits> {
+        let before = self.head.commit.as_deref();
+        let after = after.and_then(|head| head.commit.as_deref()).filter(|after| before != Some(*after));
+        let Some(after) = after else { return Ok(Commits::default()) };
         let since = format!("--max-age={since}");
-        let exclude_head = self.head.commit.as_ref().map(|commit| format!("^{commit}"));
-        let range: Vec<&str> = [since.as_str(), after].into_iter().chain(exclude_head.as_deref()).collect();
-        let log = ["rev-list", "--no-commit-header", "--format=%ct %s"].into_iter().chain(range);
-        let listed = self.scratch.run("none", log, b"")?;
-        let listed = String::from_utf8_lossy(&listed);
+        let exclude_head = before.map(|commit| format!("^{commit}"));
+        let args = ["rev-list", "--no-commit-header", "--format=%ct %s", &since, after].into_iter();
+        let listed = self.scratch.read("none", args.chain(exclude_head.as_deref()))?;
         let newest: Vec<(&str, &str)> =
             listed.lines().take(MAX_SUBJECTS).filter_map(|line| line.split_once(' ')).collect();
         let truncate = |subject: &str| subject.chars().take(MAX_SUBJECT_CHARS).collect();
@@ -301,5 +271,39 @@ impl Baseline {
             made_at: newest.iter().filter_map(|(time, _)| time.parse().ok()).collect(),
             subjects: newest.into_iter().map(|(_, subject)| truncate(subject)).collect(),
         })
+    }
+
+    /// Stores the state after the task, so that a restore can revert the task's changes only. Returns false
+    /// if there is no restore point of this baseline, or if the changed files are known by name only.
+    pub fn store_end_state(
+        &self,
+        compared: &Comparison,
+        agent: &AgentChanges,
+        time: Duration,
+    ) -> Result<bool> {
+        let (Some(point), Some(versions)) = (&self.point, &compared.new_versions) else { return Ok(false) };
+        let scratch = &self.scratch;
+        let survey = survey_work_index(scratch, time)?;
+        let index = self.index_after(point, compared)?;
+        let record = EndRecord {
+            versions,
+            unread: &compared.unread,
+            survey: &survey,
+            index: index.as_ref(),
+            head: compared.head_after.clone(),
+            agent,
+        };
+        record.store(scratch, point).map(|()| true)
+    }
+
+    /// The index after the task, if it differs from the one in the restore point.
+    fn index_after(&self, point: &RestorePoint, compared: &Comparison) -> Result<Option<IndexFile>> {
+        if Stamp::at(&self.scratch.repository.index()) == self.index {
+            return Ok(None);
+        }
+        let index = IndexFile::read(&self.scratch)?;
+        // A tree represents both completely, and the trees are equal.
+        let is_as_before = point.index == StoredIndex::Tree && !compared.index_changed && !index.is_special();
+        Ok((!is_as_before).then_some(index))
     }
 }

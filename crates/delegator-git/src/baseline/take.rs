@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::capture::{CapturedFiles, LazyTrees, Limits, Purpose, capture_files};
-use crate::error::GitError;
+use crate::capture::{
+    Capture, CapturedFiles, LazyTrees, Limits, Purpose, State, capture, capture_files, survey_work_index,
+};
+use crate::error::{GitError, Result};
 use crate::files::identity_of;
-use crate::records::{RepoPath, on_disk};
+use crate::index::IndexFile;
+use crate::records::RepoPath;
 use crate::repository::{ConfigurationStamps, GitSettings, Head, Opened, Repository, open};
-use crate::restore_point::RestorePoint;
+use crate::restore_point::{CommittedTree, RestorePoint, read_points, record};
 use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
@@ -43,12 +46,7 @@ pub struct Baseline {
 impl Baseline {
     /// Records the state of the work tree that contains `dir`; `None` outside a work tree. Adds nothing to
     /// the repository. `temp_dir` is a directory of ours that must exist until the comparison.
-    pub fn take(
-        git: &Git,
-        dir: &Path,
-        temp_dir: &Path,
-        limits: Limits,
-    ) -> Result<Option<Baseline>, GitError> {
+    pub fn take(git: &Git, dir: &Path, temp_dir: &Path, limits: Limits) -> Result<Option<Baseline>> {
         let Some(opened) = open(git, dir)? else { return Ok(None) };
         let scratch = Scratch::with_config(git, &opened.repository, opened.config.clone(), temp_dir)?;
         let (files, trees) = capture_files(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
@@ -60,7 +58,7 @@ impl Baseline {
         captured: CapturedFiles,
         trees: LazyTrees,
         opened: Opened,
-    ) -> Result<Baseline, GitError> {
+    ) -> Result<Baseline> {
         if captured.unread.len() > MAX_UNREAD {
             return Err(GitError::TooManyLeftOut { count: captured.unread.len() });
         }
@@ -74,7 +72,6 @@ impl Baseline {
         &self.scratch.repository
     }
 
-    /// The settings of the repository.
     pub fn settings(&self) -> &GitSettings {
         &self.settings
     }
@@ -82,8 +79,7 @@ impl Baseline {
     /// The repositories inside the work tree, submodules included. Their files are not part of this
     /// comparison.
     pub fn inner_repositories(&self) -> Vec<PathBuf> {
-        let top = &self.scratch.repository.top_level;
-        let without_slash = |path: &RepoPath| on_disk(top, path.strip_suffix(b"/").unwrap_or(path));
+        let without_slash = |path: &RepoPath| self.scratch.on_disk(path.strip_suffix(b"/").unwrap_or(path));
         self.captured.repositories.iter().map(without_slash).collect()
     }
 
@@ -93,10 +89,49 @@ impl Baseline {
     }
 
     /// Returns those of the paths (relative to the top of the work tree) that the present ignore files match.
-    pub fn ignored(&self, paths: &[&[u8]]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    pub fn ignored(&self, paths: &[&[u8]]) -> Result<BTreeSet<Vec<u8>>> {
         match paths {
             [] => Ok(BTreeSet::new()),
-            paths => self.scratch.ignored_in("none", &self.scratch.repository.top_level, paths),
+            paths => self.scratch.ignored_in("none", self.scratch.top(), paths),
         }
     }
+}
+
+/// A restore point and a baseline of the same state.
+#[derive(Debug)]
+pub struct CreatedPoint {
+    pub point: RestorePoint,
+    /// An error here does not affect the restore point.
+    pub baseline: Result<Baseline>,
+}
+
+/// Creates a restore point of the work tree that contains `dir`, and a baseline like [`Baseline::take`]. An
+/// existing restore point of that name is returned unchanged: an earlier attempt at the same task created it,
+/// and it may be the only copy of the state before.
+pub fn create_restore_point(
+    git: &Git,
+    dir: &Path,
+    temp_dir: &Path,
+    reference: &str,
+    limits: Limits,
+) -> Result<Option<CreatedPoint>> {
+    let Some(opened) = open(git, dir)? else { return Ok(None) };
+    let scratch = Scratch::with_config(git, &opened.repository, opened.config.clone(), temp_dir)?;
+    let index = IndexFile::read(&scratch)?;
+    let committed = CommittedTree::start(&scratch, &opened.head)?;
+    let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
+    let survey = survey_work_index(&scratch, limits.time)?;
+    let mut state = State::new(&scratch, captured, index, survey);
+    let known = read_points(git, &opened.repository, &scratch.store, vec![reference.to_owned()])?;
+    let point = match known.into_iter().next() {
+        Some(point) => point,
+        None => record(&scratch, &mut state, &opened.head, committed, reference)?,
+    };
+    let Capture { tree, index_tree, files } = state.captured;
+    // An earlier attempt may have created the point, of another state.
+    let is_same_state = point.tree == tree && point.index_tree == index_tree;
+    let known_point = is_same_state.then(|| point.clone());
+    let baseline = Baseline::new(scratch, files, LazyTrees::known(tree, index_tree), opened)
+        .map(|baseline| Baseline { point: known_point, ..baseline });
+    Ok(Some(CreatedPoint { point, baseline }))
 }

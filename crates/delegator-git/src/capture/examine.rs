@@ -6,12 +6,11 @@ use std::fs;
 use std::io;
 
 use super::ignored::Ignored;
-use super::work_index::{RAW_DIFF_ARGS, WORK_INDEX};
-use crate::diff::{RawChange, parse_raw_diff};
-use crate::error::GitError;
-use crate::records::{RepoPath, on_disk, records};
+use crate::diff::{RawChange, changed_on_disk};
+use crate::error::{GitError, Result};
+use crate::records::{RepoPath, records};
 use crate::run::Call;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, WORK_INDEX};
 
 /// Lists every entry of our index with two letters, because our git directory has no commit: how it differs
 /// from that, and how the work tree differs from it. `matching` lists an ignored directory as one entry.
@@ -42,16 +41,15 @@ impl Differences {
 
 /// Compares the work tree with our index, whose flags that hide files are cleared already. Ignored files are
 /// listed only if `lists_ignored`.
-pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differences, Ignored), GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: "status" };
+pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differences, Ignored)> {
+    let unreadable = || GitError::unexpected("status");
     let ignored = if lists_ignored { "--ignored=matching" } else { "--ignored=no" };
-    let top_level = &scratch.repository.top_level;
-    let mut call = scratch.call(WORK_INDEX, STATUS_ARGS.into_iter().chain([ignored]), top_level);
+    let mut call = scratch.call(WORK_INDEX, STATUS_ARGS.into_iter().chain([ignored]));
     // The user's index may have a cache of untracked files, which depends on the times of directories.
     call.options.extend(["-c", "core.untrackedCache=false"].map(OsString::from));
     // Writes our index, so that a file which was only touched is not reported again.
     call.variables.push(("GIT_OPTIONAL_LOCKS", "1".into()));
-    let output = scratch.git.run(top_level, Call { extra_output: 1 << 30, ..call })?;
+    let output = scratch.run_call(Call { extra_output: 1 << 30, ..call })?;
     let (mut found, mut ignored) = (Differences::default(), Vec::new());
     let mut has_conflicts = false;
     for record in records(&output) {
@@ -68,19 +66,17 @@ pub(crate) fn examine(scratch: &Scratch, lists_ignored: bool) -> Result<(Differe
     }
     if has_conflicts {
         // The letters of a conflict do not say whether the file exists.
-        let mut changes = parse_raw_diff(&scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
+        let mut changes = changed_on_disk(scratch)?;
         changes.retain(|change| !change.is_submodule);
         let (deleted, modified): (Vec<_>, Vec<_>) = changes.into_iter().partition(RawChange::is_deleted);
         found.deleted = deleted.into_iter().map(|change| change.path).collect();
         found.modified = modified.into_iter().map(|change| change.path).collect();
     }
-    (found.unreachable, found.deleted) =
-        found.deleted.into_iter().partition(|path| is_permission_denied(scratch, path));
-    Ok((found, Ignored::examine(top_level, ignored)))
-}
-
-/// Whether permission to stat the path is denied. git reports such a file as deleted.
-fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
-    let found = fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
-    found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    // git also reports a file as deleted if permission to stat it is denied.
+    let is_denied = |path: &RepoPath| {
+        let found = fs::symlink_metadata(scratch.on_disk(path));
+        found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    (found.unreachable, found.deleted) = found.deleted.into_iter().partition(is_denied);
+    Ok((found, Ignored::examine(scratch.top(), ignored)))
 }

@@ -5,15 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
 
-use super::left_out::{LeftOut, LeftOutReason, Limits};
-use super::work_index::{WORK_INDEX, remove_from_index};
-use crate::error::GitError;
-use crate::records::{RepoPath, ancestors, display_path, join_records, on_disk};
-use crate::scratch::Scratch;
+use crate::error::Result;
+use crate::records::{RepoPath, ancestors, display_path};
+use crate::scratch::{Scratch, WORK_INDEX};
 use crate::stamp::Stamp;
 
 const FILES_AT_ONCE: usize = 1000;
@@ -21,6 +20,52 @@ const BYTES_AT_ONCE: u64 = 32 << 20;
 /// Limits for ignored files: small settings files are worth a copy, data and media are not.
 const IGNORED_FILE_BYTES: u64 = 1 << 20;
 const IGNORED_TOTAL_BYTES: u64 = 20 << 20;
+
+/// Limits for copying files that git does not track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub file_bytes: u64,
+    pub total_bytes: u64,
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { file_bytes: 10 << 20, total_bytes: 200 << 20, time: Duration::from_secs(5) }
+    }
+}
+
+/// A file that is not in a restore point. A restore never touches it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub path: String,
+    pub reason: LeftOutReason,
+    pub bytes: u64,
+}
+
+impl LeftOut {
+    pub(crate) fn new(path: &[u8], reason: LeftOutReason, bytes: u64) -> LeftOut {
+        LeftOut { path: display_path(path), reason, bytes }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOutReason {
+    TooLarge,
+    /// The total size limit was reached by earlier files.
+    TooMuch,
+    TooLate,
+    Unreadable,
+    /// A repository, not a file.
+    Repository,
+    /// git ignores it, and it is beyond the limits of what is examined.
+    Ignored,
+    /// Its content before or after the change is not stored.
+    NoContent,
+    /// A branch whose commits change no file.
+    Commits,
+}
 
 /// How many files were added, and which were left out.
 #[derive(Debug, Default)]
@@ -38,7 +83,6 @@ struct Quota {
     used: u64,
 }
 
-/// Adds files to the work tree's index.
 pub(crate) struct Gatherer<'a> {
     scratch: &'a Scratch,
     needed: &'a BTreeSet<RepoPath>,
@@ -70,25 +114,17 @@ impl<'a> Gatherer<'a> {
     /// Without metadata it is a repository, which is examined by itself, if at all, or in a directory without
     /// search permission.
     pub(crate) fn leave_out(&mut self, path: &[u8], reason: LeftOutReason, found: Option<&Metadata>) {
-        let bytes = found.map_or(0, Metadata::len);
-        self.result.left_out.push(LeftOut { path: display_path(path), reason, bytes });
+        self.result.left_out.push(LeftOut::new(path, reason, found.map_or(0, Metadata::len)));
         self.result.unread.insert(path.to_vec(), found.map(Stamp::of).unwrap_or_default());
-    }
-
-    /// Whether a parent directory is a symbolic link: then the path leads elsewhere and is no file of the
-    /// tree.
-    fn is_behind_symlink(&self, path: &[u8]) -> bool {
-        let top = &self.scratch.repository.top_level;
-        ancestors(path)
-            .any(|above| fs::symlink_metadata(on_disk(top, above)).is_ok_and(|found| found.is_symlink()))
     }
 
     /// The metadata of the file if it can be read. An unreadable file is left out.
     fn readable_metadata(&mut self, path: &[u8]) -> Option<Metadata> {
-        let file = on_disk(&self.scratch.repository.top_level, path);
-        if self.is_behind_symlink(path) {
+        // Behind a link the path leads elsewhere and is no file of the tree.
+        if ancestors(path).any(|above| self.scratch.on_disk(above).is_symlink()) {
             return None;
         }
+        let file = self.scratch.on_disk(path);
         // If a directory took the place of a file, its files have paths of their own.
         let found = fs::symlink_metadata(&file).ok().filter(|found| !found.is_dir())?;
         if found.is_symlink() || (found.is_file() && access(&file, Access::READ_OK).is_ok()) {
@@ -99,7 +135,7 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds a changed tracked file whatever its size.
-    pub(crate) fn add_tracked(&mut self, path: &RepoPath) -> Result<(), GitError> {
+    pub(crate) fn add_tracked(&mut self, path: &RepoPath) -> Result<()> {
         match self.readable_metadata(path) {
             Some(found) => self.enqueue(path, found.len()),
             None => Ok(()),
@@ -107,12 +143,12 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Adds a file whose entry in the index has converted content.
-    pub(crate) fn add_converted(&mut self, path: &RepoPath) -> Result<(), GitError> {
+    pub(crate) fn add_converted(&mut self, path: &RepoPath) -> Result<()> {
         self.converted.insert(path.clone());
         self.add_if_small(path)
     }
 
-    pub(crate) fn add_if_small(&mut self, path: &RepoPath) -> Result<(), GitError> {
+    pub(crate) fn add_if_small(&mut self, path: &RepoPath) -> Result<()> {
         if path.ends_with(b"/") {
             self.leave_out(path, LeftOutReason::Repository, None);
             return Ok(());
@@ -120,11 +156,7 @@ impl<'a> Gatherer<'a> {
         self.add_within_quota(path, false)
     }
 
-    pub(crate) fn add_ignored(&mut self, path: &RepoPath) -> Result<(), GitError> {
-        self.add_within_quota(path, true)
-    }
-
-    fn add_within_quota(&mut self, path: &RepoPath, is_ignored: bool) -> Result<(), GitError> {
+    pub(crate) fn add_within_quota(&mut self, path: &RepoPath, is_ignored: bool) -> Result<()> {
         let Some(found) = self.readable_metadata(path) else { return Ok(()) };
         let quota = if is_ignored { &mut self.ignored } else { &mut self.others };
         let size = found.len();
@@ -132,10 +164,8 @@ impl<'a> Gatherer<'a> {
             Some(LeftOutReason::TooLarge)
         } else if quota.used + size > quota.total_bytes {
             Some(LeftOutReason::TooMuch)
-        } else if Instant::now() > self.deadline {
-            Some(LeftOutReason::TooLate)
         } else {
-            None
+            (Instant::now() > self.deadline).then_some(LeftOutReason::TooLate)
         };
         if let Some(reason) = reason.filter(|_| !self.needed.contains(path)) {
             self.leave_out(path, reason, Some(&found));
@@ -147,12 +177,11 @@ impl<'a> Gatherer<'a> {
 
     /// Records the stamp of a file without reading the file.
     pub(crate) fn record_stamp(&mut self, path: &RepoPath) {
-        if let Some(stamp) = Stamp::at(&on_disk(&self.scratch.repository.top_level, path)) {
-            self.result.unread.insert(path.clone(), stamp);
-        }
+        let stamp = self.scratch.stamp(path);
+        self.result.unread.extend(stamp.map(|stamp| (path.clone(), stamp)));
     }
 
-    fn enqueue(&mut self, path: &RepoPath, size: u64) -> Result<(), GitError> {
+    fn enqueue(&mut self, path: &RepoPath, size: u64) -> Result<()> {
         self.pending.push(path.clone());
         self.pending_bytes += size;
         if self.pending.len() >= FILES_AT_ONCE || self.pending_bytes >= BYTES_AT_ONCE {
@@ -161,23 +190,19 @@ impl<'a> Gatherer<'a> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), GitError> {
+    fn flush(&mut self) -> Result<()> {
         // Files that are left out retain their converted entry.
         let converted = self.pending.iter().filter(|path| self.converted.contains(*path));
-        remove_from_index(self.scratch, converted)?;
+        self.scratch.update_index(WORK_INDEX, &["--force-remove"], converted)?;
         self.converted.clear();
-        let paths = join_records(&self.pending);
-        self.result.count += self.pending.len();
-        self.pending.clear();
         self.pending_bytes = 0;
-        let add = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-        self.scratch.run(WORK_INDEX, add, &paths).map(drop)
+        self.result.count += self.pending.len();
+        let pending = std::mem::take(&mut self.pending);
+        self.scratch.update_index(WORK_INDEX, &["--add", "--remove", "--replace"], &pending)
     }
 
-    pub(crate) fn finish(mut self) -> Result<GatherResult, GitError> {
-        if !self.pending.is_empty() {
-            self.flush()?;
-        }
+    pub(crate) fn finish(mut self) -> Result<GatherResult> {
+        self.flush()?;
         Ok(self.result)
     }
 }

@@ -9,11 +9,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::left_out::{LeftOut, LeftOutReason};
-use super::work_index::WORK_INDEX;
-use crate::error::GitError;
+use super::gather::{LeftOut, LeftOutReason};
+use crate::error::Result;
 use crate::records::{RepoPath, display_path, on_disk, records};
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, WORK_INDEX};
 
 /// Names of directories that only tools fill.
 pub const TOOL_DIRECTORIES: [&str; 12] = [
@@ -48,10 +47,10 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    pub(crate) fn list(scratch: &Scratch) -> Result<Ignored, GitError> {
+    pub(crate) fn list(scratch: &Scratch) -> Result<Ignored> {
         let args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
         let listed = scratch.run(WORK_INDEX, args, b"")?;
-        Ok(Ignored::examine(&scratch.repository.top_level, records(&listed)))
+        Ok(Ignored::examine(scratch.top(), records(&listed)))
     }
 
     /// Examines what git lists as ignored: files, and directories that end in a slash.
@@ -69,7 +68,8 @@ impl Ignored {
         let mut visits_left = MAX_VISITED_IN_ALL;
         for directory in directories {
             let may_visit = MAX_VISITED.min(visits_left);
-            let mut walk = Walk::new(top_level, may_visit);
+            let (files, repositories) = (Vec::new(), Vec::new());
+            let mut walk = Walk { top: top_level, remaining: may_visit, files, repositories };
             let is_complete = walk.visit(directory);
             visits_left -= may_visit - walk.remaining;
             if is_complete && ignored.files.len() + walk.files.len() <= MAX_FILES {
@@ -83,9 +83,8 @@ impl Ignored {
     }
 
     fn mark_not_examined(&mut self, path: &[u8]) {
-        let path = display_path(path);
-        if self.not_examined.last().is_none_or(|last| last.path != path) {
-            self.not_examined.push(LeftOut { path, reason: LeftOutReason::Ignored, bytes: 0 });
+        if self.not_examined.last().is_none_or(|last| last.path != display_path(path)) {
+            self.not_examined.push(LeftOut::new(path, LeftOutReason::Ignored, 0));
         }
     }
 }
@@ -120,10 +119,6 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn new(top: &Path, remaining: usize) -> Walk<'_> {
-        Walk { top, remaining, files: Vec::new(), repositories: Vec::new() }
-    }
-
     /// `directory` ends in a slash. Returns false if the limit was reached or a directory could not be read.
     fn visit(&mut self, directory: &[u8]) -> bool {
         let mut directories = vec![directory.to_vec()];

@@ -8,14 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::examine::{Differences, examine};
-use super::gather::Gatherer;
-use super::ignored::Ignored;
-use super::left_out::{LeftOut, LeftOutReason, Limits};
-use super::work_index::{WORK_INDEX, remove_from_index, write_index_tree};
-use crate::error::GitError;
+use super::gather::{Gatherer, LeftOut, LeftOutReason, Limits};
+
+use crate::error::{GitError, Result};
 use crate::index::{IndexFile, TrackedFiles, has_attributes, is_checked_out};
 use crate::records::{RepoPath, with_trailing_slash};
-use crate::scratch::{Scratch, write_tree};
+use crate::scratch::{Scratch, WORK_INDEX};
 use crate::stamp::Stamp;
 
 /// Why a work tree is captured.
@@ -68,7 +66,7 @@ pub(crate) fn capture(
     limits: Limits,
     needed: &BTreeSet<RepoPath>,
     purpose: Purpose,
-) -> Result<Capture, GitError> {
+) -> Result<Capture> {
     let (files, trees) = capture_files(scratch, limits, needed, purpose)?;
     let index_tree = trees.index_tree(scratch)?.clone();
     Ok(Capture { tree: trees.tree(scratch)?.clone(), index_tree, files })
@@ -80,20 +78,32 @@ pub(crate) fn capture_files(
     limits: Limits,
     needed: &BTreeSet<RepoPath>,
     purpose: Purpose,
-) -> Result<(CapturedFiles, LazyTrees), GitError> {
+) -> Result<(CapturedFiles, LazyTrees)> {
     scratch.copy_index(WORK_INDEX)?;
-    let tracked = TrackedFiles::read(scratch, WORK_INDEX)?;
+    let tracked = TrackedFiles::read(scratch)?;
     let mut trees = LazyTrees::of_index(scratch, &tracked.index, purpose)?;
-    tracked.unhide(scratch, WORK_INDEX)?;
+    tracked.unhide(scratch)?;
     // A restore only writes paths of the restore point, and `needed` already contains these.
     let lists_ignored = purpose != Purpose::Restore;
     let (differences, ignored) = examine(scratch, lists_ignored)?;
     let converts = purpose != Purpose::Compare && (scratch.converts || has_attributes(&tracked.index));
-    let converted = if converts { tracked.converted(scratch, WORK_INDEX)? } else { Vec::new() };
-    remove_from_index(scratch, &differences.deleted)?;
+    let converted = if converts { tracked.converted(scratch)? } else { Vec::new() };
+    scratch.update_index(WORK_INDEX, &["--force-remove"], &differences.deleted)?;
     let mut gatherer = Gatherer::new(scratch, limits, needed);
-    let findings = Findings { tracked: &tracked, differences: &differences, ignored: &ignored, converted };
-    gather_changes(&mut gatherer, &findings, needed, purpose)?;
+    gather_tracked(&mut gatherer, &differences, &converted, purpose)?;
+    let is_ignored = |path: &&RepoPath| !tracked.contains(path) && !differences.untracked.contains(*path);
+    for path in differences.untracked.iter().chain(needed.iter().filter(is_ignored)) {
+        gatherer.add_if_small(path)?;
+    }
+    for path in &differences.unreachable {
+        gatherer.leave_out(path, LeftOutReason::Unreadable, None);
+    }
+    for path in &ignored.files {
+        match purpose {
+            Purpose::Compare => gatherer.record_stamp(path),
+            Purpose::Save | Purpose::Restore => gatherer.add_within_quota(path, true)?,
+        }
+    }
     let (checked_out, absent_submodules): (Vec<RepoPath>, Vec<RepoPath>) =
         tracked.submodules.iter().cloned().partition(|path| is_checked_out(scratch, path));
     let mut repositories: Vec<RepoPath> = checked_out.iter().map(|path| with_trailing_slash(path)).collect();
@@ -133,11 +143,11 @@ impl LazyTrees {
     }
 
     /// The tree of our copy of the index, which nothing has changed yet.
-    fn of_index(scratch: &Scratch, index: &IndexFile, purpose: Purpose) -> Result<LazyTrees, GitError> {
+    fn of_index(scratch: &Scratch, index: &IndexFile, purpose: Purpose) -> Result<LazyTrees> {
         let trees = LazyTrees::default();
         let index_tree = match (index.cached_tree(), purpose) {
             (Some(tree), _) => Some(tree),
-            (None, Purpose::Save | Purpose::Restore) => write_index_tree(scratch, WORK_INDEX)?,
+            (None, Purpose::Save | Purpose::Restore) => scratch.write_tree_unless_conflicts(WORK_INDEX)?,
             (None, Purpose::Compare) => {
                 // git replaces the other name when it changes the index.
                 let (from, to) = (scratch.path(WORK_INDEX), scratch.path(INDEX_BEFORE));
@@ -149,42 +159,33 @@ impl LazyTrees {
     }
 
     /// The tree of the index; `None` if it has conflicts.
-    pub(crate) fn index_tree(&self, scratch: &Scratch) -> Result<&Option<String>, GitError> {
+    pub(crate) fn index_tree(&self, scratch: &Scratch) -> Result<&Option<String>> {
         if self.index_tree.get().is_none() {
-            let _ = self.index_tree.set(write_index_tree(scratch, INDEX_BEFORE)?);
+            let _ = self.index_tree.set(scratch.write_tree_unless_conflicts(INDEX_BEFORE)?);
         }
-        self.index_tree.get().ok_or(GitError::UnexpectedOutput { command: "write-tree" })
+        self.index_tree.get().ok_or(GitError::unexpected("write-tree"))
     }
 
     /// The tree of the work tree. The first call must come before our index changes.
-    pub(crate) fn tree(&self, scratch: &Scratch) -> Result<&String, GitError> {
+    pub(crate) fn tree(&self, scratch: &Scratch) -> Result<&String> {
         if self.tree.get().is_none() {
             let tree = match self.index_tree(scratch)? {
                 Some(tree) if self.matches_index => tree.clone(),
-                _ => write_tree(scratch, WORK_INDEX)?,
+                _ => scratch.write_tree(WORK_INDEX)?,
             };
             let _ = self.tree.set(tree);
         }
-        self.tree.get().ok_or(GitError::UnexpectedOutput { command: "write-tree" })
+        self.tree.get().ok_or(GitError::unexpected("write-tree"))
     }
 }
 
-/// What capturing found in the work tree, apart from unchanged index entries.
-struct Findings<'a> {
-    tracked: &'a TrackedFiles,
-    differences: &'a Differences,
-    ignored: &'a Ignored,
-    converted: Vec<RepoPath>,
-}
-
-/// Adds the content of every file that differs from the index.
-fn gather_changes(
+/// Adds the content of tracked files that differ from the index.
+fn gather_tracked(
     gatherer: &mut Gatherer<'_>,
-    findings: &Findings<'_>,
-    needed: &BTreeSet<RepoPath>,
+    differences: &Differences,
+    converted: &[RepoPath],
     purpose: Purpose,
-) -> Result<(), GitError> {
-    let Findings { tracked, differences, ignored, converted } = findings;
+) -> Result<()> {
     let changed: BTreeSet<&RepoPath> = differences.modified.iter().chain(&differences.deleted).collect();
     for path in &differences.modified {
         match purpose {
@@ -194,19 +195,6 @@ fn gather_changes(
     }
     for path in converted.iter().filter(|path| !changed.contains(*path)) {
         gatherer.add_converted(path)?;
-    }
-    let is_ignored = |path: &&RepoPath| !tracked.contains(path) && !differences.untracked.contains(*path);
-    for path in differences.untracked.iter().chain(needed.iter().filter(is_ignored)) {
-        gatherer.add_if_small(path)?;
-    }
-    for path in &differences.unreachable {
-        gatherer.leave_out(path, LeftOutReason::Unreadable, None);
-    }
-    for path in &ignored.files {
-        match purpose {
-            Purpose::Compare => gatherer.record_stamp(path),
-            Purpose::Save | Purpose::Restore => gatherer.add_ignored(path)?,
-        }
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use std::panic::resume_unwind;
 use std::path::Path;
 
 use super::three_way::ContentMerge;
-use crate::error::GitError;
-use crate::scratch::{Scratch, read_small_blobs, write_blobs};
+use crate::error::{GitError, Result};
+use crate::scratch::Scratch;
 
 /// A merge and its result.
 type Merged<'a> = (&'a ContentMerge, Vec<u8>);
@@ -20,12 +20,12 @@ type Merged<'a> = (&'a ContentMerge, Vec<u8>);
 pub(crate) fn merge_contents(
     scratch: &Scratch,
     merges: &BTreeSet<ContentMerge>,
-) -> Result<BTreeMap<ContentMerge, String>, GitError> {
+) -> Result<BTreeMap<ContentMerge, String>> {
     if merges.is_empty() {
         return Ok(BTreeMap::new());
     }
     let ids = merges.iter().flat_map(|merge| [&merge.before, &merge.after, &merge.now]);
-    let contents = read_small_blobs(scratch, &ids.collect())?;
+    let contents = scratch.read_small_blobs(&ids.collect())?;
     let merges: Vec<&ContentMerge> = merges.iter().collect();
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let parts: Vec<_> = merges.chunks(merges.len().div_ceil(threads)).collect();
@@ -37,10 +37,10 @@ pub(crate) fn merge_contents(
         let running: Vec<_> = parts.into_iter().enumerate().map(start).collect();
         let finished =
             running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        finished.collect::<Result<Vec<_>, GitError>>()
+        finished.collect::<Result<Vec<_>>>()
     })?;
     let merged: Vec<Merged<'_>> = merged.into_iter().flatten().collect();
-    let ids = write_blobs(scratch, merged.iter().map(|(_, content)| content.as_slice()))?;
+    let ids = scratch.write_blobs(merged.iter().map(|(_, content)| content.as_slice()))?;
     Ok(merged.into_iter().map(|(merge, _)| merge.clone()).zip(ids).collect())
 }
 
@@ -50,7 +50,7 @@ fn merge_each<'a>(
     merges: &[&'a ContentMerge],
     contents: &BTreeMap<String, Vec<u8>>,
     folder: &Path,
-) -> Result<Vec<Merged<'a>>, GitError> {
+) -> Result<Vec<Merged<'a>>> {
     fs::create_dir_all(folder).map_err(GitError::io("create", folder))?;
     let mut merged = Vec::new();
     for merge in merges {

@@ -7,7 +7,7 @@ mod unified;
 
 pub(crate) use content_merge::merge_contents;
 pub use raw::{ChangeKind, FileChange};
-pub(crate) use raw::{NewVersion, RawChange, parse_raw_diff};
+pub(crate) use raw::{NewVersion, RawChange, changed_on_disk, raw_diff};
 pub(crate) use three_way::{ContentMerge, Decision, FileDecision, decide, decide_file, resolve_mode};
 pub use unified::{DiffHunk, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff};
 pub(crate) use unified::{join_replacements, split_files};

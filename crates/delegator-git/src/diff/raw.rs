@@ -1,13 +1,14 @@
-//! Parses the output of `git diff-tree`: which files differ, which were renamed, how many lines changed.
+//! Lists which files differ, which were renamed, and how many lines changed.
 //!
 //! Paths are bytes. Submodules are left out. Output that does not match the format is an error, never a
 //! partial list.
 
 use std::collections::BTreeMap;
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, GITLINK};
 use crate::records::{RepoPath, records};
+use crate::scratch::{Scratch, WORK_INDEX};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ChangeKind {
@@ -77,6 +78,22 @@ impl RawChange {
     }
 }
 
+/// Runs a command that prints raw differences.
+pub(crate) fn raw_diff(
+    scratch: &Scratch,
+    index: &str,
+    command: &str,
+    options: &[&str],
+) -> Result<Vec<RawChange>> {
+    let args = [command, "--raw", "-z", "--no-ext-diff"];
+    parse_raw_diff(&scratch.run(index, args.iter().chain(options), b"")?)
+}
+
+/// Compares our copy of the index with the work tree, ignoring submodules.
+pub(crate) fn changed_on_disk(scratch: &Scratch) -> Result<Vec<RawChange>> {
+    raw_diff(scratch, WORK_INDEX, "diff-files", &["--no-renames", "--ignore-submodules=all"])
+}
+
 /// Parses raw diff output with `-z`: one record with one or two paths per file, then their line counts, if
 /// any.
 ///
@@ -84,8 +101,8 @@ impl RawChange {
 /// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …
 /// 3 TAB 1 TAB path NUL …                     3 TAB 1 TAB NUL from NUL to NUL …
 /// ```
-pub(crate) fn parse_raw_diff(output: &[u8]) -> Result<Vec<RawChange>, GitError> {
-    parse(output).ok_or(GitError::UnexpectedOutput { command: "diff" })
+fn parse_raw_diff(output: &[u8]) -> Result<Vec<RawChange>> {
+    parse(output).ok_or(GitError::unexpected("diff"))
 }
 
 fn parse(output: &[u8]) -> Option<Vec<RawChange>> {

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, TreeFiles};
 use crate::records::{RepoPath, hex, parse_hex};
 use crate::scratch::Scratch;
 
 /// One entry, without the cached metadata of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) path: RepoPath,
     pub(crate) mode: u32,
@@ -60,7 +60,7 @@ impl Entry {
         self.mode & FORMAT == REGULAR_FILE
     }
 
-    /// Whether this is a directory of a sparse index, collapsed to one entry.
+    /// Whether it is collapsed to one entry in a sparse index.
     pub(crate) fn is_directory(&self) -> bool {
         self.mode == DIRECTORY
     }
@@ -82,7 +82,7 @@ pub(crate) struct IndexFile {
 
 impl IndexFile {
     /// Reads the index of the repository; a split index is joined to one file.
-    pub(crate) fn read(scratch: &Scratch) -> Result<IndexFile, GitError> {
+    pub(crate) fn read(scratch: &Scratch) -> Result<IndexFile> {
         let path = scratch.repository.index();
         let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(IndexFile::default()),
@@ -101,35 +101,25 @@ impl IndexFile {
         Ok(IndexFile { modified, ..IndexFile::read_copy(scratch, name)? })
     }
 
-    /// Reads our copy of the index.
-    pub(crate) fn read_copy(scratch: &Scratch, name: &str) -> Result<IndexFile, GitError> {
+    pub(crate) fn read_copy(scratch: &Scratch, name: &str) -> Result<IndexFile> {
         let path = scratch.path(name);
         let bytes = std::fs::read(&path).map_err(GitError::io("read", &path))?;
         IndexFile::parse(bytes, scratch.id_bytes())
     }
 
-    pub(crate) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Result<IndexFile, GitError> {
+    pub(crate) fn parse(bytes: Vec<u8>, id_bytes: usize) -> Result<IndexFile> {
         let mut reader = Reader { bytes: &bytes, at: 0, id_bytes };
-        let parsed = reader.index().ok_or(GitError::UnexpectedOutput { command: "index" })?;
+        let parsed = reader.index().ok_or(GitError::unexpected("index"))?;
         Ok(IndexFile { bytes: Some(bytes), ..parsed })
     }
 
     /// An index with exactly the files of a tree.
-    pub(crate) fn of_tree(files: &TreeFiles) -> Result<IndexFile, GitError> {
+    pub(crate) fn of_tree(files: &TreeFiles) -> Result<IndexFile> {
         let entry = |(path, (mode, id)): (&RepoPath, &FileVersion)| {
-            let mode = u32::from_str_radix(mode, 8).ok()?;
-            Some(Entry {
-                path: path.clone(),
-                mode,
-                id: parse_hex(id)?,
-                stage: 0,
-                assume_unchanged: false,
-                skip_worktree: false,
-                intent_to_add: false,
-            })
+            Entry { path: path.clone(), ..Entry::default() }.with_content(mode, id)
         };
         let entries = files.iter().map(entry).collect::<Option<_>>();
-        let entries = entries.ok_or(GitError::UnexpectedOutput { command: "ls-tree" })?;
+        let entries = entries.ok_or(GitError::unexpected("ls-tree"))?;
         Ok(IndexFile { entries, ..IndexFile::default() })
     }
 
@@ -199,9 +189,8 @@ impl<'a> Reader<'a> {
         if !is_index || !(2..=4).contains(&version) {
             return None;
         }
-        let count = self.number()?;
         let mut file = IndexFile::default();
-        for _ in 0..count {
+        for _ in 0..self.number()? {
             let before = file.entries.last().map_or(&[][..], |entry| &entry.path);
             let entry = self.entry(version, before)?;
             file.entries.push(entry);

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::file::{Entry, IndexFile};
-use crate::error::GitError;
+use crate::error::Result;
 use crate::file_version::FileVersion;
-use crate::records::{RepoPath, join_records, on_disk};
-use crate::scratch::Scratch;
+use crate::records::{RepoPath, lines, output_text};
+use crate::scratch::{Scratch, WORK_INDEX};
 
 #[derive(Debug, Default)]
 pub(crate) struct TrackedFiles {
@@ -26,9 +26,15 @@ pub(crate) struct TrackedFiles {
 }
 
 impl TrackedFiles {
-    /// `index` names one of our copies.
-    pub(crate) fn read(scratch: &Scratch, index: &str) -> Result<TrackedFiles, GitError> {
-        let mut tracked = TrackedFiles { index: read_complete(scratch, index)?, ..TrackedFiles::default() };
+    /// Reads our copy. A split or sparse index is first rewritten as one complete file.
+    pub(crate) fn read(scratch: &Scratch) -> Result<TrackedFiles> {
+        let mut index = IndexFile::read_copy(scratch, WORK_INDEX)?;
+        if index.is_abridged() {
+            let rewrite = ["update-index", "--no-split-index", "--force-write-index"];
+            scratch.run(WORK_INDEX, rewrite, b"")?;
+            index = IndexFile::read_copy(scratch, WORK_INDEX)?;
+        }
+        let mut tracked = TrackedFiles { index, ..TrackedFiles::default() };
         for entry in &tracked.index.entries {
             if entry.skip_worktree && !is_on_disk(scratch, &entry.path) {
                 tracked.sparse.insert(entry.path.clone());
@@ -55,32 +61,22 @@ impl TrackedFiles {
         entries.map(|entry| (entry.path.clone(), entry.version())).collect()
     }
 
-    /// Clears the flags that hide files on disk. `index` names one of our copies.
-    pub(crate) fn unhide(&self, scratch: &Scratch, index: &str) -> Result<(), GitError> {
-        for (flag, paths) in [
-            ("--no-assume-unchanged", &self.assumed_unchanged),
-            ("--no-skip-worktree", &self.skipped_on_disk),
-        ] {
-            if !paths.is_empty() {
-                let paths = join_records(paths);
-                scratch.run(index, ["update-index", "-z", flag, "--stdin"], &paths)?;
-            }
-        }
-        Ok(())
+    /// Clears the flags that hide files on disk.
+    pub(crate) fn unhide(&self, scratch: &Scratch) -> Result<()> {
+        scratch.update_index(WORK_INDEX, &["--no-assume-unchanged"], &self.assumed_unchanged)?;
+        scratch.update_index(WORK_INDEX, &["--no-skip-worktree"], &self.skipped_on_disk)
     }
 
     /// Files whose size differs from the size of their object, because git converts them.
-    pub(crate) fn converted(&self, scratch: &Scratch, index: &str) -> Result<Vec<RepoPath>, GitError> {
+    pub(crate) fn converted(&self, scratch: &Scratch) -> Result<Vec<RepoPath>> {
         let is_expected_file =
             |entry: &&Entry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
         let files: Vec<&Entry> = self.index.entries.iter().filter(is_expected_file).collect();
-        let ids: String = files.iter().map(|entry| entry.id() + "\n").collect();
+        let ids = lines(files.iter().map(|entry| entry.id()));
         let args = ["cat-file", "--buffer", "--batch-check=%(objectsize)"];
-        let sizes = scratch.run(index, args, ids.as_bytes())?;
-        let sizes = String::from_utf8_lossy(&sizes);
-        let top = &scratch.repository.top_level;
+        let sizes = output_text(&scratch.run(WORK_INDEX, args, ids.as_bytes())?);
         let differs = |size: &str, entry: &Entry| {
-            fs::symlink_metadata(on_disk(top, &entry.path))
+            fs::symlink_metadata(scratch.on_disk(&entry.path))
                 .is_ok_and(|found| found.is_file() && size.parse() != Ok(found.len()))
         };
         let converted = sizes.lines().zip(files).filter(|(size, entry)| differs(size, entry));
@@ -94,21 +90,11 @@ pub(crate) fn has_attributes(index: &IndexFile) -> bool {
     index.entries.iter().any(|entry| entry.path.rsplit(|byte| *byte == b'/').next() == Some(name))
 }
 
-/// Reads one of our copies. A split or sparse index is first rewritten as one complete file.
-fn read_complete(scratch: &Scratch, index: &str) -> Result<IndexFile, GitError> {
-    let mut file = IndexFile::read_copy(scratch, index)?;
-    if file.is_abridged() {
-        scratch.run(index, ["update-index", "--no-split-index", "--force-write-index"], b"")?;
-        file = IndexFile::read_copy(scratch, index)?;
-    }
-    Ok(file)
-}
-
 /// Whether a submodule is checked out, that is, has a `.git` of its own.
 pub(crate) fn is_checked_out(scratch: &Scratch, submodule: &RepoPath) -> bool {
     is_on_disk(scratch, &[submodule, b"/.git".as_slice()].concat())
 }
 
 fn is_on_disk(scratch: &Scratch, path: &RepoPath) -> bool {
-    fs::symlink_metadata(on_disk(&scratch.repository.top_level, path)).is_ok()
+    fs::symlink_metadata(scratch.on_disk(path)).is_ok()
 }

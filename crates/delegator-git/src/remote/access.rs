@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::error::RemoteError;
 use super::url::RemoteUrl;
-use crate::error::GitError;
-use crate::records::single_line;
+use crate::error::{GitError, Result};
+use crate::records::output_text;
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
 
@@ -75,13 +75,12 @@ impl RemoteAccess {
 
     /// Pushes a refspec of a scratch directory.
     pub(crate) fn push(&self, scratch: &Scratch, url: &RemoteUrl, refspec: &str) -> Result<(), RemoteError> {
-        let top = &scratch.repository.top_level;
-        let call = scratch.call("none", ["push", "--quiet", "--no-recurse-submodules", REMOTE, refspec], top);
-        self.run(&self.git(), top, "push to", url, call).map(drop)
+        let call = scratch.call("none", ["push", "--quiet", "--no-recurse-submodules", REMOTE, refspec]);
+        self.run(&self.git(), scratch.top(), "push to", url, call).map(drop)
     }
 
     /// The user's ssh command.
-    fn ssh_command(&self, git: &Git) -> Result<OsString, GitError> {
+    fn ssh_command(&self, git: &Git) -> Result<OsString> {
         if let Some((_, command)) = self.variables.iter().find(|(name, _)| name == "GIT_SSH_COMMAND") {
             return Ok(command.clone());
         }
@@ -90,7 +89,7 @@ impl RemoteAccess {
             Path::new("/"),
             Call { variables: vec![("GIT_DIR", "/dev/null".into())], reads_user_config: true, ..call },
         )?;
-        let command = configured.as_deref().map(single_line).filter(|command| !command.is_empty());
+        let command = configured.as_deref().map(output_text).filter(|command| !command.is_empty());
         Ok(command.unwrap_or_else(|| "ssh".to_owned()).into())
     }
 }

@@ -10,8 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::url::RemoteUrl;
-use crate::error::GitError;
-use crate::records::single_line;
+use crate::error::{GitError, Result};
+use crate::records::output_text;
 use crate::run::{Call, Git};
 use crate::scratch::ATTRIBUTES;
 
@@ -21,7 +21,7 @@ pub(super) fn create_checkout(
     url: &RemoteUrl,
     base: &BaseCommit,
     dir: &Path,
-) -> Result<(), GitError> {
+) -> Result<()> {
     let BaseCommit { commit, branch } = base;
     let format = format!("--object-format={}", object_format(git, mirror)?);
     fs::create_dir(dir).map_err(GitError::io("create", dir))?;
@@ -49,9 +49,9 @@ pub(super) fn create_checkout(
     fs::remove_file(&attributes).map_err(GitError::io("delete", &attributes))
 }
 
-pub(super) fn object_format(git: &Git, mirror: &Path) -> Result<String, GitError> {
+pub(super) fn object_format(git: &Git, mirror: &Path) -> Result<String> {
     let format = git.run(mirror, Call::in_git_dir(mirror, ["rev-parse", "--show-object-format"]))?;
-    Ok(single_line(&format))
+    Ok(output_text(&format))
 }
 
 /// Makes a git directory read the objects of the mirror and of the one that was in its place before.

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustix::event::{Timespec, poll};
 use rustix::fs::{Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::run::Git;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ pub(super) struct MirrorLock {
 }
 
 /// Waits for the lock as long as the time limit of `git` permits, and records the use of the mirror.
-pub(super) fn lock(path: &Path, git: &Git) -> Result<MirrorLock, GitError> {
+pub(super) fn lock(path: &Path, git: &Git) -> Result<MirrorLock> {
     let failed = |error| GitError::io("lock", path)(error);
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
     loop {

@@ -18,9 +18,9 @@ use super::error::RemoteError;
 use super::lock::{lock, lock_unused};
 use super::refs::{RemoteRefs, object_format_of, patterns};
 use super::url::RemoteUrl;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::files::{ignore_missing, remove_directory};
-use crate::records::single_line;
+use crate::records::output_text;
 use crate::repository::{Repository, git_config};
 use crate::run::{Call, Git};
 
@@ -87,7 +87,7 @@ impl Mirror {
         commit: &str,
         top_level: &Path,
         temp_dir: &Path,
-    ) -> Result<(TempDir, Repository), GitError> {
+    ) -> Result<(TempDir, Repository)> {
         let folder = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
         let folder = folder.map_err(GitError::io("create a directory in", temp_dir))?;
         let dir = folder.path();
@@ -118,11 +118,11 @@ impl Mirror {
     }
 
     /// The commit of a ref or of an id in the mirror; `None` also if there is no usable mirror.
-    fn read_commit(&self, git: &Git, name: &str) -> Result<Option<String>, GitError> {
+    fn read_commit(&self, git: &Git, name: &str) -> Result<Option<String>> {
         let commit = format!("{name}^{{commit}}");
         let call = Call::in_git_dir(&self.dir, ["rev-parse", "--verify", "--quiet", commit.as_str()]);
         match git.run(Path::new("/"), call) {
-            Ok(output) => Ok(Some(single_line(&output))),
+            Ok(output) => Ok(Some(output_text(&output))),
             Err(GitError::Failed { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -172,7 +172,7 @@ impl Mirror {
 }
 
 /// Deletes the mirrors that were used last before this time. No checkout may read their objects any more.
-pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<(), GitError> {
+pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<()> {
     for entry in fs::read_dir(mirrors).map_err(GitError::io("read", mirrors))?.flatten() {
         let path = entry.path();
         if path.extension().is_none_or(|extension| extension != "lock") {
@@ -203,7 +203,7 @@ fn create_bare(dir: &Path, object_format: &str) -> io::Result<()> {
 
 /// Deletes the lock files of git processes that were killed. The caller holds the lock of the mirror, so none
 /// is in use.
-fn remove_stale_locks(dir: &Path) -> Result<(), GitError> {
+fn remove_stale_locks(dir: &Path) -> Result<()> {
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(GitError::io("read", &folder))?.flatten() {

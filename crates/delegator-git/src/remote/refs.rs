@@ -1,7 +1,7 @@
 //! Which refs a name can mean, and what `git ls-remote --symref` prints about them: `ref: TARGET<tab>NAME`
 //! and `ID<tab>NAME`.
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::records::is_object_id;
 
 /// The shortest abbreviation of a commit id; git's own abbreviations are not shorter.
@@ -46,8 +46,8 @@ pub(super) fn patterns(wanted: &str) -> Vec<String> {
 }
 
 impl RemoteRefs {
-    pub(super) fn parse(output: &[u8]) -> Result<RemoteRefs, GitError> {
-        let unreadable = || GitError::UnexpectedOutput { command: "ls-remote" };
+    pub(super) fn parse(output: &[u8]) -> Result<RemoteRefs> {
+        let unreadable = || GitError::unexpected("ls-remote");
         let text = str::from_utf8(output).map_err(|_| unreadable())?;
         let mut found = RemoteRefs::default();
         for line in text.lines() {

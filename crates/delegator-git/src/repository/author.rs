@@ -4,16 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::locate::Repository;
-use crate::error::GitError;
+use crate::error::Result;
 use crate::records::records;
 use crate::run::{Call, Git};
 
 /// The name and address of author and committer, as git finds them in the configuration of the user and of a
 /// repository. Values are read, nothing is run.
-pub(crate) fn author(
-    git: &Git,
-    repository: Option<&Repository>,
-) -> Result<Vec<(&'static str, OsString)>, GitError> {
+pub(crate) fn author(git: &Git, repository: Option<&Repository>) -> Result<Vec<(&'static str, OsString)>> {
     let git_dir = repository.map_or(Path::new("/dev/null"), |repository| &repository.git_dir);
     let args = ["config", "-z", "--get-regexp", r"^(user|author|committer)\.(name|email)$"];
     let variables = vec![("GIT_DIR", git_dir.into())];

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::error::GitError;
+use crate::error::Result;
 use crate::records::records;
 use crate::run::{Call, Git};
 
@@ -40,7 +40,7 @@ struct Entry {
 
 impl Config {
     /// Reads the settings, including those of the user's own configuration.
-    pub(crate) fn read(git: &Git, dir: &Path, git_dir: &Path) -> Result<Config, GitError> {
+    pub(crate) fn read(git: &Git, dir: &Path, git_dir: &Path) -> Result<Config> {
         let args = ["config", "-z", "--show-scope", "--type=path", "--get-regexp", KEYS];
         let call = Call { reads_user_config: true, ..Call::in_git_dir(git_dir, args) };
         let output = git.run_optional(dir, call)?.unwrap_or_default();

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::config::Config;
-use crate::error::{GitError, WriteError};
+use crate::error::{GitError, Result, WriteError};
 use crate::files::read_regular;
-use crate::records::{on_disk, single_line};
+use crate::records::{on_disk, output_text};
 use crate::run::{Call, Git};
 use crate::stamp::Stamp;
 
@@ -46,7 +46,7 @@ pub struct Head {
 }
 
 /// Finds the work tree that contains `dir`; `None` outside a work tree and in a bare repository.
-pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
+pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>> {
     let call = Call::new([
         "rev-parse",
         "--path-format=absolute",
@@ -59,7 +59,7 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
         Err(error) if error.is_no_work_tree() => return Ok(None),
         result => result?,
     };
-    let unreadable = || GitError::UnexpectedOutput { command: "rev-parse" };
+    let unreadable = || GitError::unexpected("rev-parse");
     // Paths are stored as JSON text, so they must be UTF-8.
     let output = str::from_utf8(&output).map_err(|_| unreadable())?;
     let lines: Vec<&str> = output.split_terminator('\n').collect();
@@ -94,7 +94,7 @@ pub(crate) struct Opened {
 pub(crate) type ConfigurationStamps = [Option<Stamp>; 2];
 
 /// Finds the work tree that contains `dir`; `None` outside a work tree and in a bare repository.
-pub(crate) fn open(git: &Git, dir: &Path) -> Result<Option<Opened>, GitError> {
+pub(crate) fn open(git: &Git, dir: &Path) -> Result<Option<Opened>> {
     if let Some(opened) = find_layout(dir).and_then(|layout| open_layout(git, layout)) {
         return Ok(Some(opened));
     }
@@ -166,8 +166,21 @@ fn with_git_dir(top_level: &Path, git_dir: &Path) -> Option<Repository> {
 }
 
 impl Repository {
-    pub(crate) fn call<'a, S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call<'a> {
+    pub(crate) fn call<'a>(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Call<'a> {
         Call::in_git_dir(&self.git_dir, args)
+    }
+
+    pub(crate) fn run(&self, git: &Git, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<Vec<u8>> {
+        git.run(&self.top_level, self.call(args))
+    }
+
+    /// Exit code 1 means "no result".
+    pub(crate) fn run_optional(
+        &self,
+        git: &Git,
+        args: impl IntoIterator<Item: AsRef<OsStr>>,
+    ) -> Result<Option<Vec<u8>>> {
+        git.run_optional(&self.top_level, self.call(args))
     }
 
     pub(crate) fn index(&self) -> PathBuf {
@@ -194,13 +207,13 @@ impl Repository {
         [self.common_dir.join("config"), self.git_dir.join("config.worktree")].map(|file| Stamp::at(&file))
     }
 
-    pub fn head(&self, git: &Git) -> Result<Head, GitError> {
+    pub fn head(&self, git: &Git) -> Result<Head> {
         if let Some(head) = self.head_on_disk() {
             return Ok(head);
         }
         let commit = self.resolve_ref(git, "HEAD")?;
-        let branch = git.run_optional(&self.top_level, self.call(["symbolic-ref", "--quiet", "HEAD"]))?;
-        Ok(Head { commit, branch: branch.as_deref().map(single_line) })
+        let branch = self.run_optional(git, ["symbolic-ref", "--quiet", "HEAD"])?;
+        Ok(Head { commit, branch: branch.as_deref().map(output_text) })
     }
 
     /// The present HEAD of a repository that was opened before, without a git process; `None` if git must
@@ -246,22 +259,21 @@ impl Repository {
     }
 
     /// The object a ref points to.
-    pub(crate) fn resolve_ref(&self, git: &Git, reference: &str) -> Result<Option<String>, GitError> {
-        let call = self.call(["rev-parse", "--verify", "--quiet", reference]);
-        Ok(git.run_optional(&self.top_level, call)?.as_deref().map(single_line))
+    pub(crate) fn resolve_ref(&self, git: &Git, reference: &str) -> Result<Option<String>> {
+        let id = self.run_optional(git, ["rev-parse", "--verify", "--quiet", reference])?;
+        Ok(id.as_deref().map(output_text))
     }
 
     /// Creates, moves or deletes refs in one transaction; `commands` has the format of
     /// `update-ref --stdin -z`.
-    pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], reason: &str) -> Result<(), GitError> {
+    pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], reason: &str) -> Result<()> {
         let call = self.call(["update-ref", "--no-deref", "-m", reason, "--stdin", "-z"]);
         git.run(&self.top_level, Call { input: commands, ..call }).map(drop)
     }
 
     /// The work tree that has the branch checked out.
-    pub(crate) fn worktree_of(&self, git: &Git, branch: &str) -> Result<Option<String>, GitError> {
-        let call = self.call(["for-each-ref", "--format=%(worktreepath)", branch]);
-        let path = single_line(&git.run(&self.top_level, call)?);
+    pub(crate) fn worktree_of(&self, git: &Git, branch: &str) -> Result<Option<String>> {
+        let path = output_text(&self.run(git, ["for-each-ref", "--format=%(worktreepath)", branch])?);
         Ok(Some(path).filter(|path| !path.is_empty()))
     }
 }

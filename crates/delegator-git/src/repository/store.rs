@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::locate::git_config;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::files::{remove_file, write_atomically};
 
 const PREFIX: &str = "refs/mcp-delegator/";
@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// Creates missing directories and files.
-    pub(crate) fn prepare(&self, object_format: &str) -> Result<(), GitError> {
+    pub(crate) fn prepare(&self, object_format: &str) -> Result<()> {
         self.try_prepare(object_format).map_err(GitError::io("create", &self.path))
     }
 
@@ -97,22 +97,17 @@ impl Store {
     }
 
     /// Creates the ref of a restore point whose packs are complete. Fails if it exists.
-    pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<(), GitError> {
+    pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<()> {
         self.write_after_packs(self.ref_path(reference), format!("{commit}\n").as_bytes(), false)
     }
 
     /// Stores the state after the task of a restore point; its packs are complete.
-    pub(crate) fn write_end(&self, reference: &str, bytes: &[u8]) -> Result<(), GitError> {
+    pub(crate) fn write_end(&self, reference: &str, bytes: &[u8]) -> Result<()> {
         self.write_after_packs(self.end_path(reference), bytes, true)
     }
 
-    fn write_after_packs(
-        &self,
-        path: Option<PathBuf>,
-        bytes: &[u8],
-        may_replace: bool,
-    ) -> Result<(), GitError> {
-        let path = path.ok_or(GitError::UnexpectedOutput { command: "restore point name" })?;
+    fn write_after_packs(&self, path: Option<PathBuf>, bytes: &[u8], may_replace: bool) -> Result<()> {
+        let path = path.ok_or(GitError::unexpected("restore point name"))?;
         let synced = fs::File::open(self.objects().join("pack")).and_then(|packs| packs.sync_all());
         synced
             .and_then(|()| write_atomically(&path, bytes, may_replace))
@@ -120,7 +115,7 @@ impl Store {
     }
 
     /// Deletes the state after the task and the ref, if they exist, and then the objects.
-    pub(crate) fn delete(&self, reference: &str) -> Result<(), GitError> {
+    pub(crate) fn delete(&self, reference: &str) -> Result<()> {
         for path in [self.end_path(reference), self.ref_path(reference)].into_iter().flatten() {
             remove_file(&path)?;
         }
@@ -128,7 +123,7 @@ impl Store {
     }
 
     /// The state after the task of a restore point, and its file; `None` if it was not stored.
-    pub(crate) fn read_end(&self, reference: &str) -> Result<Option<(PathBuf, Vec<u8>)>, GitError> {
+    pub(crate) fn read_end(&self, reference: &str) -> Result<Option<(PathBuf, Vec<u8>)>> {
         let Some(path) = self.end_path(reference) else { return Ok(None) };
         match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -138,14 +133,14 @@ impl Store {
     }
 
     /// Deletes the packs of a restore point and of its state after the task.
-    pub(crate) fn delete_packs(&self, reference: &str) -> Result<(), GitError> {
+    pub(crate) fn delete_packs(&self, reference: &str) -> Result<()> {
         let mut packs = self.pack_files().into_iter().filter(|pack| pack.point == point_name(reference));
         packs.try_for_each(|pack| pack.delete())
     }
 
     /// Replaces a pack by a hard link to an equal pack of another restore point, if there is one. Packs with
     /// the same objects are equal, and their names end in the hash of their content.
-    pub(crate) fn share_pack(&self, reference: &str, hash: &str) -> Result<(), GitError> {
+    pub(crate) fn share_pack(&self, reference: &str, hash: &str) -> Result<()> {
         let own_name = format!("{}-{hash}.pack", point_name(reference));
         let packs = self.objects().join("pack");
         let suffix = format!("-{hash}.pack");
@@ -191,7 +186,7 @@ impl Store {
         lists.filter(|list| !list.file_name().as_encoded_bytes().starts_with(b".")).map(|list| list.path())
     }
 
-    pub(crate) fn merged_points(&self) -> Result<MergedPoints, GitError> {
+    pub(crate) fn merged_points(&self) -> Result<MergedPoints> {
         let mut merged = MergedPoints::new();
         for list in self.merged_lists() {
             let bytes = fs::read(&list).map_err(GitError::io("read", list))?;
@@ -255,7 +250,7 @@ pub(crate) fn add(points: &mut MergedPoints, name: String, more: MergedPoint) {
     point.objects.extend(more.objects);
 }
 
-pub(crate) const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "pack-objects" };
+pub(crate) const UNREADABLE: GitError = GitError::unexpected("pack-objects");
 
 /// A pack in a store.
 #[derive(Debug)]
@@ -283,7 +278,7 @@ impl PackFile {
     }
 
     /// Deletes it, the index first: git reports an index without its pack.
-    pub(crate) fn delete(&self) -> Result<(), GitError> {
+    pub(crate) fn delete(&self) -> Result<()> {
         let files = ["idx", "rev", "pack"].map(|ending| self.base.with_added_extension(ending));
         files.iter().try_for_each(|file| remove_file(file))
     }

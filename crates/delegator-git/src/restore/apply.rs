@@ -7,13 +7,11 @@ use std::path::Path;
 
 use super::plan::PreparedRestore;
 use super::target::{HeadTarget, IndexEdits, IndexTarget};
-use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
-use crate::diff::{RawChange, parse_raw_diff};
-use crate::error::{GitError, Operation, RestoreError, WriteError};
-use crate::index::IndexFile;
-use crate::records::{display_path, join_records, path_records};
+use crate::diff::{RawChange, changed_on_disk};
+use crate::error::{GitError, Operation, RestoreError, Result, WriteError};
+use crate::index::{Entry, IndexFile};
+use crate::records::{display_path, lines, output_text, path_records};
 use crate::restore_point::{RestorePoint, StoredIndex};
-use crate::scratch::{existing_objects, pack_into};
 use crate::tree_writer::{RefChange, TreeWriter, WritePlan};
 
 impl PreparedRestore {
@@ -33,7 +31,7 @@ impl PreparedRestore {
     /// Restores files and index, and with `and_head` also HEAD and its branch. `undo` is the restore point of
     /// the present state. Must not be called if the plan has overlaps.
     pub fn apply(self, undo: &RestorePoint, and_head: bool) -> Result<(), RestoreError> {
-        let no_undo = GitError::UnexpectedOutput { command: "restore point" };
+        let no_undo = GitError::unexpected("restore point");
         let writer = self.writer.as_ref().ok_or(no_undo)?;
         Ok(writer.write(&self.scratch, Some(undo), || self.write_plan(writer, and_head))?)
     }
@@ -41,38 +39,37 @@ impl PreparedRestore {
     fn write_plan(&self, writer: &TreeWriter, and_head: bool) -> Result<WritePlan<'_>, WriteError> {
         writer.lock_index()?;
         self.refuse_if_changed()?;
-        let (refs, attach) = if and_head { self.head_changes()? } else { (Vec::new(), None) };
-        let head = if and_head && self.plan.head_target == HeadTarget::Moves {
-            self.point.head()
-        } else {
-            self.plan.head.clone()
-        };
-        Ok(WritePlan {
+        let mut plan = WritePlan {
             operation: Operation::Restore,
             changes: &self.changes,
             stamps: &self.stamps,
-            index: self.new_index()?,
-            refs,
-            attach,
-            head,
-        })
+            index: None,
+            refs: Vec::new(),
+            attach: None,
+            head: self.plan.head.clone(),
+        };
+        if and_head && self.plan.head_target == HeadTarget::Moves {
+            plan.refs.extend(self.ref_change()?);
+            plan.attach.clone_from(&self.point.branch);
+            plan.head = self.point.head();
+        }
+        plan.index = self.new_index()?;
+        Ok(plan)
     }
 
     /// Changes made since the undo point was created are not in it, so they must not be overwritten.
     fn refuse_if_changed(&self) -> Result<(), WriteError> {
-        let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
         let is_planned = |change: &&RawChange| {
             self.changes.write.contains_key(&change.path) || self.changes.remove.contains(&change.path)
         };
-        if let Some(change) = changed.iter().find(is_planned) {
-            let what = format!("the file {}", display_path(&change.path));
-            return Err(WriteError::ConcurrentChange { what });
+        if let Some(change) = changed_on_disk(&self.scratch)?.iter().find(is_planned) {
+            return Err(WriteError::changed_file(&display_path(&change.path)));
         }
         self.present.refuse_if_index_changed(&self.scratch)
     }
 
     /// The index after the restore, whose objects are then in the repository; `None` if it does not change.
-    fn new_index(&self) -> Result<Option<IndexFile>, GitError> {
+    fn new_index(&self) -> Result<Option<IndexFile>> {
         let point = &self.point;
         let index = match (&self.target.index, point.index, &point.index_tree) {
             (IndexTarget::Unchanged, ..) | (IndexTarget::Saved(_), StoredIndex::Tree, None) => {
@@ -87,75 +84,58 @@ impl PreparedRestore {
     }
 
     /// Returns a copy of the present index with these entries replaced.
-    fn edited_index(&self, edits: &IndexEdits) -> Result<IndexFile, GitError> {
+    fn edited_index(&self, edits: &IndexEdits) -> Result<IndexFile> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
-        let no_id = "0".repeat(2 * scratch.id_bytes());
-        let removed = edits.paths.iter().map(|path| (format!("0 {no_id}\t"), path));
-        let added = edits
-            .entries
-            .iter()
-            .map(|entry| (format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage), &entry.path));
+        let removed = edits.paths.iter().map(|path| (scratch.removed_entry(), path));
+        let text = |entry: &Entry| format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage);
+        let added = edits.entries.iter().map(|entry| (text(entry), &entry.path));
         let input = path_records(removed.chain(added));
         scratch.run(name, ["update-index", "-z", "--index-info"], &input)?;
-        let entries = || edits.entries.iter();
-        let entries_by_flag = [
-            ("--assume-unchanged", entries().filter(|entry| entry.assume_unchanged).collect::<Vec<_>>()),
-            ("--skip-worktree", entries().filter(|entry| entry.skip_worktree).collect()),
-        ];
-        for (flag, flagged) in entries_by_flag.iter().filter(|(_, flagged)| !flagged.is_empty()) {
-            let paths = join_records(flagged.iter().map(|entry| &entry.path));
-            scratch.run(name, ["update-index", "-z", flag, "--stdin"], &paths)?;
-        }
+        let assumed_unchanged = edits.entries.iter().filter(|entry| entry.assume_unchanged);
+        let paths = assumed_unchanged.map(|entry| &entry.path);
+        scratch.update_index(name, &["--assume-unchanged"], paths)?;
+        let skipped = edits.entries.iter().filter(|entry| entry.skip_worktree);
+        scratch.update_index(name, &["--skip-worktree"], skipped.map(|entry| &entry.path))?;
         IndexFile::read_copy(scratch, name)
     }
 
     /// Returns a copy of the present index with the entries of `tree`. Cached file metadata of unchanged
     /// entries is preserved.
-    fn index_of_tree(&self, tree: &str) -> Result<IndexFile, GitError> {
+    fn index_of_tree(&self, tree: &str) -> Result<IndexFile> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
         let flagged = self.present.index.entries.iter().filter(|entry| entry.is_special());
-        let flagged = join_records(flagged.map(|entry| &entry.path));
-        if !flagged.is_empty() {
-            scratch.run(name, ["update-index", "-z", "--force-remove", "--stdin"], &flagged)?;
-        }
+        scratch.update_index(name, &["--force-remove"], flagged.map(|entry| &entry.path))?;
         scratch.run(name, ["read-tree", "--reset", tree], b"")?;
         IndexFile::read_copy(scratch, name)
     }
 
     /// The user's git does not read our store, so objects that the index names and only the store has are
     /// copied to the repository.
-    fn copy_index_objects(&self, index: &IndexFile) -> Result<(), GitError> {
+    fn copy_index_objects(&self, index: &IndexFile) -> Result<()> {
         let scratch = &self.scratch;
         if index.bytes.is_none() {
             return Ok(());
         }
         let repository_objects = scratch.repository_objects();
-        let ids: String = index.objects().into_iter().map(|id| format!("{id}\n")).collect();
+        let ids = lines(index.objects());
         let check = ["cat-file", "--buffer", "--batch-check"];
         let output = scratch.run_in_objects(&repository_objects, &[], check, ids.as_bytes())?;
-        let output = String::from_utf8_lossy(&output);
+        let output = output_text(&output);
         let missing = output.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned);
         // Objects that are in neither place were missing before, as in a partial clone.
-        let missing = existing_objects(scratch, missing.collect())?;
-        pack_into(scratch, &repository_objects, "pack", &missing).map(drop)
+        let missing = scratch.existing_objects(missing.collect())?;
+        scratch.pack_into(&repository_objects, "pack", &missing).map(drop)
     }
 
-    /// The refs to change, and the branch that HEAD names afterwards.
-    fn head_changes(&self) -> Result<(Vec<RefChange>, Option<String>), GitError> {
-        if self.plan.head_target != HeadTarget::Moves {
-            return Ok((Vec::new(), None));
-        }
-        let (repository, git) = (&self.scratch.repository, &self.scratch.git);
+    /// The change of the branch that HEAD named, or of a detached HEAD.
+    fn ref_change(&self) -> Result<Option<RefChange>> {
         let new = self.point.head.clone();
-        Ok(match &self.point.branch {
-            Some(branch) => {
-                let old = repository.resolve_ref(git, branch)?;
-                (vec![RefChange { name: branch.clone(), old, new }], Some(branch.clone()))
-            }
-            None if new.is_none() => (Vec::new(), None),
-            None => (vec![RefChange { name: "HEAD".to_owned(), old: None, new }], None),
-        })
+        let Some(branch) = &self.point.branch else {
+            return Ok(new.map(|new| RefChange { name: "HEAD".to_owned(), old: None, new: Some(new) }));
+        };
+        let old = self.scratch.repository.resolve_ref(&self.scratch.git, branch)?;
+        Ok(Some(RefChange { name: branch.clone(), old, new }))
     }
 }

@@ -14,7 +14,7 @@ use super::target::{HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, 
 use super::task_changes::{ThreeStates, task_changes};
 use super::user_edits::{PossibleEdit, is_changed_later, possible_edits};
 use crate::capture::{State, Survey, capture_present, is_absent};
-use crate::error::{GitError, RestoreError};
+use crate::error::{RestoreError, Result};
 use crate::file_version::TreeFiles;
 use crate::files::{contains_only, file_mode};
 use crate::index::Entry;
@@ -22,7 +22,7 @@ use crate::records::{RepoPath, ancestors, display_path, on_disk};
 use crate::repository::{Head, Repository};
 use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, is_name_free, record};
 use crate::run::Git;
-use crate::scratch::{Scratch, existing_objects, tree_files};
+use crate::scratch::Scratch;
 use crate::stamp::{Stamp, Stamps};
 use crate::tree_writer::{TreeChanges, TreeWriter};
 
@@ -86,7 +86,7 @@ pub fn prepare_restore(
 ) -> Result<PreparedRestore, RestoreError> {
     let (scratch, head) = point.open(git, temp_dir)?;
     scratch.repository.refuse_if_locked()?;
-    let top_level = &scratch.repository.top_level;
+    let top_level = scratch.top();
     let (target, present, mut actions) = find_target(&scratch, point, scope, &head)?;
     check_blocked_paths(top_level, &actions.changes)?;
     check_objects_exist(&scratch, point, &target, &actions.changes)?;
@@ -105,11 +105,11 @@ fn find_target(
     scope: RestoreScope,
     head: &Head,
 ) -> Result<(Target, State, FileActions), RestoreError> {
-    let top_level = &scratch.repository.top_level;
+    let top_level = scratch.top();
     let known_end = read_end_state(scratch, point, scope)?;
     let end = known_end.as_ref().filter(|_| scope != RestoreScope::WholeTree);
     let saved = SavedState::read(scratch, point)?;
-    let mut before = tree_files(scratch, &point.tree)?;
+    let mut before = scratch.tree_files(&point.tree)?;
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let mut needed: BTreeSet<RepoPath> = before.keys().chain(&saved.written).cloned().collect();
     needed.extend(end.iter().flat_map(|end| end.changed.keys()).cloned());
@@ -191,7 +191,7 @@ fn plan(target: &Target, actions: &FileActions, repository: &Repository, head: H
 }
 
 impl PreparedRestore {
-    pub fn is_name_free(&self, reference: &str) -> Result<bool, GitError> {
+    pub fn is_name_free(&self, reference: &str) -> Result<bool> {
         is_name_free(&self.scratch, reference)
     }
 
@@ -275,7 +275,7 @@ fn check_objects_exist(
         }
     }
     let count = needed.len();
-    if existing_objects(scratch, needed)?.len() != count {
+    if scratch.existing_objects(needed)?.len() != count {
         return Err(RestoreError::PointMissing { reference: point.reference.clone() });
     }
     Ok(())

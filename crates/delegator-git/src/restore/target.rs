@@ -11,12 +11,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::capture::{State, Survey};
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, GITLINK, TreeFiles};
 use crate::index::{Entry, IndexFile};
 use crate::records::{RepoPath, display_path};
 use crate::restore_point::{RestorePoint, SavedState};
-use crate::scratch::{Scratch, fill_index};
+use crate::scratch::Scratch;
 
 /// What a restore restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Untouchable {
         present: &State,
         before: &TreeFiles,
         now: &TreeFiles,
-    ) -> Result<Untouchable, GitError> {
+    ) -> Result<Untouchable> {
         let removable = now.keys().filter(|path| !before.contains_key(*path));
         let mut ignored_before = ignored_before(scratch, before, removable.map(Vec::as_slice))?;
         ignored_before.retain(|path| !saved.written.contains(path));
@@ -196,7 +196,7 @@ fn ignored_before<'a>(
     scratch: &Scratch,
     before: &TreeFiles,
     paths: impl Iterator<Item = &'a [u8]>,
-) -> Result<BTreeSet<RepoPath>, GitError> {
+) -> Result<BTreeSet<RepoPath>> {
     let paths: Vec<&[u8]> = paths.collect();
     if paths.is_empty() {
         return Ok(BTreeSet::new());
@@ -205,7 +205,7 @@ fn ignored_before<'a>(
     fs::create_dir(&rules_dir).map_err(GitError::io("create", &rules_dir))?;
     let rules = before.iter().filter(|(path, _)| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
     let index = "rules-index";
-    fill_index(scratch, index, rules)?;
+    scratch.fill_index(index, rules)?;
     let prefix = format!("--prefix={}/", rules_dir.display());
     scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
     scratch.ignored_in(index, &rules_dir, &paths)

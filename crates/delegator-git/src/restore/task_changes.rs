@@ -13,7 +13,7 @@ use super::target::{
 };
 use crate::capture::{Directory, State, Survey};
 use crate::diff::{ContentMerge, Decision, FileDecision, decide, decide_file, merge_contents, resolve_mode};
-use crate::error::GitError;
+use crate::error::Result;
 use crate::file_version::{FileVersion, TreeFiles, is_regular};
 use crate::files::file_mode;
 use crate::index::{Entry, IndexFile};
@@ -42,7 +42,7 @@ pub(crate) fn task_changes(
     point: &RestorePoint,
     states: &ThreeStates<'_>,
     head: &Head,
-) -> Result<Target, GitError> {
+) -> Result<Target> {
     let mut files = FileTargets { files: states.now.clone(), ..FileTargets::default() };
     let paths: BTreeSet<&RepoPath> = states
         .before
@@ -80,7 +80,7 @@ pub(crate) fn task_changes(
     let directories = directory_targets(states, &files.files, &mut overlaps);
     let index_target = index.finish(states.saved, &mut overlaps);
     Ok(Target {
-        survey: Survey::of_changes(directories, files.modes),
+        survey: Survey { directories, other_modes: files.modes, ..Survey::default() },
         index: index_target,
         keep: files.keep,
         merged: merged_files,

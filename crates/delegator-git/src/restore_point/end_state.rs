@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::point::RestorePoint;
 use crate::capture::Survey;
 use crate::diff::NewVersion;
-use crate::error::{EndStateProblem, GitError, RestoreError};
+use crate::error::{EndStateProblem, GitError, RestoreError, Result};
 use crate::file_version::FileVersion;
 use crate::index::IndexFile;
 use crate::records::{RepoPath, join_records, on_disk, path_records, records, split_record};
 use crate::repository::{Head, end_name};
-use crate::scratch::{MAX_MERGED_BYTES, Scratch, pack_into};
+use crate::scratch::{MAX_MERGED_BYTES, Scratch};
 use crate::stamp::Stamp;
 
 const FORMAT: u32 = 1;
@@ -127,7 +127,7 @@ pub(crate) struct EndRecord<'a> {
 
 impl EndRecord<'_> {
     /// Stores it beside the restore point of the state before.
-    pub(crate) fn store(self, scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
+    pub(crate) fn store(self, scratch: &Scratch, point: &RestorePoint) -> Result<()> {
         let (index, index_bytes) = match self.index.map(|index| &index.bytes) {
             None => (EndIndex::AsBefore, Vec::new()),
             Some(None) => (EndIndex::Missing, Vec::new()),
@@ -160,19 +160,18 @@ impl EndRecord<'_> {
             lengths: sections.each_ref().map(Vec::len),
         };
         let encoded = serde_json::to_vec(&header);
-        let mut stored =
-            encoded.map_err(|_| GitError::UnexpectedOutput { command: "state after the task" })?;
+        let mut stored = encoded.map_err(|_| GitError::unexpected("state after the task"))?;
         stored.push(b'\n');
         stored.extend(sections.concat());
         pack_contents(scratch, &point.reference, self.versions)?;
-        scratch.store().write_end(&point.reference, &stored)
+        scratch.store.write_end(&point.reference, &stored)
     }
 }
 
 /// Packs the contents of changed files. A restore needs those of modified files as the base of a merge, a
 /// diff needs all.
-fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<(), GitError> {
-    let top = &scratch.repository.top_level;
+fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<()> {
+    let top = scratch.top();
     let size = |path: &RepoPath| {
         let found = fs::symlink_metadata(on_disk(top, path)).ok()?;
         Some(found.len()).filter(|bytes| *bytes <= MAX_MERGED_BYTES)
@@ -192,13 +191,13 @@ fn pack_contents(scratch: &Scratch, reference: &str, versions: &[NewVersion]) ->
     });
     let objects: BTreeSet<String> =
         modified.into_iter().filter_map(sized).chain(added).map(|(_, id)| id).collect();
-    pack_into(scratch, &scratch.store().objects(), &end_name(reference), &objects).map(drop)
+    scratch.pack_into(&scratch.store.objects(), &end_name(reference), &objects).map(drop)
 }
 
 impl EndState {
     /// Reads the state after the task of a restore point; `None` if it was not stored.
     pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, RestoreError> {
-        let Some((file, bytes)) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
+        let Some((file, bytes)) = scratch.store.read_end(&point.reference)? else { return Ok(None) };
         let state = parse(&bytes, scratch.id_bytes());
         let (commit, state) = state.map_err(|problem| RestoreError::UnreadableEndState { file, problem })?;
         Ok((commit == point.commit).then_some(state))

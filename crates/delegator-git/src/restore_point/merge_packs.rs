@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 
 use super::point::RestorePoint;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::files::write_atomically;
-use crate::records::{hex, single_line};
+use crate::records::{hex, output_text};
 use crate::repository::{MERGED, MergedPoint, MergedPoints, PackFile, Store, UNREADABLE, add};
 use crate::run::{Call, Git};
 
@@ -25,14 +25,14 @@ const MAX_PACKS: usize = 100;
 const MAX_MERGED_PACKS: usize = 16;
 
 /// Merges the packs in the store of a restore point if there are many. Returns whether it did.
-pub fn merge_packs(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+pub fn merge_packs(git: &Git, point: &RestorePoint) -> Result<bool> {
     let store = Store::at(&point.store);
     let is_due = store.pack_files().len() > MAX_PACKS + MAX_MERGED_PACKS;
     if is_due { store.merge(git, MAX_MERGED_PACKS) } else { Ok(false) }
 }
 
 /// Deletes the objects of dropped restore points from the merged packs in the store of one of them.
-pub fn delete_dropped_objects(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+pub fn delete_dropped_objects(git: &Git, point: &RestorePoint) -> Result<bool> {
     let store = Store::at(&point.store);
     let is_due = store.merged_points()?.keys().any(|name| !store.is_complete(name));
     if is_due { store.merge(git, 0) } else { Ok(false) }
@@ -44,7 +44,7 @@ impl Store {
     }
 
     /// Merged packs are merged as well if there are more than `max_merged`.
-    fn merge(&self, git: &Git, max_merged: usize) -> Result<bool, GitError> {
+    fn merge(&self, git: &Git, max_merged: usize) -> Result<bool> {
         let lock_file = self.path().join("merge.lock");
         let lock = File::create(&lock_file).map_err(GitError::io("create", &lock_file))?;
         if lock.try_lock().is_err() {
@@ -79,14 +79,14 @@ impl Store {
     }
 
     /// Writes a pack with the objects of the points, and its list. Returns the hash of the pack.
-    fn write_merged(&self, git: &Git, points: &MergedPoints) -> Result<String, GitError> {
+    fn write_merged(&self, git: &Git, points: &MergedPoints) -> Result<String> {
         let ids: BTreeSet<&String> = points.values().flat_map(|point| &point.objects).collect();
         let ids: String = ids.into_iter().map(|id| format!("{id}\n")).collect();
         let (packs, lists) = (self.objects().join("pack"), self.path().join(MERGED));
         let base = packs.join(MERGED).into_os_string();
         let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into);
         let call = Call::in_git_dir(self.path(), args.into_iter().chain([base]));
-        let hash = single_line(&git.run(self.path(), Call { input: ids.as_bytes(), ..call })?);
+        let hash = output_text(&git.run(self.path(), Call { input: ids.as_bytes(), ..call })?);
         let text = serde_json::to_vec(points).map_err(|_| UNREADABLE)?;
         fs::create_dir_all(&lists)
             .and_then(|()| File::open(&packs)?.sync_all())
@@ -97,7 +97,7 @@ impl Store {
 }
 
 /// The ids of the objects in a pack, from its index. An id is as long as the hash of the pack.
-fn object_ids(pack: &PackFile) -> Result<BTreeSet<String>, GitError> {
+fn object_ids(pack: &PackFile) -> Result<BTreeSet<String>> {
     const IDS: usize = 8 + 256 * 4;
     let bytes = fs::read(pack.index()).map_err(GitError::io("read", pack.index()))?;
     let header = bytes.get(..IDS).filter(|header| header.starts_with(b"\xfftOc\0\0\0\x02"));

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::LeftOut;
-use crate::error::{GitError, RestoreError};
-use crate::records::{parse_batch, single_line};
+use crate::error::{GitError, RestoreError, Result};
+use crate::records::{output_text, parse_batch};
 use crate::repository::{Head, Repository, Store, find_repository, open, point_name};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
@@ -100,8 +100,9 @@ impl RestorePoint {
         if !self.is_stored() {
             return Err(RestoreError::PointMissing { reference: self.reference.clone() });
         }
-        let scratch = Scratch::with_config(git, repository, opened.config, temp_dir)?;
-        Ok((scratch.with_store(Store::at(&self.store)), opened.head))
+        let mut scratch = Scratch::with_config(git, repository, opened.config, temp_dir)?;
+        scratch.store = Store::at(&self.store);
+        Ok((scratch, opened.head))
     }
 
     /// Whether its ref is still in the store.
@@ -124,16 +125,12 @@ pub struct StoredPoint {
 
 /// The restore points in the store of the repository that contains `dir`, by name; `None` outside a work
 /// tree.
-pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
+pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>> {
     stored_points_named(git, dir, "")
 }
 
 /// Those of the restore points whose reference begins with `prefix`. All are read with one git process.
-pub fn stored_points_named(
-    git: &Git,
-    dir: &Path,
-    prefix: &str,
-) -> Result<Option<Vec<StoredPoint>>, GitError> {
+pub fn stored_points_named(git: &Git, dir: &Path, prefix: &str) -> Result<Option<Vec<StoredPoint>>> {
     let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
     let store = Store::of(&repository.common_dir);
     let references = store.references().into_iter().filter(|reference| reference.starts_with(prefix));
@@ -150,7 +147,7 @@ pub(crate) fn read_points(
     repository: &Repository,
     store: &Store,
     references: Vec<String>,
-) -> Result<Vec<RestorePoint>, GitError> {
+) -> Result<Vec<RestorePoint>> {
     let found = references.into_iter().filter_map(|reference| Some((store.read(&reference)?, reference)));
     let found: Vec<(String, String)> = found.collect();
     if found.is_empty() {
@@ -162,7 +159,7 @@ pub(crate) fn read_points(
     let mut points = Vec::new();
     for ((commit, reference), (_, meta)) in found.into_iter().zip(parse_batch(&output)?) {
         let point: RestorePoint =
-            serde_json::from_slice(meta).map_err(|_| GitError::UnexpectedOutput { command: "cat-file" })?;
+            serde_json::from_slice(meta).map_err(|_| GitError::unexpected("cat-file"))?;
         // The repository may have been moved since, or be reached by another path.
         points.push(RestorePoint {
             commit,
@@ -176,7 +173,7 @@ pub(crate) fn read_points(
 }
 
 /// Deletes a restore point with its objects if it still is the given commit. Returns whether it existed.
-pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool> {
     if !point.is_stored() {
         return Ok(false);
     }
@@ -187,10 +184,10 @@ pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
 }
 
 /// Deletes a ref if it still points to `commit`.
-pub(crate) fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
+pub(crate) fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &str) -> Result<()> {
     let resolve = Call::in_git_dir(repository, ["rev-parse", "--verify", "--quiet", reference]);
     let found = git.run_optional(repository, resolve)?;
-    if found.as_deref().map(single_line).as_deref() != Some(commit) {
+    if found.as_deref().map(output_text).as_deref() != Some(commit) {
         return Ok(());
     }
     let delete = ["update-ref", "--no-deref", "-d", reference, commit];

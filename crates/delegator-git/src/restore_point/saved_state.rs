@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::point::{RestorePoint, StoredIndex};
 use crate::capture::Survey;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::index::IndexFile;
 use crate::records::{RepoPath, parse_batch, records};
-use crate::scratch::{Scratch, tree_files};
+use crate::scratch::Scratch;
 
 #[derive(Debug)]
 pub(crate) struct SavedState {
@@ -18,10 +18,10 @@ pub(crate) struct SavedState {
     pub(crate) written: BTreeSet<RepoPath>,
 }
 
-const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "cat-file" };
+const UNREADABLE: GitError = GitError::unexpected("cat-file");
 
 impl SavedState {
-    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<SavedState, GitError> {
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<SavedState> {
         let mut names = vec!["directories", "modes", "absent", "written"];
         names.extend((point.index == StoredIndex::File).then_some("index"));
         let names: String = names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
@@ -32,7 +32,7 @@ impl SavedState {
         };
         let mut index = match (point.index, &point.index_tree, file) {
             (StoredIndex::File, _, [file]) => IndexFile::parse(file.to_vec(), scratch.id_bytes())?,
-            (StoredIndex::Tree, Some(tree), _) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
+            (StoredIndex::Tree, Some(tree), _) => IndexFile::of_tree(&scratch.tree_files(tree)?)?,
             (StoredIndex::Missing, ..) => IndexFile::default(),
             _ => return Err(UNREADABLE),
         };

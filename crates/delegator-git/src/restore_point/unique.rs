@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::point::RestorePoint;
-use crate::error::GitError;
-use crate::records::single_line;
+use crate::error::Result;
+use crate::records::output_text;
 use crate::run::{Call, Git};
 
 /// The user's refs that protect content from `git gc`.
@@ -16,7 +16,7 @@ const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
 
 /// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository
 /// reaches. Content that is only in commits older than the point's HEAD counts as unique.
-pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
+pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool> {
     let run = |dir: &Path, args: &[&str]| {
         git.run(dir, Call { extra_output: 1 << 30, ..Call::in_git_dir(dir, args) })
     };
@@ -52,8 +52,8 @@ fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
 }
 
 /// The tree of the objects that only the index file names; `None` if there are none.
-fn index_blobs(git: &Git, point: &RestorePoint) -> Result<Option<String>, GitError> {
+fn index_blobs(git: &Git, point: &RestorePoint) -> Result<Option<String>> {
     let name = format!("{}:blobs", point.commit);
     let call = Call::in_git_dir(&point.store, ["rev-parse", "--verify", "--quiet", &name]);
-    Ok(git.run_optional(&point.store, call)?.as_deref().map(single_line))
+    Ok(git.run_optional(&point.store, call)?.as_deref().map(output_text))
 }

@@ -9,14 +9,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::point::{RestorePoint, StoredIndex, drop_ref};
 use crate::capture::State;
-use crate::diff::parse_raw_diff;
-use crate::error::GitError;
+use crate::diff::raw_diff;
+use crate::error::{GitError, Result};
 use crate::file_version::GITLINK;
 use crate::index::IndexFile;
-use crate::records::{join_records, single_line};
+use crate::records::{join_records, output_text};
 use crate::repository::{Head, point_name};
 use crate::run::RunningGit;
-use crate::scratch::{Scratch, existing_objects, list_objects, pack_into};
+use crate::scratch::Scratch;
 
 /// A longer list would make `meta.json` too large.
 const MAX_LEFT_OUT: usize = 100_000;
@@ -25,8 +25,8 @@ const LARGE_BLOB: &str = "--filter=blob:limit=64k";
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 
 /// Whether a restore point of that name can be created.
-pub(crate) fn is_name_free(scratch: &Scratch, reference: &str) -> Result<bool, GitError> {
-    let is_stored = scratch.store().read(reference).is_some();
+pub(crate) fn is_name_free(scratch: &Scratch, reference: &str) -> Result<bool> {
+    let is_stored = scratch.store.read(reference).is_some();
     Ok(!is_stored && scratch.repository.resolve_ref(&scratch.git, reference)?.is_none())
 }
 
@@ -37,8 +37,8 @@ pub(crate) fn record(
     head: &Head,
     committed: CommittedTree,
     reference: &str,
-) -> Result<RestorePoint, GitError> {
-    let (repository, store) = (&scratch.repository, scratch.store());
+) -> Result<RestorePoint> {
+    let (repository, store) = (&scratch.repository, &scratch.store);
     let captured = &mut state.captured;
     if captured.files.left_out.len() > MAX_LEFT_OUT {
         return Err(GitError::TooManyLeftOut { count: captured.files.left_out.len() });
@@ -95,16 +95,16 @@ fn now() -> i64 {
 }
 
 /// Objects that only the index file names: those of conflicts and intent-to-add entries.
-fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
+fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>> {
     let mut found: BTreeSet<String> = index.own_objects().collect();
     if index.entries.iter().any(|entry| entry.stage != 0) {
-        let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
         scratch.copy_index("conflicts")?;
-        let differing = scratch.run("conflicts", args, b"")?;
-        let versions = parse_raw_diff(&differing)?.into_iter().map(|change| change.new);
+        let options = ["--cached", "--no-renames", committed];
+        let differing = raw_diff(scratch, "conflicts", "diff-index", &options)?;
+        let versions = differing.into_iter().map(|change| change.new);
         found.extend(versions.filter(|(mode, _)| mode != GITLINK).map(|(_, id)| id));
     }
-    existing_objects(scratch, found)
+    scratch.existing_objects(found)
 }
 
 /// Creates the commit and everything in it that is not there yet, in our own git directory. Returns its id.
@@ -114,8 +114,8 @@ fn create_commit(
     state: &State,
     point: &RestorePoint,
     blobs: &BTreeSet<String>,
-) -> Result<String, GitError> {
-    let unexpected = || GitError::UnexpectedOutput { command: "fast-import" };
+) -> Result<String> {
+    let unexpected = || GitError::unexpected("fast-import");
     let meta = serde_json::to_vec(point).map_err(|_| unexpected())?;
     let mut files: Vec<(&str, Vec<u8>)> = vec![
         ("meta.json", meta),
@@ -146,13 +146,13 @@ fn create_commit(
 /// Packs every object of the restore point that HEAD's tree does not have. Large blobs are packed separately:
 /// that pack is identical for restore points with the same large blobs and is then shared, so a large
 /// untracked file takes its space once and not once per task.
-fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), GitError> {
-    let store = scratch.store();
+fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<()> {
+    let store = &scratch.store;
     let args = ["--filter-print-omitted", LARGE_BLOB, &point.commit, "--not", committed];
     let (large, small): (BTreeSet<String>, BTreeSet<String>) =
-        list_objects(scratch, args)?.into_iter().partition(|listed| listed.starts_with('~'));
+        scratch.list_objects(args)?.into_iter().partition(|listed| listed.starts_with('~'));
     let large: BTreeSet<String> = large.iter().map(|listed| listed.replace('~', "")).collect();
-    let pack = |objects| pack_into(scratch, &store.objects(), point_name(&point.reference), objects);
+    let pack = |objects| scratch.pack_into(&store.objects(), point_name(&point.reference), objects);
     if let Some(hash) = pack(&large)? {
         store.share_pack(&point.reference, &hash)?;
     }
@@ -161,7 +161,7 @@ fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<(), 
 
 /// Starts to write the ref that protects HEAD's commit, while the objects are packed. An existing ref is
 /// replaced: a crash may have left it without the restore point.
-fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<RunningGit<'static>>, GitError> {
+fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<RunningGit<'static>>> {
     let Some(head) = &point.head else { return Ok(None) };
     let repository = &scratch.repository;
     let args = ["update-ref", "--no-deref", "-m", REFLOG_MESSAGE, &point.reference, head];
@@ -173,17 +173,16 @@ fn protect_head(scratch: &Scratch, point: &RestorePoint) -> Result<Option<Runnin
 pub(crate) struct CommittedTree(RunningGit<'static>);
 
 impl CommittedTree {
-    pub(crate) fn start(scratch: &Scratch, head: &Head) -> Result<CommittedTree, GitError> {
+    pub(crate) fn start(scratch: &Scratch, head: &Head) -> Result<CommittedTree> {
         let tree = head.commit.as_ref().map(|commit| format!("{commit}^{{tree}}"));
         let args = match &tree {
             Some(tree) => ["rev-parse", "--verify", "--quiet", tree],
             None => ["hash-object", "-t", "tree", "--stdin"],
         };
-        let top_level = &scratch.repository.top_level;
-        scratch.git.start(top_level, scratch.call("none", args, top_level)).map(CommittedTree)
+        scratch.git.start(scratch.top(), scratch.call("none", args)).map(CommittedTree)
     }
 
-    fn get(self) -> Result<String, GitError> {
-        Ok(single_line(&self.0.output()?))
+    fn get(self) -> Result<String> {
+        Ok(output_text(&self.0.output()?))
     }
 }

@@ -12,12 +12,15 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::files::copy_file;
-use crate::records::{RepoPath, join_records, records, single_line};
+use crate::records::{RepoPath, join_records, on_disk, output_text, records};
 use crate::repository::{Config, Repository, Store, git_config};
 use crate::run::{Call, Git};
+use crate::stamp::Stamp;
 
+/// Our copy of the index, in which the tree of the work tree is built.
+pub(crate) const WORK_INDEX: &str = "index";
 /// An encoding cannot be disabled, only unset.
 pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
 /// A larger exclude file is not copied.
@@ -29,7 +32,8 @@ pub(crate) struct Scratch {
     pub(crate) repository: Repository,
     pub(crate) config: Config,
     dir: TempDir,
-    store: Store,
+    /// The repository's store of restore points, which may not exist yet.
+    pub(crate) store: Store,
     /// Whether git may store a file with other content than on disk.
     pub(crate) converts: bool,
     /// Whether the executable bit of files on disk is meaningful.
@@ -38,7 +42,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Creates the directory below `temp_dir`.
-    pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
+    pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch> {
         let config = Config::read(git, &repository.top_level, &repository.git_dir)?;
         Scratch::with_config(git, repository, config, temp_dir)
     }
@@ -49,7 +53,7 @@ impl Scratch {
         repository: &Repository,
         config: Config,
         temp_dir: &Path,
-    ) -> Result<Scratch, GitError> {
+    ) -> Result<Scratch> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
         let dir = dir.map_err(GitError::io("create a directory in", temp_dir))?;
         populate(dir.path(), repository).map_err(GitError::io("populate", dir.path()))?;
@@ -62,18 +66,22 @@ impl Scratch {
         Ok(Scratch { git, repository, config, dir, store, converts, uses_executable_bits })
     }
 
-    /// The repository's store of restore points, which may not exist yet.
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
+    /// The top of the work tree.
+    pub(crate) fn top(&self) -> &Path {
+        &self.repository.top_level
     }
 
-    /// Uses another store to read restore points from.
-    pub(crate) fn with_store(self, store: Store) -> Scratch {
-        Scratch { store, ..self }
+    pub(crate) fn on_disk(&self, path: &[u8]) -> PathBuf {
+        on_disk(self.top(), path)
+    }
+
+    /// The present stamp of a file in the work tree.
+    pub(crate) fn stamp(&self, path: &[u8]) -> Option<Stamp> {
+        Stamp::at(&self.on_disk(path))
     }
 
     /// Also reads the objects of another store, if it exists.
-    pub(crate) fn read_from(&self, store: &Store) -> Result<(), GitError> {
+    pub(crate) fn read_from(&self, store: &Store) -> Result<()> {
         let objects = store.objects();
         if !objects.is_dir() {
             return Ok(());
@@ -99,29 +107,27 @@ impl Scratch {
     }
 
     /// Runs git on our index of that name. Its output may be as large as the repository.
-    pub(crate) fn run<S: AsRef<OsStr>>(
+    pub(crate) fn run(
         &self,
         index: &str,
-        args: impl IntoIterator<Item = S>,
+        args: impl IntoIterator<Item: AsRef<OsStr>>,
         input: &[u8],
-    ) -> Result<Vec<u8>, GitError> {
-        let top_level = &self.repository.top_level;
-        let call = self.call(index, args, top_level);
-        self.git.run(top_level, Call { input, extra_output: 1 << 30, ..call })
+    ) -> Result<Vec<u8>> {
+        self.run_call(Call { input, extra_output: 1 << 30, ..self.call(index, args) })
     }
 
-    /// Runs git on our index of that name and returns the line that it prints.
-    pub(crate) fn read_line<S: AsRef<OsStr>>(
-        &self,
-        index: &str,
-        args: impl IntoIterator<Item = S>,
-    ) -> Result<String, GitError> {
-        Ok(single_line(&self.run(index, args, b"")?))
+    /// Runs git on our index of that name and returns what it prints.
+    pub(crate) fn read(&self, index: &str, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Result<String> {
+        Ok(output_text(&self.run(index, args, b"")?))
+    }
+
+    pub(crate) fn run_call(&self, call: Call<'_>) -> Result<Vec<u8>> {
+        self.git.run(self.top(), call)
     }
 
     /// Creates the objects of a `git fast-import` stream in our own git directory and returns the ids that it
     /// prints.
-    pub(crate) fn import(&self, stream: &[u8]) -> Result<Vec<String>, GitError> {
+    pub(crate) fn import(&self, stream: &[u8]) -> Result<Vec<String>> {
         let args = ["fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0"];
         let output = self.run("none", args, stream)?;
         Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().map(str::to_owned).collect())
@@ -133,31 +139,25 @@ impl Scratch {
         index: &str,
         work_tree: &Path,
         paths: &[&[u8]],
-    ) -> Result<BTreeSet<RepoPath>, GitError> {
+    ) -> Result<BTreeSet<RepoPath>> {
         // `check-ignore` reads pathspecs; the prefix `./` makes them plain paths.
         let patterns: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
         let input = join_records(&patterns);
-        let call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"], work_tree);
+        let mut call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"]);
+        call.variables.push(("GIT_WORK_TREE", work_tree.into()));
         let matches = self.git.run_optional(work_tree, Call { input: &input, ..call })?.unwrap_or_default();
         Ok(records(&matches).map(|path| path.strip_prefix(b"./").unwrap_or(path).to_vec()).collect())
     }
 
-    pub(crate) fn call<'a, S: AsRef<OsStr>>(
-        &self,
-        index: &str,
-        args: impl IntoIterator<Item = S>,
-        work_tree: &Path,
-    ) -> Call<'a> {
+    pub(crate) fn call<'a>(&self, index: &str, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Call<'a> {
+        let alternates = alternates_value(&[self.repository_objects(), self.store.objects()]);
         let variables: Vec<(&'static str, OsString)> = vec![
             ("GIT_DIR", self.dir.path().into()),
-            ("GIT_WORK_TREE", work_tree.into()),
+            ("GIT_WORK_TREE", self.top().into()),
             ("GIT_INDEX_FILE", self.path(index).into()),
             // New objects are deleted with this directory, unless they are packed into a store.
             ("GIT_OBJECT_DIRECTORY", self.path("objects").into()),
-            (
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-                alternates_value(&[self.repository_objects(), self.store.objects()]),
-            ),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates),
         ];
         let mut options = self.config.options();
         for setting in
@@ -169,25 +169,24 @@ impl Scratch {
     }
 
     /// Runs git with `objects` as the object directory to write to and only `others` to read from.
-    pub(crate) fn run_in_objects<S: AsRef<OsStr>>(
+    pub(crate) fn run_in_objects(
         &self,
         objects: &Path,
         others: &[PathBuf],
-        args: impl IntoIterator<Item = S>,
+        args: impl IntoIterator<Item: AsRef<OsStr>>,
         input: &[u8],
-    ) -> Result<Vec<u8>, GitError> {
-        let top = &self.repository.top_level;
+    ) -> Result<Vec<u8>> {
         let variables = vec![
             ("GIT_DIR", self.dir.path().into()),
             ("GIT_OBJECT_DIRECTORY", objects.into()),
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_value(others)),
         ];
         let options = ["-c", "pack.compression=1"].map(OsString::from).to_vec();
-        self.git.run(top, Call { options, variables, input, ..Call::new(args) })
+        self.run_call(Call { options, variables, input, ..Call::new(args) })
     }
 
     /// Copies the repository's index to that name.
-    pub(crate) fn copy_index(&self, name: &str) -> Result<(), GitError> {
+    pub(crate) fn copy_index(&self, name: &str) -> Result<()> {
         let index = self.repository.index();
         match copy_file(&index, &self.path(name)) {
             // A repository without an index file has an empty index.

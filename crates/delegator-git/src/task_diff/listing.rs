@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::file_version::{FileVersion, GITLINK, TreeFiles};
 use crate::records::{RepoPath, is_object_id, path_records, records, split_record};
 use crate::stamp::Stamp;
@@ -36,8 +36,8 @@ impl TreeListing {
         path_records(files.chain(unread))
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<TreeListing, GitError> {
-        let unreadable = || GitError::UnexpectedOutput { command: "ls-tree" };
+    pub fn from_bytes(bytes: &[u8]) -> Result<TreeListing> {
+        let unreadable = || GitError::unexpected("ls-tree");
         let mut listing = TreeListing::default();
         for record in records(bytes) {
             let (entry, path) = split_record(record, b'\t').ok_or_else(unreadable)?;

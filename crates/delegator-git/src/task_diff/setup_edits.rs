@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::diff::{FileDecision, decide_file, merge_contents};
-use crate::error::GitError;
+use crate::error::Result;
 use crate::file_version::{FileVersion, TreeFiles, is_regular};
 use crate::records::{RepoPath, display_path};
 use crate::repository::Store;
-use crate::scratch::{Scratch, pack_into, tree_files};
+use crate::scratch::Scratch;
 
 /// Stores the contents of the files that differ from the commit `base` and are in it.
 pub(crate) fn store_edited_files(
@@ -22,15 +22,15 @@ pub(crate) fn store_edited_files(
     base: &str,
     files: &TreeFiles,
     store: &Path,
-) -> Result<(), GitError> {
-    let committed = tree_files(scratch, base)?;
+) -> Result<()> {
+    let committed = scratch.tree_files(base)?;
     let is_edited = |path: &RepoPath, version: &FileVersion| {
         let before = committed.get(path).filter(|before| is_regular(before));
         is_regular(version) && before.is_some_and(|before| before.1 != version.1)
     };
     let edited = files.iter().filter(|(path, version)| is_edited(path, version));
     let edited: BTreeSet<String> = edited.map(|(_, (_, id))| id.clone()).collect();
-    pack_into(scratch, &Store::at(store).objects(), "pack", &edited).map(drop)
+    scratch.pack_into(&Store::at(store).objects(), "pack", &edited).map(drop)
 }
 
 /// Reverts in the changed files what the setup script changed in them. `scratch` can read the contents after
@@ -40,8 +40,8 @@ pub(crate) fn revert_setup_edits(
     base: &str,
     after_setup: &TreeFiles,
     changed: &mut BTreeMap<RepoPath, Option<FileVersion>>,
-) -> Result<Vec<String>, GitError> {
-    let committed = tree_files(scratch, base)?;
+) -> Result<Vec<String>> {
+    let committed = scratch.tree_files(base)?;
     let (mut merges, mut inseparable) = (BTreeMap::new(), Vec::new());
     for (path, version) in changed.iter_mut() {
         let (before, after) = (committed.get(path), after_setup.get(path));

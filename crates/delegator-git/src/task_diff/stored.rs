@@ -11,12 +11,12 @@ use std::path::Path;
 
 use super::text::{DiffText, tree_diff};
 use crate::capture::{LeftOut, LeftOutReason, capture_present, is_absent};
-use crate::error::{GitError, RestoreError};
+use crate::error::{RestoreError, Result};
 use crate::file_version::{FileVersion, GITLINK, TreeFiles};
 use crate::records::{RepoPath, display_path};
 use crate::restore_point::{EndState, RestorePoint, SavedState};
 use crate::run::Git;
-use crate::scratch::{Scratch, existing_objects, fill_index, tree_files, write_tree};
+use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
 /// The changes of a task in one work tree.
@@ -52,7 +52,7 @@ pub fn diff_of_task(
 ) -> Result<Option<TreeDiff>, RestoreError> {
     let (scratch, _) = point.open(git, temp_dir)?;
     let Some(end) = EndState::read(&scratch, point)? else { return Ok(None) };
-    let mut before = tree_files(&scratch, &point.tree)?;
+    let mut before = scratch.tree_files(&point.tree)?;
     let unattributed = &end.agent.unattributed;
     let mut changes: BTreeMap<RepoPath, Versions> = BTreeMap::new();
     for (path, after) in end.changed.iter().filter(|(path, _)| !unattributed.contains(*path)) {
@@ -79,7 +79,7 @@ pub fn diff_until_now(
 ) -> Result<TreeDiff, RestoreError> {
     let (scratch, _) = point.open(git, temp_dir)?;
     let saved = SavedState::read(&scratch, point)?;
-    let mut before = tree_files(&scratch, &point.tree)?;
+    let mut before = scratch.tree_files(&point.tree)?;
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
     let (present, now) = capture_present(&scratch, &needed)?;
@@ -110,9 +110,9 @@ fn compare(
     mut changes: BTreeMap<RepoPath, Versions>,
     paths: DiffPaths,
     mut left_out: Vec<LeftOut>,
-) -> Result<TreeDiff, GitError> {
+) -> Result<TreeDiff> {
     let ids = changes.values().flat_map(|(before, after)| [before, after]).flatten();
-    let existing = existing_objects(scratch, ids.map(|(_, id)| id.clone()).collect())?;
+    let existing = scratch.existing_objects(ids.map(|(_, id)| id.clone()).collect())?;
     // What was left out of the restore point looks like a new file.
     let excluded: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
     let is_known =
@@ -137,9 +137,9 @@ fn compare(
         after.extend(new.map(|version| (path.clone(), version)));
     }
     for (index, files) in [("before", &before), ("after", &after)] {
-        fill_index(scratch, index, files.iter())?;
+        scratch.fill_index(index, files.iter())?;
     }
-    let (before, after) = (write_tree(scratch, "before")?, write_tree(scratch, "after")?);
+    let (before, after) = (scratch.write_tree("before")?, scratch.write_tree("after")?);
     let top_level = point.top_level.display();
     let prefixes = [format!("--src-prefix=a/{top_level}/"), format!("--dst-prefix=b/{top_level}/")];
     let options = match paths {

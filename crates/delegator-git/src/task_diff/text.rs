@@ -1,6 +1,6 @@
 //! The text of a diff between two trees.
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::run::Call;
 use crate::scratch::Scratch;
 
@@ -30,19 +30,13 @@ impl DiffText {
 
 /// The diff of two trees, with full object ids and binary files. Nothing that attributes or settings name is
 /// run.
-pub(crate) fn tree_diff(
-    scratch: &Scratch,
-    before: &str,
-    after: &str,
-    options: &[&str],
-) -> Result<DiffText, GitError> {
+pub(crate) fn tree_diff(scratch: &Scratch, before: &str, after: &str, options: &[&str]) -> Result<DiffText> {
     let args = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv"];
-    let top_level = &scratch.repository.top_level;
-    let call = scratch.call("none", args.iter().chain(options).chain(&[before, after]), top_level);
-    diff_text(scratch.git.run(top_level, Call { extra_output: EXTRA_DIFF_BYTES, ..call }))
+    let call = scratch.call("none", args.iter().chain(options).chain(&[before, after]));
+    diff_text(scratch.run_call(Call { extra_output: EXTRA_DIFF_BYTES, ..call }))
 }
 
-fn diff_text(output: Result<Vec<u8>, GitError>) -> Result<DiffText, GitError> {
+fn diff_text(output: Result<Vec<u8>>) -> Result<DiffText> {
     match output {
         Err(GitError::TooMuchOutput { limit, .. }) => Ok(DiffText::TooLarge(limit)),
         output => Ok(DiffText::Complete(output?)),

@@ -18,12 +18,12 @@ use super::listing::TreeListing;
 use super::setup_edits::{revert_setup_edits, store_edited_files};
 use super::text::{DiffText, tree_diff};
 use crate::capture::{Ignored, LeftOut, LeftOutReason, Limits, Purpose, capture, is_derived};
-use crate::error::GitError;
-use crate::records::{RepoPath, display_path, on_disk, single_line};
+use crate::error::{GitError, Result};
+use crate::records::{RepoPath, display_path, on_disk, output_text};
 use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
 use crate::repository::{Repository, Store, author, find_repository};
 use crate::run::{Call, Git};
-use crate::scratch::{Scratch, edit_index, tree_files, write_tree};
+use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
 /// Larger files that git does not track are not part of a diff.
@@ -79,7 +79,7 @@ pub struct TaskCheckout<'a> {
 }
 
 impl TaskCheckout<'_> {
-    fn repository(&self, git: &Git) -> Result<Repository, GitError> {
+    fn repository(&self, git: &Git) -> Result<Repository> {
         let missing = || GitError::io("find the repository of", self.dir)(io::ErrorKind::NotFound.into());
         find_repository(git, self.dir)?.filter(|found| found.top_level == self.dir).ok_or_else(missing)
     }
@@ -87,7 +87,7 @@ impl TaskCheckout<'_> {
 
 impl TreeListing {
     /// Lists the work tree before the agent starts. `temp_dir` is a directory of ours.
-    pub fn take(git: &Git, checkout: &TaskCheckout<'_>, temp_dir: &Path) -> Result<TreeListing, GitError> {
+    pub fn take(git: &Git, checkout: &TaskCheckout<'_>, temp_dir: &Path) -> Result<TreeListing> {
         let Listed { scratch, listing, .. } = list(git, &checkout.repository(git)?, temp_dir)?;
         store_edited_files(&scratch, checkout.base, &listing.files, checkout.store)?;
         Ok(listing)
@@ -106,13 +106,13 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// The files of a tree that the git directory can read.
-    pub(crate) fn files_of(&self, tree: &str) -> Result<TreeListing, GitError> {
-        Ok(TreeListing { files: tree_files(&self.scratch, tree)?, ..TreeListing::default() })
+    pub(crate) fn files_of(&self, tree: &str) -> Result<TreeListing> {
+        Ok(TreeListing { files: self.scratch.tree_files(tree)?, ..TreeListing::default() })
     }
 
     /// Adds ignored files that a person would miss, so that their changes are named.
     pub(crate) fn add_ignored(&mut self, ignored: Ignored) {
-        let top_level = &self.scratch.repository.top_level;
+        let top_level = self.scratch.top();
         let files = ignored.files.into_iter().filter_map(|path| {
             let stamp = Stamp::at(&on_disk(top_level, &path))?;
             (stamp.size() > 0 && !is_derived(&path)).then_some((path, stamp))
@@ -142,19 +142,19 @@ impl Listed {
     }
 }
 
-fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
+fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed> {
     list_in(Scratch::create(git, repository, temp_dir)?, &BTreeSet::new())
 }
 
 /// Lists the files of a work tree: like a restore, all tracked files, small untracked ones, and the `needed`
 /// ones.
-pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<Listed, GitError> {
+pub(crate) fn list_in(scratch: Scratch, needed: &BTreeSet<RepoPath>) -> Result<Listed> {
     let captured = capture(&scratch, LIMITS, needed, Purpose::Restore)?;
     let mut unread = captured.files.unread;
     for (path, stamp) in unread.iter_mut().filter(|(path, _)| path.ends_with(b"/")) {
-        *stamp = Stamp::of_directory(&on_disk(&scratch.repository.top_level, path));
+        *stamp = Stamp::of_directory(&scratch.on_disk(path));
     }
-    let listing = TreeListing { files: tree_files(&scratch, &captured.tree)?, unread };
+    let listing = TreeListing { files: scratch.tree_files(&captured.tree)?, unread };
     let reasons =
         captured.files.left_out.into_iter().map(|left_out| (left_out.path.clone(), left_out)).collect();
     Ok(Listed { scratch, listing, tree: captured.tree, reasons })
@@ -169,7 +169,7 @@ impl WorkTreeDiff {
         mirror: &Mirror,
         before: &TreeListing,
         temp_dir: &Path,
-    ) -> Result<WorkTreeDiff, GitError> {
+    ) -> Result<WorkTreeDiff> {
         let compare = |repository: &Repository| {
             let after = list(git, repository, temp_dir)?;
             after.scratch.read_from(&Store::at(checkout.store))?;
@@ -187,15 +187,15 @@ impl WorkTreeDiff {
 
     /// What changed since `before`, relative to the commit or tree `base`. The git directory of ours can read
     /// both.
-    pub(crate) fn since(after: Listed, base: &str, before: &TreeListing) -> Result<WorkTreeDiff, GitError> {
+    pub(crate) fn since(after: Listed, base: &str, before: &TreeListing) -> Result<WorkTreeDiff> {
         let top_level = after.scratch.repository.top_level.clone();
         let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(&top_level, path)));
         let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
         let scratch = after.scratch;
         let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
         scratch.run(INDEX, ["read-tree", base], b"")?;
-        edit_index(&scratch, INDEX, changes.files.iter().map(|(path, version)| (path, version.as_ref())))?;
-        let tree = write_tree(&scratch, INDEX)?;
+        scratch.edit_index(INDEX, changes.files.iter().map(|(path, version)| (path, version.as_ref())))?;
+        let tree = scratch.write_tree(INDEX)?;
         let diff = tree_diff(&scratch, base, &tree, &["--find-renames"])?;
         Ok(WorkTreeDiff { diff, left_out, with_setup_edits, scratch, tree, _git_dir: None })
     }
@@ -216,19 +216,13 @@ impl WorkTreeDiff {
     }
 
     /// Adds the commits to the repository of the work tree. Returns the last one.
-    pub(crate) fn store_commit(
-        &self,
-        history: &History<'_>,
-        commit: &NewCommit<'_>,
-    ) -> Result<String, GitError> {
+    pub(crate) fn store_commit(&self, history: &History<'_>, commit: &NewCommit<'_>) -> Result<String> {
         let id = self.last_commit(history, commit)?;
-        let (scratch, top_level) = (&self.scratch, &self.scratch.repository.top_level);
+        let scratch = &self.scratch;
         let range = ["--objects", "--no-object-names", id.as_str(), "--not", history.base];
         let objects = scratch.run("none", ["rev-list"].iter().chain(&range), b"")?;
-        let args = ["pack-objects", "--quiet", "--stdout", "--compression=1"];
-        let call = scratch.call("none", args, top_level);
-        let pack =
-            scratch.git.run(top_level, Call { input: &objects, extra_output: MAX_PACK_BYTES, ..call })?;
+        let call = scratch.call("none", ["pack-objects", "--quiet", "--stdout", "--compression=1"]);
+        let pack = scratch.run_call(Call { input: &objects, extra_output: MAX_PACK_BYTES, ..call })?;
         // git computes the ids from the content, so an object of the agent cannot pass for another.
         let objects = scratch.repository_objects();
         scratch.run_in_objects(&objects, &[], ["index-pack", "--stdin"], &pack)?;
@@ -238,7 +232,7 @@ impl WorkTreeDiff {
 
     /// The commits of the agent, if its history continues that of `base`, with one commit on top if they do
     /// not end in the state of the diff.
-    fn last_commit(&self, history: &History<'_>, commit: &NewCommit<'_>) -> Result<String, GitError> {
+    fn last_commit(&self, history: &History<'_>, commit: &NewCommit<'_>) -> Result<String> {
         match self.agent_commit(history) {
             Some((head, tree)) if tree == self.tree => Ok(head.to_owned()),
             agent => self.commit(history, agent.map_or(history.base, |(head, _)| head), commit),
@@ -260,27 +254,22 @@ impl WorkTreeDiff {
     /// contain `base`. The agent owns its objects, so whatever prevents this is no error.
     fn agent_commit<'a>(&self, history: &History<'a>) -> Option<(&'a str, String)> {
         let head = history.head?;
-        let top_level = &self.scratch.repository.top_level;
-        let run = |args: &[&str]| history.git.run(top_level, self.scratch.call("none", args, top_level)).ok();
+        let top_level = self.scratch.top();
+        let run = |args: &[&str]| history.git.run(top_level, self.scratch.call("none", args)).ok();
         run(&["merge-base", "--is-ancestor", history.base, head])?;
         let tree = run(&["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
-        Some((head, single_line(&tree)))
+        Some((head, output_text(&tree)))
     }
 
     /// Commits the state of the diff on top of `parent`.
-    fn commit(
-        &self,
-        history: &History<'_>,
-        parent: &str,
-        commit: &NewCommit<'_>,
-    ) -> Result<String, GitError> {
-        let top = &self.scratch.repository.top_level;
-        let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"], top);
+    fn commit(&self, history: &History<'_>, parent: &str, commit: &NewCommit<'_>) -> Result<String> {
+        let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"]);
         call.variables.extend(author(history.git, history.source)?);
         for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
             call.variables.push((name, format!("@{} +0000", commit.time_sec).into()));
         }
-        Ok(single_line(&history.git.run(top, Call { input: commit.message.as_bytes(), ..call })?))
+        let call = Call { input: commit.message.as_bytes(), ..call };
+        Ok(output_text(&history.git.run(self.scratch.top(), call)?))
     }
 }
 

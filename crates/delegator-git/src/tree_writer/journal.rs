@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::steps::Step;
-use crate::error::{GitError, Operation};
+use crate::error::{GitError, Operation, Result};
 use crate::files::write_atomically;
 use crate::repository::Repository;
 use crate::restore_point::RestorePoint;
@@ -78,6 +78,11 @@ impl Journal {
         }
     }
 
+    /// The name of the restore point of the state before.
+    pub(crate) fn point_name(&self) -> String {
+        self.point.as_ref().map(|point| point.reference.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn exists(dir: &Path) -> bool {
         fs::symlink_metadata(dir.join(FILE_NAME)).is_ok()
     }
@@ -88,17 +93,17 @@ impl Journal {
         (journal.version == VERSION).then_some(journal)
     }
 
-    pub(crate) fn store(&self, dir: &Path) -> Result<(), GitError> {
+    pub(crate) fn store(&self, dir: &Path) -> Result<()> {
         let path = dir.join(FILE_NAME);
         let stored = serde_json::to_vec(self).map_err(io::Error::from);
         stored.and_then(|bytes| write_atomically(&path, &bytes, true)).map_err(GitError::io("write", path))
     }
 
-    pub(crate) fn delete(dir: &Path) -> Result<(), GitError> {
+    pub(crate) fn delete(dir: &Path) -> Result<()> {
         fs::remove_file(dir.join(FILE_NAME)).map_err(GitError::io("delete", dir.join(FILE_NAME)))
     }
 
-    pub(crate) fn update_refs(&self, git: &Git, repository: &Repository) -> Result<(), GitError> {
+    pub(crate) fn update_refs(&self, git: &Git, repository: &Repository) -> Result<()> {
         let commands: String = self.refs.iter().map(RefChange::command).collect();
         if commands.is_empty() {
             return Ok(());
@@ -107,7 +112,7 @@ impl Journal {
     }
 
     /// Whether a killed process came so far that the operation must be completed.
-    pub(crate) fn is_done(&self, git: &Git, repository: &Repository) -> Result<bool, GitError> {
+    pub(crate) fn is_done(&self, git: &Git, repository: &Repository) -> Result<bool> {
         let mut is_done = self.is_decided;
         for change in self.refs.iter().filter(|change| change.old != change.new && change.name != "HEAD") {
             let now = repository.resolve_ref(git, &change.name)?;
@@ -115,8 +120,8 @@ impl Journal {
                 && match (&now, &change.new) {
                     // The user may have committed since.
                     (Some(now), Some(new)) => {
-                        let contains = repository.call(["merge-base", "--is-ancestor", new, now]);
-                        git.run_optional(&repository.top_level, contains)?.is_some()
+                        let contains = ["merge-base", "--is-ancestor", new, now];
+                        repository.run_optional(git, contains)?.is_some()
                     }
                     (now, new) => now == new,
                 };

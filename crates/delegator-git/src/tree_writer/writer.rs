@@ -9,15 +9,15 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::journal::{IndexChange, Journal, RefChange};
 use super::steps::{Places, StepError, TreeChanges};
-use crate::capture::{SURVEY_TIME, known_directories, take_survey};
+use crate::capture::survey_tree;
 use crate::diff::NewVersion;
-use crate::error::{GitError, Operation, WriteError};
-use crate::file_version::GITLINK;
+use crate::error::{GitError, Operation, Result, WriteError};
+
 use crate::index::IndexFile;
 use crate::repository::{Head, Repository, Store};
 use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, drop_point};
 use crate::run::Git;
-use crate::scratch::{Scratch, fill_index, tree_files};
+use crate::scratch::Scratch;
 use crate::stamp::{Stamp, Stamps};
 
 pub(super) const DIR_NAME: &str = "mcp-delegator-apply";
@@ -105,7 +105,7 @@ impl TreeWriter {
         journal.store(&self.dir)?;
         let written = self.places().perform_all(&journal.steps);
         let written = written.map_err(|(path, problem)| match problem {
-            StepError::Changed => WriteError::ConcurrentChange { what: format!("the file {path}") },
+            StepError::Changed => WriteError::changed_file(&path),
             StepError::Io(source) => GitError::io("write", path)(source).into(),
         });
         let moved = written.and_then(|()| {
@@ -121,14 +121,14 @@ impl TreeWriter {
         journal.is_decided = true;
         let finished =
             journal.store(&self.dir).map_err(WriteError::from).and_then(|()| self.finish(&journal));
-        finished.map_err(|error| incomplete(&error.to_string(), &journal))?;
+        finished.map_err(|error| incomplete(error.to_string(), &journal))?;
         Ok(Journal::delete(&self.dir)?)
     }
 
     /// Changes a ref and nothing else. A later process recognises the locks that a killed one leaves.
-    pub(crate) fn change_ref(&self, change: RefChange) -> Result<(), GitError> {
-        let mut journal = Journal::new(Operation::Branch, None);
-        journal.refs = vec![change];
+    pub(crate) fn change_ref(&self, change: RefChange) -> Result<()> {
+        let refs = vec![change];
+        let journal = Journal { refs, ..Journal::new(Operation::Branch, None) };
         journal.store(&self.dir)?;
         let changed = journal.update_refs(&self.git, &self.repository);
         Journal::delete(&self.dir)?;
@@ -136,11 +136,11 @@ impl TreeWriter {
     }
 
     /// Writes the new files to the staging directory.
-    fn stage(&self, scratch: &Scratch, changes: &TreeChanges) -> Result<(), GitError> {
+    fn stage(&self, scratch: &Scratch, changes: &TreeChanges) -> Result<()> {
         if changes.write.is_empty() {
             return Ok(());
         }
-        fill_index(scratch, STAGED_INDEX, changes.write.iter().map(|(path, (version, _))| (path, version)))?;
+        scratch.fill_index(STAGED_INDEX, changes.write.iter().map(|(path, (version, _))| (path, version)))?;
         let prefix = format!("--prefix={}/", self.staging.join("new").display());
         scratch.run(STAGED_INDEX, ["checkout-index", "--all", "--force", &prefix], b"")?;
         for (path, (_, mode)) in &changes.write {
@@ -158,7 +158,7 @@ impl TreeWriter {
         self.dir.join("index")
     }
 
-    fn stage_index(&self, index: &IndexFile) -> Result<IndexChange, GitError> {
+    fn stage_index(&self, index: &IndexFile) -> Result<IndexChange> {
         let present = self.repository.index();
         let write = || {
             let Some(bytes) = &index.bytes else { return Ok(()) };
@@ -180,8 +180,7 @@ impl TreeWriter {
     pub(super) fn finish(&self, journal: &Journal) -> Result<(), WriteError> {
         if let Some(branch) = &journal.attach {
             let reason = format!("mcp-delegator: {}", journal.operation);
-            let attach = self.repository.call(["symbolic-ref", "-m", &reason, "HEAD", branch]);
-            self.git.run(&self.repository.top_level, attach)?;
+            self.repository.run(&self.git, ["symbolic-ref", "-m", &reason, "HEAD", branch])?;
         }
         let index = self.repository.index();
         // Another stamp means that this is done, or that the user changed the index since.
@@ -200,15 +199,14 @@ impl TreeWriter {
     /// Takes every step back after an error.
     fn take_back_after(&self, error: WriteError, journal: &Journal) -> WriteError {
         match self.take_back(journal) {
-            Err(problem) => incomplete(&format!("{error}, and {problem}"), journal),
+            Err(problem) => incomplete(format!("{error}, and {problem}"), journal),
             Ok(edited) if edited.is_empty() => error,
             Ok(edited) => {
-                let point = journal.point.as_ref().map(|point| point.reference.clone());
                 let what = match error {
                     WriteError::ConcurrentChange { what } => format!("{what} changed meanwhile"),
                     other => other.to_string(),
                 };
-                WriteError::TakenBackInPart { what, edited, point: point.unwrap_or_default() }
+                WriteError::TakenBackInPart { what, edited, point: journal.point_name() }
             }
         }
     }
@@ -217,10 +215,9 @@ impl TreeWriter {
     pub(super) fn take_back(&self, journal: &Journal) -> Result<Vec<String>, WriteError> {
         let taken_back = self.places().take_back_all(&journal.steps);
         if let Some(problem) = taken_back.problem {
-            return Err(incomplete(&format!("the changes could not be taken back: {problem}"), journal));
+            return Err(incomplete(format!("the changes could not be taken back: {problem}"), journal));
         }
-        let point = journal.point.as_ref().filter(|_| taken_back.edited.is_empty());
-        if let Some(point) = point {
+        if let Some(point) = journal.point.as_ref().filter(|_| taken_back.edited.is_empty()) {
             let store = Store::of(&self.repository.common_dir).path().to_owned();
             let repository = self.repository.common_dir.clone();
             let _ = drop_point(&self.git, &RestorePoint { store, repository, ..point.clone() });
@@ -256,21 +253,20 @@ impl Drop for TreeWriter {
     }
 }
 
-fn incomplete(problem: &str, journal: &Journal) -> WriteError {
-    let point = journal.point.as_ref().map(|point| point.reference.clone()).unwrap_or_default();
-    WriteError::Incomplete { operation: journal.operation, problem: problem.to_owned(), point }
+fn incomplete(problem: String, journal: &Journal) -> WriteError {
+    WriteError::Incomplete { operation: journal.operation, problem, point: journal.point_name() }
 }
 
-/// Stores the state after changes of files beside the restore point of the state before. The index and HEAD
-/// are those that will be set; without one, the index is as before.
+/// Stores the state after changes of files beside the restore point of the state before. Index and HEAD are
+/// those that will be set.
 fn store_end_of(
     scratch: &Scratch,
     point: &RestorePoint,
     changes: &TreeChanges,
     index: Option<&IndexFile>,
     head: Head,
-) -> Result<(), GitError> {
-    let mut files = tree_files(scratch, &point.tree)?;
+) -> Result<()> {
+    let mut files = scratch.tree_files(&point.tree)?;
     let mut versions = Vec::new();
     for path in &changes.remove {
         let existed = files.remove(path).is_some();
@@ -280,11 +276,10 @@ fn store_end_of(
         let existed = files.insert(path.clone(), version.clone()).is_some();
         versions.push(NewVersion { path: path.clone(), version: Some(version.clone()), existed });
     }
-    let known = known_directories(files.iter().map(|(path, (mode, _))| (path, mode == GITLINK)));
     let record = EndRecord {
         versions: &versions,
         unread: &[],
-        survey: &take_survey(scratch, &known, SURVEY_TIME),
+        survey: &survey_tree(scratch, &files),
         index,
         head: Some(head),
         agent: &AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() },

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::task_worktree::TaskWorktree;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::files::read_regular;
 use crate::index::IndexFile;
 use crate::records::{RepoPath, is_object_id};
@@ -61,7 +61,7 @@ impl TaskWorktree {
     }
 
     /// Makes the objects that the agent wrote readable for a git directory of ours: as links, or as copies.
-    pub(super) fn attach_agent_objects(&self, scratch: &Scratch) -> Result<(), GitError> {
+    pub(super) fn attach_agent_objects(&self, scratch: &Scratch) -> Result<()> {
         let to = scratch.path(AGENT_OBJECTS);
         let shallow = self.source.repository.common_dir.join("shallow");
         let attached = (|| {

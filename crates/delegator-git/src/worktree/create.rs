@@ -9,13 +9,13 @@ use super::source::WorktreeError;
 use super::start_store::Start;
 use super::task_worktree::TaskWorktree;
 use crate::capture::{LeftOut, Limits, Purpose, capture};
-use crate::diff::{NewVersion, RawChange, parse_raw_diff};
-use crate::error::GitError;
+use crate::diff::{NewVersion, RawChange, raw_diff};
+use crate::error::{GitError, Result};
 use crate::file_version::FileVersion;
 use crate::files::{copy_file, remove_empty_parents, remove_file};
 use crate::records::{RepoPath, on_disk};
 use crate::run::{Call, Git};
-use crate::scratch::{Scratch, fill_index};
+use crate::scratch::Scratch;
 use crate::task_diff::TreeListing;
 
 const CARRIED_INDEX: &str = "carried";
@@ -33,7 +33,7 @@ pub struct CreatedWorktree {
 impl TaskWorktree {
     /// Stores the uncommitted and untracked changes of the user's work tree, so that they are in the worktree
     /// when it is created. Returns what is not carried. `temp_dir` is a directory of ours.
-    pub fn carry(&self, git: &Git, limits: Limits, temp_dir: &Path) -> Result<Vec<LeftOut>, GitError> {
+    pub fn carry(&self, git: &Git, limits: Limits, temp_dir: &Path) -> Result<Vec<LeftOut>> {
         let scratch = Scratch::create(git, &self.source.repository, temp_dir)?;
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Restore)?;
         self.start_store().save(&scratch, Start::Carried, &self.source.commit, &captured.tree)?;
@@ -61,7 +61,7 @@ impl TaskWorktree {
     }
 
     /// Stores the state after the setup, so that what it changed is no change of the agent.
-    pub fn record_setup(&self, git: &Git, temp_dir: &Path) -> Result<(), GitError> {
+    pub fn record_setup(&self, git: &Git, temp_dir: &Path) -> Result<()> {
         let listed = self.list(git, temp_dir)?;
         let store = self.start_store();
         store.attach(&listed.scratch)?;
@@ -70,19 +70,18 @@ impl TaskWorktree {
     }
 
     /// Writes the files of the commit and the index of the worktree. Returns whether the checkout is sparse.
-    fn check_out(&self, scratch: &Scratch) -> Result<bool, GitError> {
+    fn check_out(&self, scratch: &Scratch) -> Result<bool> {
         let git_dir = self.git_dir();
         let setting = |key: &str| {
             let call = Call::in_git_dir(&git_dir, ["config", "--type=bool", "--get", key]);
-            Ok::<bool, GitError>(
-                scratch.git.run_optional(&self.path, call)?.is_some_and(|value| value.starts_with(b"true")),
-            )
+            let value = scratch.git.run_optional(&self.path, call);
+            value.map(|value| value.is_some_and(|value| value.starts_with(b"true")))
         };
         let patterns = git_dir.join("info/sparse-checkout");
         let is_sparse = patterns.is_file() && setting("core.sparseCheckout")?;
         let index = self.private_file("index").unwrap_or_else(|| git_dir.join("index"));
         let args = ["read-tree", "--reset", "-u", &self.source.commit];
-        let mut call = scratch.call(&index.to_string_lossy(), args, &self.path);
+        let mut call = scratch.call(&index.to_string_lossy(), args);
         if is_sparse {
             let copy = scratch.path("info/sparse-checkout");
             fs::copy(&patterns, &copy).map_err(GitError::io("copy", &patterns))?;
@@ -95,16 +94,15 @@ impl TaskWorktree {
         }
         // As many threads as there are processors.
         call.options.extend(["-c", "checkout.workers=0"].map(Into::into));
-        scratch.git.run(&self.path, call)?;
+        scratch.run_call(call)?;
         copy_file(&index, &git_dir.join("index")).map_err(GitError::io("copy", index))?;
         Ok(is_sparse)
     }
 
     /// Writes what differs between the commit and the carried state; the index stays that of the commit.
-    fn write_carried(&self, scratch: &Scratch, tree: &str) -> Result<(), GitError> {
-        let args =
-            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", &self.source.commit, tree];
-        let changed = parse_raw_diff(&scratch.run("none", args, b"")?)?;
+    fn write_carried(&self, scratch: &Scratch, tree: &str) -> Result<()> {
+        let options = ["-r", "--no-renames", &self.source.commit, tree];
+        let changed = raw_diff(scratch, "none", "diff-tree", &options)?;
         let changed = changed.iter().filter(|change| !change.is_submodule);
         let changed: Vec<NewVersion> = changed.flat_map(RawChange::new_versions).collect();
         let written: Vec<(&RepoPath, &FileVersion)> =
@@ -113,7 +111,7 @@ impl TaskWorktree {
             remove_file(&on_disk(&self.path, &change.path))?;
             remove_empty_parents(&self.path, &change.path);
         }
-        fill_index(scratch, CARRIED_INDEX, written.into_iter())?;
+        scratch.fill_index(CARRIED_INDEX, written.into_iter())?;
         scratch.run(CARRIED_INDEX, ["checkout-index", "--all", "--force"], b"").map(drop)
     }
 }

@@ -9,7 +9,7 @@ use super::source::WorktreeError;
 use super::start_store::Start;
 use super::task_worktree::TaskWorktree;
 use crate::capture::{Ignored, LeftOut, LeftOutReason};
-use crate::error::GitError;
+use crate::error::Result;
 use crate::files::{copy_file, remove_directory};
 use crate::run::Git;
 use crate::task_diff::{History, Listed, NewCommit, TreeListing, WorkTreeDiff, list_in};
@@ -18,7 +18,7 @@ use crate::tree_writer::{RefChange, TreeWriter};
 impl TaskWorktree {
     /// What changed in the worktree since it was created, without what the setup changed. The diff applies to
     /// the state that the worktree started from.
-    pub fn diff(&self, git: &Git, temp_dir: &Path) -> Result<WorkTreeDiff, GitError> {
+    pub fn diff(&self, git: &Git, temp_dir: &Path) -> Result<WorkTreeDiff> {
         let listed = self.list(git, temp_dir)?;
         let store = self.start_store();
         store.attach(&listed.scratch)?;
@@ -35,7 +35,7 @@ impl TaskWorktree {
 
     /// The files of the worktree, whatever happened to its git directory; ignored ones only with their
     /// stamps.
-    pub(super) fn list(&self, git: &Git, temp_dir: &Path) -> Result<Listed, GitError> {
+    pub(super) fn list(&self, git: &Git, temp_dir: &Path) -> Result<Listed> {
         let mut scratch = self.scratch(git, temp_dir)?;
         if !self.private_file("index").is_some_and(|index| index.is_file()) {
             // A linked worktree. Only its own index knows which files a sparse checkout leaves off the disk.
@@ -94,7 +94,7 @@ impl TaskWorktree {
     }
 
     /// Deletes the git directory of the worktree and its ref. The caller deletes the files and the store.
-    pub fn remove(&self, git: &Git) -> Result<(), GitError> {
+    pub fn remove(&self, git: &Git) -> Result<()> {
         remove_directory(&self.own_dir())?;
         let (source, reference) = (&self.source.repository, self.reference());
         // Only this worktree uses the ref, so a lock was left behind or planted.

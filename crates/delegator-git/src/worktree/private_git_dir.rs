@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use super::task_worktree::TaskWorktree;
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::records::records;
 use crate::repository::git_config;
 use crate::run::Git;
@@ -20,15 +20,15 @@ const SETTINGS: &str = "^(core\\.(filemode|symlinks|ignorecase|precomposeunicode
 
 impl TaskWorktree {
     /// Creates the git directory and a top directory without files. No filter and no hook is run.
-    pub(super) fn add(&self, git: &Git) -> Result<(), GitError> {
+    pub(super) fn add(&self, git: &Git) -> Result<()> {
         let source = &self.source.repository;
         let command = format!("update {}\0{}\0\0", self.reference(), self.source.commit);
         source.update_refs(git, command.as_bytes(), "mcp-delegator: worktree created")?;
         let args = ["config", "-z", "--get-regexp", SETTINGS];
-        let settings = git.run_optional(&source.top_level, source.call(args))?.unwrap_or_default();
+        let settings = source.run_optional(git, args)?.unwrap_or_default();
         let format = "--format=%(objectname) %(refname)";
         let args = ["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"];
-        let refs = git.run(&source.top_level, source.call(args))?;
+        let refs = source.run(git, args)?;
         let config = git_config(false, &source.object_format) + &config_text(&settings);
         self.write_git_dir(&config, &refs).map_err(GitError::io("create", self.git_dir()))
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{GitError, WriteError};
+use crate::error::{GitError, Result, WriteError};
+use crate::records::output_text;
 use crate::repository::{Repository, find_repository};
 use crate::run::Git;
 
@@ -71,15 +72,12 @@ pub fn find_source(
 
 /// How many objects of the commit are not in a partial clone. They are not fetched: that may run a command
 /// which the repository configures.
-fn missing_objects(git: &Git, repository: &Repository, commit: &str) -> Result<usize, GitError> {
-    let top = &repository.top_level;
-    let promisor =
-        repository.call(["config", "--get-regexp", "^(extensions\\.partialclone|remote\\..*\\.promisor)$"]);
-    if git.run_optional(top, promisor)?.is_none() {
+fn missing_objects(git: &Git, repository: &Repository, commit: &str) -> Result<usize> {
+    let promisor = ["config", "--get-regexp", "^(extensions\\.partialclone|remote\\..*\\.promisor)$"];
+    if repository.run_optional(git, promisor)?.is_none() {
         return Ok(0);
     }
     let args = ["rev-list", "--objects", "--no-walk", "--missing=print", "--quiet", commit];
-    let listed = git.run(top, repository.call(args))?;
-    let listed = String::from_utf8_lossy(&listed);
+    let listed = output_text(&repository.run(git, args)?);
     Ok(listed.lines().filter(|line| line.starts_with('?')).count())
 }

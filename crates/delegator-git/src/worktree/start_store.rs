@@ -7,9 +7,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::error::GitError;
+use crate::error::{GitError, Result};
 use crate::repository::Store;
-use crate::scratch::{Scratch, differing_objects, pack_into, tree_of};
+use crate::scratch::Scratch;
 use crate::task_diff::TreeListing;
 
 const UNREAD: &str = "after-setup-unread";
@@ -43,24 +43,24 @@ impl<'a> StartStore<'a> {
     }
 
     /// The files that were not read after the setup: large and ignored ones.
-    pub(super) fn unread(self) -> Result<TreeListing, GitError> {
+    pub(super) fn unread(self) -> Result<TreeListing> {
         match fs::read(self.dir.join(UNREAD)) {
             Ok(bytes) => TreeListing::from_bytes(&bytes),
             Err(_) => Ok(TreeListing::default()),
         }
     }
 
-    pub(super) fn save_unread(self, listing: &TreeListing) -> Result<(), GitError> {
+    pub(super) fn save_unread(self, listing: &TreeListing) -> Result<()> {
         let path = self.dir.join(UNREAD);
         fs::write(&path, listing.to_bytes()).map_err(GitError::io("write", path))
     }
 
     /// Makes the objects readable.
-    pub(super) fn attach(self, scratch: &Scratch) -> Result<(), GitError> {
+    pub(super) fn attach(self, scratch: &Scratch) -> Result<()> {
         scratch.read_from(&Store::at(self.dir))
     }
 
-    pub(super) fn tree(self, start: Start) -> Result<Option<String>, GitError> {
+    pub(super) fn tree(self, start: Start) -> Result<Option<String>> {
         let path = self.dir.join(start.file());
         match fs::read_to_string(&path) {
             Ok(id) => Ok(Some(id.trim().to_owned())),
@@ -70,17 +70,11 @@ impl<'a> StartStore<'a> {
     }
 
     /// Stores a tree that the scratch directory can read; `commit` is one that the repository retains.
-    pub(super) fn save(
-        self,
-        scratch: &Scratch,
-        start: Start,
-        commit: &str,
-        tree: &str,
-    ) -> Result<(), GitError> {
+    pub(super) fn save(self, scratch: &Scratch, start: Start, commit: &str, tree: &str) -> Result<()> {
         let objects = Store::at(self.dir).objects();
         fs::create_dir_all(&objects).map_err(GitError::io("create", &objects))?;
-        let needed = differing_objects(scratch, &tree_of(scratch, commit)?, [tree])?;
-        pack_into(scratch, &objects, "pack", &needed)?;
+        let needed = scratch.list_objects([tree, "--not", &scratch.tree_of(commit)?])?;
+        scratch.pack_into(&objects, "pack", &needed)?;
         let path = self.dir.join(start.file());
         fs::write(&path, format!("{tree}\n")).map_err(GitError::io("write", path))
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::WorktreeSource;
 use super::start_store::StartStore;
-use crate::error::GitError;
+use crate::error::Result;
 use crate::repository::{Config, Repository};
 use crate::run::Git;
 use crate::scratch::Scratch;
@@ -78,7 +78,7 @@ impl TaskWorktree {
     }
 
     /// A git directory of ours for the files of the worktree, with an index that the agent cannot change.
-    pub(super) fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch, GitError> {
+    pub(super) fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch> {
         let source = &self.source.repository;
         let git_dir = if source.git_dir.is_dir() { &source.git_dir } else { &source.common_dir };
         let config = Config::read(git, &self.path, git_dir)?;
