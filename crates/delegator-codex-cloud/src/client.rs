@@ -9,8 +9,7 @@ use delegator_domain::redact::Redactor;
 use delegator_subprocess::{End, Finished};
 
 use crate::error::CloudError;
-use crate::failure::{Failure, classify};
-use crate::parse::{self, Problem};
+use crate::parse::{self, Failure, Problem, classify};
 use crate::run::{MAX_STDOUT, Runner};
 use crate::task::{HostedPage, HostedStatus, HostedTaskRef, NewHostedTask};
 
@@ -21,7 +20,6 @@ const MAX_SHOWN: usize = 4 << 10;
 /// What Codex takes without a branch outside a repository.
 const DEFAULT_BRANCH: &str = "main";
 
-/// Runs `codex cloud`.
 pub struct CodexCloud {
     runner: Runner,
     redactor: Redactor,
@@ -30,13 +28,7 @@ pub struct CodexCloud {
 /// Never shows the value of a variable.
 impl fmt::Debug for CodexCloud {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Runner { program, scratch, limit, .. } = &self.runner;
-        let mut shown = formatter.debug_struct("CodexCloud");
-        shown
-            .field("program", program)
-            .field("scratch", scratch)
-            .field("limit", limit)
-            .finish_non_exhaustive()
+        formatter.debug_struct("CodexCloud").field("program", &self.runner.program).finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -26,11 +26,8 @@ const MAX_STDERR: usize = 64 << 10;
 const REMOVED_VARIABLES: [&str; 5] =
     ["CLICOLOR_FORCE", "FORCE_COLOR", "RUST_BACKTRACE", "RUST_LIB_BACKTRACE", "RUST_LOG"];
 
-/// The program, its environment, and the limits of a call.
-#[derive(Clone)]
 pub(crate) struct Runner {
     pub(crate) program: PathBuf,
-    /// Arguments before `cloud`.
     pub(crate) leading_args: Vec<OsString>,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) scratch: PathBuf,
@@ -38,9 +35,10 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Runs `codex cloud` with these arguments and this input.
     pub(crate) fn run(&self, args: &[OsString], input: &str) -> Result<Finished, CloudError> {
-        create_private(&self.scratch)?;
+        let folder = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch);
+        let path = &self.scratch;
+        folder.map_err(|source| CloudError::Io { doing: "create", path: path.clone(), source })?;
         let limits = Limits {
             input: Some(input.as_bytes()),
             time: self.limit,
@@ -68,12 +66,4 @@ impl Runner {
         command.env("GIT_DIR", "/dev/null");
         command
     }
-}
-
-fn create_private(folder: &Path) -> Result<(), CloudError> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|source| CloudError::Io {
-        doing: "create",
-        path: folder.to_owned(),
-        source,
-    })
 }

@@ -1,6 +1,5 @@
 //! A task of hosted Codex, as `codex cloud` shows it.
 
-/// What to submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewHostedTask {
     /// Id or label of the environment.
@@ -13,11 +12,9 @@ pub struct NewHostedTask {
     pub branch: Option<String>,
 }
 
-/// A submitted task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostedTaskRef {
     pub id: String,
-    /// The page of the task.
     pub url: String,
 }
 
@@ -26,7 +23,6 @@ pub struct HostedTaskRef {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostedState {
-    /// Queued or running.
     Pending,
     /// Ended. Whether there is a diff says only the diff.
     Ready,
@@ -44,7 +40,6 @@ pub struct DiffSize {
     pub lines_removed: u64,
 }
 
-/// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct HostedTask {
     pub id: String,
@@ -61,7 +56,6 @@ pub struct HostedTask {
     pub attempt_total: Option<u32>,
 }
 
-/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct HostedPage {
     pub tasks: Vec<HostedTask>,

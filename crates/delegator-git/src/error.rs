@@ -54,6 +54,14 @@ impl GitError {
     }
 }
 
+/// `None` if git failed.
+pub(crate) fn unless_failed<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(GitError::Failed { .. }) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// What changes a work tree, its index or its branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Operation {
@@ -102,7 +110,6 @@ impl WriteError {
         WriteError::ConcurrentChange { what: format!("the file {path}") }
     }
 
-    /// Whether the work tree is not as before.
     pub fn has_changed_files(&self) -> bool {
         matches!(self, WriteError::TakenBackInPart { .. } | WriteError::Incomplete { .. })
     }
@@ -145,7 +152,6 @@ pub enum RestoreError {
     CheckedOutElsewhere { branch: String, worktree: String },
 }
 
-/// Why a stored state after a task cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndStateProblem {
     #[error("the file is damaged")]

@@ -1,17 +1,18 @@
 //! Reads, copies, writes and removes single files, and reads their metadata. Never follows a symbolic link of
 //! its own accord.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, Permissions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{GitError, Result};
-use crate::records::{ancestors, on_disk};
+use crate::records::{RepoPath, ancestors, on_disk};
 
 /// The content of a regular file of at most `max_bytes`; `None` if it is anything else, such as a link.
 pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
@@ -26,7 +27,6 @@ pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     (content.len() as u64 <= max_bytes).then_some(content)
 }
 
-/// The permission bits of a regular file.
 pub(crate) fn file_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
     let found = fs::symlink_metadata(on_disk(top_level, path)).ok()?;
     found.is_file().then(|| found.permissions().mode() & 0o7777)
@@ -52,17 +52,14 @@ pub(crate) fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
     found.is_dir().then(|| found.permissions().mode() & 0o7777)
 }
 
-/// Deletes a file that may be missing.
 pub(crate) fn remove_file(path: &Path) -> Result<()> {
     ignore_missing(fs::remove_file(path)).map_err(GitError::io("delete", path))
 }
 
-/// Deletes a directory that may be missing, with everything in it.
 pub(crate) fn remove_directory(path: &Path) -> Result<()> {
     ignore_missing(fs::remove_dir_all(path)).map_err(GitError::io("delete", path))
 }
 
-/// Takes it for success that a file does not exist.
 pub(crate) fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -81,7 +78,6 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> 
     File::open(folder)?.sync_all()
 }
 
-/// As git does, removes directories that became empty.
 pub(crate) fn remove_empty_parents(top: &Path, path: &[u8]) {
     let parents: Vec<&[u8]> = ancestors(path).collect();
     for above in parents.into_iter().rev() {
@@ -103,9 +99,75 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     File::options().write(true).open(to)?.set_modified(found.modified()?)
 }
 
-/// Device and inode of a directory.
 pub(crate) fn identity_of(dir: &Path) -> Option<(u64, u64)> {
     fs::metadata(dir).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// What files were when they were read; `None` if there was none.
+pub(crate) type Stamps = BTreeMap<RepoPath, Option<Stamp>>;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Stamp {
+    pub(crate) fn of(found: &Metadata) -> Stamp {
+        Stamp {
+            inode: found.ino(),
+            size: found.size(),
+            seconds: found.mtime(),
+            nanoseconds: found.mtime_nsec(),
+        }
+    }
+
+    pub(crate) fn size(self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn to_text(self) -> String {
+        format!("{} {} {} {}", self.inode, self.size, self.seconds, self.nanoseconds)
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Stamp> {
+        let mut numbers = text.split(' ');
+        let stamp = Stamp {
+            inode: numbers.next()?.parse().ok()?,
+            size: numbers.next()?.parse().ok()?,
+            seconds: numbers.next()?.parse().ok()?,
+            nanoseconds: numbers.next()?.parse().ok()?,
+        };
+        numbers.next().is_none().then_some(stamp)
+    }
+
+    /// A fingerprint of all files below a directory, except git's own: their number, total size and newest
+    /// time. It never follows a symbolic link, and leaves out what cannot be read.
+    pub(crate) fn of_directory(dir: &Path) -> Stamp {
+        let mut stamp = Stamp::default();
+        let mut folders = vec![dir.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            for entry in entries.filter(|entry| entry.file_name() != ".git") {
+                let Ok(found) = entry.metadata() else { continue };
+                if found.is_dir() {
+                    folders.push(entry.path());
+                    continue;
+                }
+                stamp.inode += 1;
+                stamp.size = stamp.size.wrapping_add(found.size());
+                let newest = (stamp.seconds, stamp.nanoseconds).max((found.mtime(), found.mtime_nsec()));
+                (stamp.seconds, stamp.nanoseconds) = newest;
+            }
+        }
+        stamp
+    }
+
+    pub(crate) fn at(path: &Path) -> Option<Stamp> {
+        fs::symlink_metadata(path).ok().as_ref().map(Stamp::of)
+    }
 }
 
 #[cfg(test)]

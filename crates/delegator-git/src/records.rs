@@ -2,6 +2,7 @@
 //!
 //! Paths are bytes, because git does not require UTF-8. Output that does not match the format is an error.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
@@ -59,7 +60,6 @@ pub(crate) fn lines(names: impl IntoIterator<Item: Display>) -> String {
     names.into_iter().map(|name| format!("{name}\n")).collect()
 }
 
-/// The output without its last line break.
 pub(crate) fn output_text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end_matches('\n').to_owned()
 }
@@ -78,7 +78,6 @@ pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
 
-/// The path with a slash at its end, as git lists repositories and directories.
 pub(crate) fn with_trailing_slash(path: &[u8]) -> RepoPath {
     [path, b"/"].concat()
 }
@@ -93,4 +92,16 @@ pub(crate) fn parse_hex(id: &str) -> Option<Vec<u8>> {
 
 pub(crate) fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) const GITLINK: &str = "160000";
+
+/// git's mode of a file, and the object id of its content.
+pub(crate) type FileVersion = (String, String);
+
+pub(crate) type TreeFiles = BTreeMap<RepoPath, FileVersion>;
+
+/// Whether it is a file with content of its own, not a link or a submodule.
+pub(crate) fn is_regular((mode, _): &FileVersion) -> bool {
+    mode.starts_with("100")
 }

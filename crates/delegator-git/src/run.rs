@@ -79,11 +79,9 @@ pub struct Git {
     user_config_env: Vec<(OsString, OsString)>,
     deadline: Instant,
     limit: Duration,
-    /// Ends calls early when it is true.
     cancel: Option<Arc<AtomicBool>>,
 }
 
-/// The arguments, variables and input of one git call.
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
     pub(crate) options: Vec<OsString>,
@@ -130,7 +128,6 @@ impl Git {
         Git { program, user_config_env, deadline: Instant::now() + limit, limit, cancel: None }
     }
 
-    /// What `git --version` prints.
     pub fn version(&self) -> Result<String> {
         let output = self.run(Path::new("/"), Call::new(["--version"]))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
@@ -152,7 +149,6 @@ impl Git {
         self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
-    /// How long calls may still take.
     pub(crate) fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
@@ -244,7 +240,6 @@ pub(crate) struct RunningGit<'a> {
 }
 
 impl RunningGit<'_> {
-    /// Waits for the end and returns the standard output.
     pub(crate) fn output(self) -> Result<Vec<u8>> {
         let RunningGit { git, call, running, watcher } = self;
         let finished = running.finish(&git.limits(&call)).map_err(spawn_error)?;

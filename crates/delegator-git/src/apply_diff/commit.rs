@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use super::prepare::PreparedDiff;
 use super::report::ApplyError;
 use crate::error::{GitError, Result};
-use crate::file_version::FileVersion;
 use crate::index::IndexFile;
-use crate::records::{RepoPath, output_text};
+use crate::records::{FileVersion, RepoPath, output_text};
 use crate::repository::author;
 use crate::run::Call;
 use crate::tree_writer::RefChange;
@@ -23,12 +22,10 @@ const NEW_INDEX: &str = "new";
 #[derive(Debug)]
 pub struct PlannedCommit {
     pub id: String,
-    /// The entries of the changed files.
     entries: BTreeMap<RepoPath, Option<FileVersion>>,
 }
 
 impl PreparedDiff {
-    /// Builds the commit of a diff on top of HEAD.
     pub fn plan_commit(&self, diff: &[u8], message: &str) -> Result<PlannedCommit, ApplyError> {
         let scratch = &self.scratch;
         let repository = &scratch.repository;
@@ -45,7 +42,7 @@ impl PreparedDiff {
         self.apply_to_index(STAGED_INDEX, diff, "the index")?;
         let index = scratch.write_tree(STAGED_INDEX)?;
         let mut call = scratch.call("none", ["commit-tree", &tree, "-p", head, "-F", "-"]);
-        call.variables.extend(author(&scratch.git, Some(repository))?);
+        call.variables.extend(author(&scratch.git, Some(&repository.git_dir))?);
         let id = output_text(&scratch.run_call(Call { input: message.as_bytes(), ..call })?);
         let committed = scratch.tree_of(head)?;
         let mut objects = scratch.list_objects([tree.as_str(), &index, "--not", &committed])?;

@@ -10,8 +10,7 @@ use super::report::{Conflict, ConflictReason};
 use super::theirs::Applied;
 use super::versions::Ours;
 use crate::diff::{ChangeKind, ContentMerge, FileDecision, FileDiff, decide_file};
-use crate::file_version::{FileVersion, GITLINK, is_regular};
-use crate::records::RepoPath;
+use crate::records::{FileVersion, GITLINK, RepoPath, is_regular};
 
 /// The changes of one part of a diff that has no conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]

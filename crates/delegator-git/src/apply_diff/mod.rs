@@ -10,9 +10,7 @@
 //! the user are merged or reported as conflicts, never overwritten.
 
 mod commit;
-mod conflict_hunks;
 mod decide;
-mod line_endings;
 mod paths;
 mod prepare;
 mod report;

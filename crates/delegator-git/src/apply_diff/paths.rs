@@ -74,7 +74,6 @@ impl<'a> TouchedPaths<'a> {
         target.or(source).and_then(|(path, reason)| conflict(path, reason))
     }
 
-    /// Checks the directories above a path.
     fn check_parents(&self, path: &[u8]) -> Option<ConflictReason> {
         for above in ancestors(path) {
             let directory = on_disk(self.top_level, above);

@@ -5,25 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::conflict_hunks::conflicting_hunks;
 use super::decide::{Change, Outcome, Pending, Situation};
-use super::line_endings::checked_out_with_crlf;
 use super::paths::TouchedPaths;
 use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
-use super::theirs::{Applied, apply_sections, is_contained};
-use super::versions::{Ours, candidates, is_lf_text, to_crlf};
-use crate::capture::{State, capture_present};
+use super::theirs::{Applied, apply_sections, conflicting_hunks, is_contained};
+use super::versions::{Ours, candidates, checked_out_with_crlf, is_lf_text, to_crlf};
+use crate::capture::{LeftOut, State, capture_present};
 use crate::diff::{ChangeKind, ContentMerge, FileDiff, join_replacements, merge_contents, split_files};
 use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, TreeFiles, is_regular};
-use crate::records::{RepoPath, display_path, on_disk, records};
+use crate::files::Stamps;
+use crate::records::{FileVersion, RepoPath, TreeFiles, display_path, is_regular, records};
 use crate::repository::{Head, Opened, Store, open};
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::{Stamp, Stamps};
 use crate::tree_writer::TreeWriter;
 
-/// A diff to apply.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyRequest<'a> {
     /// The work tree, or a directory in it. The paths of the diff are relative to the top of the work tree.
@@ -36,7 +32,6 @@ pub struct ApplyRequest<'a> {
     pub store: Option<&'a Path>,
 }
 
-/// A diff that has been checked but not applied.
 #[derive(Debug)]
 pub struct PreparedDiff {
     pub report: ApplyReport,
@@ -52,7 +47,6 @@ pub struct PreparedDiff {
 }
 
 impl PreparedDiff {
-    /// The top of the work tree.
     pub fn top_level(&self) -> &Path {
         self.scratch.top()
     }
@@ -80,8 +74,7 @@ pub fn prepare_diff(
     let valid: Vec<&FileDiff<'_>> =
         sections.iter().filter(|section| touched.check(section).is_none()).collect();
     let paths: BTreeSet<RepoPath> = valid.iter().flat_map(|section| section.paths()).cloned().collect();
-    let stamp = |path: &RepoPath| (path.clone(), Stamp::at(&on_disk(&repository.top_level, path)));
-    let stamps = paths.iter().map(stamp).collect();
+    let stamps = paths.iter().map(|path| (path.clone(), scratch.stamp(path))).collect();
     let (present, now) = capture_present(&scratch, &paths)?;
     let valid = without_unreadable(valid, &present, &mut conflicts);
     let merger = Merger { scratch: &scratch, touched: &touched, now: &now };
@@ -129,8 +122,7 @@ fn without_unreadable<'a>(
     present: &State,
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<&'a FileDiff<'a>> {
-    let left_out: BTreeSet<&str> =
-        present.captured.files.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let left_out = LeftOut::paths(&present.captured.files.left_out);
     let unreadable = |section: &FileDiff<'_>| {
         section.paths().find(|path| left_out.contains(display_path(path).as_str())).cloned()
     };
@@ -256,7 +248,6 @@ impl Merger<'_> {
         Ok(Err(Conflict::new(source, reason)))
     }
 
-    /// Merges the contents that have to be merged.
     fn finish(&self, pending: Vec<Result<Pending<'_>, Conflict>>) -> Result<Vec<Result<Outcome, Conflict>>> {
         let merge = |pending: &Result<Pending<'_>, Conflict>| match pending {
             Ok(Pending::Merge(_, merge)) => Some(merge.clone()),

@@ -9,7 +9,6 @@ use crate::diff::{ChangeKind, DiffHunk};
 use crate::error::{GitError, WriteError};
 use crate::records::display_path;
 
-/// Hunks that a message names.
 const NAMED_HUNKS: usize = 5;
 
 /// What a diff changes in a work tree. If there are conflicts, nothing may be changed.
@@ -28,7 +27,6 @@ impl ApplyReport {
     }
 }
 
-/// A file that the diff changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedFile {
     pub path: Vec<u8>,
@@ -76,7 +74,6 @@ impl Conflict {
         Conflict { path: path.to_vec(), reason, hunks: Vec::new() }
     }
 
-    /// The reason, and the first hunks in conflict.
     pub fn explanation(&self) -> String {
         let hunks: Vec<String> = self.hunks.iter().take(NAMED_HUNKS).map(ToString::to_string).collect();
         match self.hunks.len().saturating_sub(hunks.len()) {

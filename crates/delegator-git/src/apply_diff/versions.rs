@@ -2,15 +2,15 @@
 //!
 //! The diff has line endings as stored in the repository. A file that is checked out with CRLF is compared
 //! and merged with LF and written with CRLF again; this is decided by content, so no setting or attribute
-//! matters. New content is written to the temporary object store only.
+//! matters, except for new files. New content is written to the temporary object store only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::theirs::Candidate;
 use crate::diff::FileDiff;
-use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, TreeFiles, is_regular};
-use crate::records::RepoPath;
+use crate::error::{Result, unless_failed};
+use crate::records::{FileVersion, RepoPath, TreeFiles, is_regular, join_records, lines};
+use crate::run::Call;
 use crate::scratch::Scratch;
 
 /// The shortest abbreviation of an object id that is trusted.
@@ -88,7 +88,8 @@ pub(crate) fn candidates(
     let ids: BTreeSet<String> = named.values().filter(|id| is_id(id)).map(|id| (*id).clone()).collect();
     let blobs = resolve_blobs(scratch, &ids)?;
     let committed = match base_commit.filter(|id| is_id(id)) {
-        Some(commit) => committed_files(scratch, commit)?,
+        // None if the repository does not have it.
+        Some(commit) => unless_failed(scratch.tree_files(&format!("{commit}^{{tree}}")))?.unwrap_or_default(),
         None => TreeFiles::new(),
     };
     let of_section = |section: &&FileDiff<'_>| {
@@ -115,19 +116,9 @@ fn resolve_blobs(scratch: &Scratch, ids: &BTreeSet<String>) -> Result<BTreeMap<S
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let input: String = ids.iter().map(|id| format!("{id}^{{blob}}\n")).collect();
-    let found = scratch.run("none", ["cat-file", "--buffer", "--batch-check"], input.as_bytes())?;
-    let found = String::from_utf8_lossy(&found);
+    let found = scratch.check_objects(&lines(ids.iter().map(|id| format!("{id}^{{blob}}"))))?;
     let pairs = ids.iter().zip(found.lines());
     Ok(pairs.filter_map(|(id, line)| Some((id.clone(), line.split_once(" blob ")?.0.to_owned()))).collect())
-}
-
-/// The files of a commit; none if the repository does not have it.
-fn committed_files(scratch: &Scratch, commit: &str) -> Result<TreeFiles> {
-    match scratch.tree_files(&format!("{commit}^{{tree}}")) {
-        Err(GitError::Failed { .. }) => Ok(TreeFiles::new()),
-        files => files,
-    }
 }
 
 /// Whether it is text in which every line ends in CRLF.
@@ -171,6 +162,44 @@ pub(crate) fn to_crlf(content: &[u8]) -> Vec<u8> {
     lines
 }
 
+/// Those of the paths that have CRLF in the work tree and LF in the repository.
+pub(crate) fn checked_out_with_crlf(scratch: &Scratch, paths: &[&RepoPath]) -> BTreeSet<RepoPath> {
+    if paths.is_empty() {
+        return BTreeSet::new();
+    }
+    let (git, repository) = (&scratch.git, &scratch.repository);
+    let setting = |key: &str| {
+        let value = scratch.config.get(key).unwrap_or_default();
+        value.to_string_lossy().to_lowercase()
+    };
+    let (autocrlf, eol) = (setting("core.autocrlf"), setting("core.eol"));
+    let input = join_records(paths.iter().copied());
+    let call = repository.call(["check-attr", "-z", "--stdin", "text", "eol"]);
+    let listed = git.run(&repository.top_level, Call { input: &input, ..call }).unwrap_or_default();
+    // Path NUL attribute NUL value NUL.
+    let fields: Vec<&[u8]> = listed.split(|byte| *byte == 0).collect();
+    let mut attributes: BTreeMap<(&[u8], &[u8]), &[u8]> = BTreeMap::new();
+    for field in fields.chunks_exact(3) {
+        attributes.insert((field[0], field[1]), field[2]);
+    }
+    let attribute = |path: &RepoPath, name: &'static [u8]| {
+        let value = attributes.get(&(path.as_slice(), name)).copied().unwrap_or(b"unspecified");
+        String::from_utf8_lossy(value).into_owned()
+    };
+    let has_crlf =
+        |path: &&&RepoPath| is_crlf(&attribute(path, b"text"), &attribute(path, b"eol"), &autocrlf, &eol);
+    paths.iter().filter(has_crlf).map(|path| (*path).clone()).collect()
+}
+
+fn is_crlf(text: &str, eol_attribute: &str, autocrlf: &str, eol: &str) -> bool {
+    match (text, eol_attribute, autocrlf) {
+        ("unset", ..) | (_, "lf", _) => false,
+        (_, "crlf", _) | (_, _, "true" | "yes" | "on" | "1") => true,
+        (_, _, "input") | ("unspecified", ..) => false,
+        _ => eol == "crlf",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +214,25 @@ mod tests {
             assert_eq!(to_crlf(&to_lf(text)), text);
         }
         assert_eq!(to_lf(b"a\r\nb\r"), b"a\nb\r");
+    }
+
+    #[test]
+    fn attributes_come_before_settings() {
+        for (text, eol_attribute, autocrlf, eol, expected) in [
+            ("unspecified", "unspecified", "", "", false),
+            ("unspecified", "unspecified", "true", "", true),
+            ("unset", "unspecified", "true", "", false),
+            ("set", "lf", "true", "", false),
+            ("unspecified", "crlf", "", "", true),
+            ("auto", "unspecified", "", "crlf", true),
+            ("auto", "unspecified", "input", "crlf", false),
+            ("unspecified", "unspecified", "", "crlf", false),
+        ] {
+            assert_eq!(
+                is_crlf(text, eol_attribute, autocrlf, eol),
+                expected,
+                "{text} {eol_attribute} {autocrlf} {eol}"
+            );
+        }
     }
 }

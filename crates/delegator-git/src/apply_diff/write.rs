@@ -8,9 +8,8 @@ use super::prepare::PreparedDiff;
 use super::report::ApplyError;
 use crate::diff::ChangeKind;
 use crate::error::{Operation, Result, WriteError};
-use crate::file_version::{FileVersion, is_regular};
 use crate::files::file_mode;
-use crate::records::{RepoPath, ancestors, display_path};
+use crate::records::{FileVersion, RepoPath, ancestors, display_path, is_regular};
 use crate::restore_point::{CommittedTree, RestorePoint, is_name_free, record};
 
 use crate::tree_writer::{TreeChanges, TreeWriter, WritePlan};

@@ -19,13 +19,12 @@ use crate::capture::{
 };
 use crate::diff::{ChangeKind, FileChange, NewVersion, RawChange, raw_diff};
 use crate::error::Result;
-use crate::files::identity_of;
+use crate::files::{Stamp, identity_of};
 use crate::index::{IndexFile, TrackedFiles, is_checked_out};
 use crate::records::{RepoPath, with_trailing_slash};
 use crate::repository::{GitSettings, Head, find_repository};
 use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, StoredIndex};
 use crate::scratch::WORK_INDEX;
-use crate::stamp::Stamp;
 
 /// If more files than this changed, they are reported by name only.
 const MAX_COMPARED_FILES: usize = 10_000;
@@ -34,7 +33,6 @@ const RENAME_LIMIT: &str = "-l300";
 const MAX_SUBJECTS: usize = 20;
 const MAX_SUBJECT_CHARS: usize = 200;
 
-/// The differences between a baseline and the present work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     pub files: Vec<FileChange>,
@@ -61,7 +59,6 @@ pub struct Comparison {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commits {
     pub count: u64,
-    /// Subjects of the newest commits.
     pub subjects: Vec<String>,
     /// When the newest ones were made, in seconds since 1970.
     pub made_at: Vec<i64>,

@@ -13,19 +13,17 @@ use crate::capture::{
     Capture, CapturedFiles, LazyTrees, Limits, Purpose, State, capture, capture_files, survey_work_index,
 };
 use crate::error::{GitError, Result};
-use crate::files::identity_of;
+use crate::files::{Stamp, identity_of};
 use crate::index::IndexFile;
 use crate::records::RepoPath;
 use crate::repository::{ConfigurationStamps, GitSettings, Head, Opened, Repository, open};
 use crate::restore_point::{CommittedTree, RestorePoint, read_points, record};
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
 
 /// A baseline with more files of unknown content than this would not be worth comparing.
 const MAX_UNREAD: usize = 10_000;
 
-/// The state of a work tree at one moment.
 #[derive(Debug)]
 pub struct Baseline {
     pub(crate) scratch: Scratch,

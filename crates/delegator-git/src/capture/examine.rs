@@ -17,7 +17,6 @@ use crate::scratch::{Scratch, WORK_INDEX};
 const STATUS_ARGS: [&str; 6] =
     ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
 
-/// How the work tree differs from an index.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) modified: Vec<RepoPath>,
@@ -33,7 +32,6 @@ impl Differences {
         self.changed_count() == 0 && self.untracked.is_empty()
     }
 
-    /// How many files of the index differ.
     pub(crate) fn changed_count(&self) -> usize {
         self.modified.len() + self.deleted.len()
     }

@@ -11,9 +11,9 @@ use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::files::Stamp;
 use crate::records::{RepoPath, ancestors, display_path};
 use crate::scratch::{Scratch, WORK_INDEX};
-use crate::stamp::Stamp;
 
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;
@@ -46,6 +46,10 @@ pub struct LeftOut {
 impl LeftOut {
     pub(crate) fn new(path: &[u8], reason: LeftOutReason, bytes: u64) -> LeftOut {
         LeftOut { path: display_path(path), reason, bytes }
+    }
+
+    pub(crate) fn paths(left_out: &[LeftOut]) -> BTreeSet<&str> {
+        left_out.iter().map(|entry| entry.path.as_str()).collect()
     }
 }
 
@@ -175,7 +179,6 @@ impl<'a> Gatherer<'a> {
         self.enqueue(path, size)
     }
 
-    /// Records the stamp of a file without reading the file.
     pub(crate) fn record_stamp(&mut self, path: &RepoPath) {
         let stamp = self.scratch.stamp(path);
         self.result.unread.extend(stamp.map(|stamp| (path.clone(), stamp)));

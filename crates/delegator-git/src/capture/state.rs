@@ -18,9 +18,10 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use super::gather::Limits;
 use super::work_tree::{Capture, Purpose, capture};
 use crate::error::{Result, WriteError};
-use crate::file_version::{GITLINK, TreeFiles};
 use crate::index::{Entry, IndexFile};
-use crate::records::{RepoPath, ancestors, path_records, records, split_record, with_trailing_slash};
+use crate::records::{
+    GITLINK, RepoPath, TreeFiles, ancestors, path_records, records, split_record, with_trailing_slash,
+};
 use crate::scratch::{Scratch, WORK_INDEX};
 
 /// Limit for recorded directories without captured files. Beyond it the survey is partial.

@@ -11,10 +11,10 @@ use super::examine::{Differences, examine};
 use super::gather::{Gatherer, LeftOut, LeftOutReason, Limits};
 
 use crate::error::{GitError, Result};
+use crate::files::Stamp;
 use crate::index::{IndexFile, TrackedFiles, has_attributes, is_checked_out};
 use crate::records::{RepoPath, with_trailing_slash};
 use crate::scratch::{Scratch, WORK_INDEX};
-use crate::stamp::Stamp;
 
 /// Why a work tree is captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,6 @@ pub(crate) enum Purpose {
     Compare,
 }
 
-/// The result of a capture.
 #[derive(Debug)]
 pub(crate) struct Capture {
     /// The id of the tree of the work tree.

@@ -1,13 +1,13 @@
 //! Reads diffs, raw and unified, and merges three versions of a file.
 
-mod content_merge;
 mod raw;
 mod three_way;
 mod unified;
 
-pub(crate) use content_merge::merge_contents;
 pub use raw::{ChangeKind, FileChange};
 pub(crate) use raw::{NewVersion, RawChange, changed_on_disk, raw_diff};
-pub(crate) use three_way::{ContentMerge, Decision, FileDecision, decide, decide_file, resolve_mode};
+pub(crate) use three_way::{
+    ContentMerge, Decision, FileDecision, decide, decide_file, merge_contents, resolve_mode,
+};
 pub use unified::{DiffHunk, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff};
 pub(crate) use unified::{join_replacements, split_files};

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, GITLINK};
-use crate::records::{RepoPath, records};
+use crate::records::{FileVersion, GITLINK, RepoPath, records};
 use crate::scratch::{Scratch, WORK_INDEX};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +20,6 @@ pub enum ChangeKind {
     },
 }
 
-/// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub kind: ChangeKind,
@@ -46,7 +44,6 @@ pub(crate) struct NewVersion {
     pub(crate) existed: bool,
 }
 
-/// One file of raw diff output.
 #[derive(Debug, Clone)]
 pub(crate) struct RawChange {
     pub(crate) kind: ChangeKind,

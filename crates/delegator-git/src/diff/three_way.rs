@@ -1,12 +1,20 @@
-//! Decides, per value, what a restore of a task's changes does. Pure.
+//! Decides, per value, what a restore of a task's changes does, and merges contents.
 //!
 //! Three states are known: before the task, after the task, and now. What only the task changed is reverted.
 //! What only changed later is the user's work and stays. Where both changed, only the content of files can be
-//! merged.
+//! merged: `git merge-file` applies the change from `after` to `before` to the present version. A merge with
+//! conflicts, of binary or of large files has no result.
 
-use crate::file_version::{FileVersion, is_regular};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::path::Path;
 
-/// What happens to a value.
+use crate::error::{GitError, Result, unless_failed};
+use crate::records::{FileVersion, is_regular};
+use crate::scratch::Scratch;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// It is as it was before the task.
@@ -50,13 +58,18 @@ pub(crate) struct ContentMerge {
 }
 
 impl ContentMerge {
+    /// `versions` are those before, after and now.
+    pub(crate) fn new(mode: String, versions: [&String; 3]) -> ContentMerge {
+        let [before, after, now] = versions.map(String::clone);
+        ContentMerge { mode, before, after, now }
+    }
+
     /// The merge in the opposite direction.
     pub(crate) fn reversed(&self) -> ContentMerge {
         ContentMerge { before: self.after.clone(), after: self.before.clone(), ..self.clone() }
     }
 }
 
-/// How a file can be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileDecision {
     Same,
@@ -68,7 +81,6 @@ pub(crate) enum FileDecision {
     Overlap,
 }
 
-/// A file that does not exist is `None`.
 pub(crate) fn decide_file(
     before: Option<&FileVersion>,
     after: Option<&FileVersion>,
@@ -92,34 +104,77 @@ fn combine(before: &FileVersion, after: &FileVersion, now: &FileVersion) -> File
     let Some(mode) = resolve(before.0.clone(), &after.0, now.0.clone()) else { return FileDecision::Overlap };
     match resolve(before.1.clone(), &after.1, now.1.clone()) {
         Some(id) => FileDecision::Combine((mode, id)),
-        None => FileDecision::Merge(ContentMerge {
-            mode,
-            before: before.1.clone(),
-            after: after.1.clone(),
-            now: now.1.clone(),
-        }),
+        None => FileDecision::Merge(ContentMerge::new(mode, [&before.1, &after.1, &now.1])),
     }
 }
 
 /// The permission bits of a file that is restored or rewritten: those before the task, unless they were
-/// changed later or are unknown. `Err` if both changed them.
-pub(crate) fn resolve_mode(
-    before: Option<u32>,
-    after: Option<u32>,
-    now: Option<u32>,
-) -> Result<Option<u32>, OverlappingModes> {
+/// changed later or are unknown. `None` if both changed them.
+pub(crate) fn resolve_mode(before: Option<u32>, after: Option<u32>, now: Option<u32>) -> Option<Option<u32>> {
     match (before, after, now) {
-        (Some(before), Some(after), Some(now)) => {
-            resolve(before, &after, now).map(Some).ok_or(OverlappingModes)
-        }
-        (before, _, None) => Ok(before),
-        (_, _, now) => Ok(now),
+        (Some(before), Some(after), Some(now)) => resolve(before, &after, now).map(Some),
+        (before, _, None) => Some(before),
+        (_, _, now) => Some(now),
     }
 }
 
-/// The task changed permissions, and they were changed again.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OverlappingModes;
+type Merged<'a> = (&'a ContentMerge, Vec<u8>);
+
+/// The object ids of the merged contents; merges without a result are missing.
+pub(crate) fn merge_contents(
+    scratch: &Scratch,
+    merges: &BTreeSet<ContentMerge>,
+) -> Result<BTreeMap<ContentMerge, String>> {
+    if merges.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids = merges.iter().flat_map(|merge| [&merge.before, &merge.after, &merge.now]);
+    let contents = scratch.read_small_blobs(&ids.collect())?;
+    let merges: Vec<&ContentMerge> = merges.iter().collect();
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let parts: Vec<_> = merges.chunks(merges.len().div_ceil(threads)).collect();
+    let merged: Vec<Vec<Merged<'_>>> = std::thread::scope(|scope| {
+        let start = |(number, part)| {
+            let (contents, folder) = (&contents, scratch.path(&format!("merge-{number}")));
+            scope.spawn(move || merge_each(scratch, part, contents, &folder))
+        };
+        let running: Vec<_> = parts.into_iter().enumerate().map(start).collect();
+        let finished =
+            running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        finished.collect::<Result<Vec<_>>>()
+    })?;
+    let merged: Vec<Merged<'_>> = merged.into_iter().flatten().collect();
+    let ids = scratch.write_blobs(merged.iter().map(|(_, content)| content.as_slice()))?;
+    Ok(merged.into_iter().map(|(merge, _)| merge.clone()).zip(ids).collect())
+}
+
+/// Merges one after the other; `folder` is for the versions of a file.
+fn merge_each<'a>(
+    scratch: &Scratch,
+    merges: &[&'a ContentMerge],
+    contents: &BTreeMap<String, Vec<u8>>,
+    folder: &Path,
+) -> Result<Vec<Merged<'a>>> {
+    fs::create_dir_all(folder).map_err(GitError::io("create", folder))?;
+    let mut merged = Vec::new();
+    for merge in merges {
+        let versions = [("now", &merge.now), ("after", &merge.after), ("before", &merge.before)];
+        let mut args = vec!["merge-file".into(), "--stdout".into(), "--quiet".into()];
+        for (name, id) in versions {
+            let Some(content) = contents.get(id.as_str()) else { break };
+            let file = folder.join(name);
+            fs::write(&file, content).map_err(GitError::io("write", &file))?;
+            args.push(file.into_os_string());
+        }
+        if args.len() < 6 {
+            continue;
+        }
+        // The exit code is the number of conflicts, or negative for files that cannot be merged.
+        let content = unless_failed(scratch.run("none", &args, b""))?;
+        merged.extend(content.map(|content| (*merge, content)));
+    }
+    Ok(merged)
+}
 
 #[cfg(test)]
 mod tests {
@@ -169,10 +224,10 @@ mod tests {
 
     #[test]
     fn permissions_set_later_stay() {
-        assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o600)), Ok(Some(0o644)));
-        assert_eq!(resolve_mode(Some(0o644), Some(0o644), Some(0o600)), Ok(Some(0o600)));
-        assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o640)), Err(OverlappingModes));
-        assert_eq!(resolve_mode(Some(0o644), None, None), Ok(Some(0o644)));
-        assert_eq!(resolve_mode(Some(0o644), None, Some(0o600)), Ok(Some(0o600)));
+        assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o600)), Some(Some(0o644)));
+        assert_eq!(resolve_mode(Some(0o644), Some(0o644), Some(0o600)), Some(Some(0o600)));
+        assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o640)), None);
+        assert_eq!(resolve_mode(Some(0o644), None, None), Some(Some(0o644)));
+        assert_eq!(resolve_mode(Some(0o644), None, Some(0o600)), Some(Some(0o600)));
     }
 }

@@ -5,8 +5,7 @@
 //! git, never here.
 
 use super::raw::ChangeKind;
-use crate::file_version::GITLINK;
-use crate::records::RepoPath;
+use crate::records::{GITLINK, RepoPath};
 
 const INCOMPLETE: &str = "lines are missing";
 
@@ -35,7 +34,6 @@ pub struct FileDiff<'a> {
     problem: Option<&'static str>,
 }
 
-/// One hunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiffHunk<'a> {
     pub old_start: u64,
@@ -56,7 +54,6 @@ pub struct NotADiff {
 }
 
 impl FileDiff<'_> {
-    /// The numbers of added and deleted lines.
     pub fn line_counts(&self) -> (u64, u64) {
         let lines = || self.hunks.iter().flat_map(|hunk| &hunk.lines);
         let count = |sign: u8| lines().filter(|line| line.first() == Some(&sign)).count() as u64;
@@ -142,9 +139,10 @@ pub(crate) fn join_replacements<'a>(diff: &'a [u8], files: Vec<FileDiff<'a>>) ->
     joined
 }
 
-/// The names in the header of a file, and how far it was read.
+/// A file whose lines are being read, the names in its header, and how far that was read.
 #[derive(Debug, Default)]
-struct Header {
+struct OpenFile<'a> {
+    file: FileDiff<'a>,
     is_new: bool,
     is_deleted: bool,
     renamed_from: Option<RepoPath>,
@@ -156,82 +154,107 @@ struct Header {
     common_name: Option<RepoPath>,
     /// git wrote the header, so lines with the file names may follow.
     expects_names: bool,
-    is_over: bool,
-}
-
-/// A file whose lines are being read.
-#[derive(Debug)]
-struct OpenFile<'a> {
-    file: FileDiff<'a>,
-    header: Header,
+    is_header_over: bool,
 }
 
 impl<'a> OpenFile<'a> {
-    fn starting_at(start: usize, header: Header) -> OpenFile<'a> {
-        OpenFile { file: FileDiff { start, ..FileDiff::default() }, header }
-    }
-
     fn close(self, diff: &'a [u8], end: usize) -> FileDiff<'a> {
-        let OpenFile { mut file, header } = self;
+        let mut file = self.file;
         file.bytes = &diff[file.start..end];
-        let has_names = header.names.iter().any(Option::is_some);
-        file.kind = match header.renamed_from {
+        let has_names = self.names.iter().any(Option::is_some);
+        file.kind = match self.renamed_from {
             Some(from) => ChangeKind::Renamed { from },
-            None if header.is_new || file.copied_from.is_some() => ChangeKind::Added,
-            None if header.is_deleted => ChangeKind::Deleted,
+            None if self.is_new || file.copied_from.is_some() => ChangeKind::Added,
+            None if self.is_deleted => ChangeKind::Deleted,
             None => ChangeKind::Modified,
         };
         let is_same = file.kind == ChangeKind::Modified && file.old_mode == file.new_mode;
         if file.hunks.is_empty() && !file.is_binary && (has_names || is_same) {
             file.problem = Some("it changes nothing");
         }
-        let [old_name, new_name] = header.names;
-        let path = header.moved_to.or(new_name).or(old_name).or(header.common_name);
+        let [old_name, new_name] = self.names;
+        let path = self.moved_to.or(new_name).or(old_name).or(self.common_name);
         FileDiff { path: path.unwrap_or_default(), ..file }
+    }
+
+    fn read_header(&mut self, line: &[u8]) {
+        let text = |prefix: &str| {
+            let rest = line.strip_prefix(prefix.as_bytes())?;
+            Some(String::from_utf8_lossy(rest).into_owned())
+        };
+        let file = &mut self.file;
+        if let Some(mode) = text("old mode ") {
+            file.old_mode = Some(mode);
+        } else if let Some(mode) = text("new mode ") {
+            file.new_mode = Some(mode);
+        } else if let Some(mode) = text("new file mode ") {
+            (self.is_new, file.new_mode) = (true, Some(mode));
+        } else if let Some(mode) = text("deleted file mode ") {
+            (self.is_deleted, file.old_mode) = (true, Some(mode));
+        } else if let Some(index) = text("index ") {
+            let (ids, mode) =
+                index.split_once(' ').map_or((index.as_str(), None), |(ids, mode)| (ids, Some(mode)));
+            file.ids = ids.split_once("..").map(|(old, new)| (old.to_owned(), new.to_owned()));
+            if let (Some(mode), None) = (mode, &file.old_mode) {
+                (file.old_mode, file.new_mode) = (Some(mode.to_owned()), Some(mode.to_owned()));
+            }
+        } else if let Some(name) = line.strip_prefix(b"copy from ") {
+            file.copied_from = Some(unquote(name));
+        } else if line.starts_with(b"Binary files ") {
+            (file.is_binary, file.lacks_content, self.is_header_over) = (true, true, true);
+        } else if line == b"GIT binary patch" {
+            (file.is_binary, self.is_header_over) = (true, true);
+        } else if let Some(name) = line.strip_prefix(b"rename from ") {
+            self.renamed_from = Some(unquote(name));
+        } else if let Some(name) = line.strip_prefix(b"rename to ").or(line.strip_prefix(b"copy to ")) {
+            self.moved_to = Some(unquote(name));
+        } else if let Some(name) = line.strip_prefix(b"--- ") {
+            self.names[0] = file_name(name);
+            self.is_new |= self.names[0].is_none();
+        } else if let Some(name) = line.strip_prefix(b"+++ ") {
+            self.names[1] = file_name(name);
+            self.is_deleted |= self.names[1].is_none();
+        }
     }
 }
 
-/// Splits a diff into its files.
 pub(crate) fn split_files(diff: &[u8]) -> Vec<FileDiff<'_>> {
     let mut files: Vec<OpenFile<'_>> = Vec::new();
-    let mut missing = MissingLines::default();
-    let mut at = 0;
-    while at < diff.len() {
-        let rest = &diff[at..];
-        let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
-        let start = at;
-        at += length;
-        let line = trim_line_break(&rest[..length]);
-        if missing.take(line) {
+    let mut missing = (0, 0);
+    let mut end = 0;
+    for line in diff.split_inclusive(|byte| *byte == b'\n') {
+        let (start, rest) = (end, &diff[end..]);
+        end += line.len();
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        if take_line(&mut missing, line) {
             let hunk = files.last_mut().and_then(|open| open.file.hunks.last_mut());
             hunk.into_iter().for_each(|hunk| hunk.lines.push(line));
             continue;
         }
-        if let Some(open) = files.last_mut().filter(|_| missing.is_cut_off()) {
+        if let Some(open) = files.last_mut().filter(|_| missing != (0, 0)) {
             open.file.problem = Some(INCOMPLETE);
         }
-        missing = MissingLines::default();
-        let names_are_expected = files.last().is_some_and(|open| open.header.expects_names);
-        if let Some(names) = line.strip_prefix(b"diff --git ") {
-            let common_name = common_name(names);
-            let header = Header { common_name, expects_names: true, ..Header::default() };
-            files.push(OpenFile::starting_at(start, header));
-        } else if are_names(rest) && !names_are_expected {
-            files.push(OpenFile::starting_at(start, Header::default()));
+        missing = (0, 0);
+        let names_are_expected = files.last().is_some_and(|open| open.expects_names);
+        let names = line.strip_prefix(b"diff --git ");
+        if names.is_some() || (are_names(rest) && !names_are_expected) {
+            let file = FileDiff { start, ..FileDiff::default() };
+            let (common_name, expects_names) = (names.and_then(common_name), names.is_some());
+            files.push(OpenFile { file, common_name, expects_names, ..OpenFile::default() });
         }
         let Some(open) = files.last_mut() else { continue };
         if let Some(hunk) = DiffHunk::parse(line) {
-            missing = MissingLines { old: hunk.old_lines, new: hunk.new_lines };
+            missing = (hunk.old_lines, hunk.new_lines);
             open.file.hunks.push(hunk);
-            open.header.is_over = true;
-        } else if !open.header.is_over {
+            open.is_header_over = true;
+        } else if !open.is_header_over {
             open.read_header(line);
         } else if let (true, Some(hunk)) = (line.starts_with(b"\\ "), open.file.hunks.last_mut()) {
             hunk.lines.push(line);
         }
-        open.header.expects_names &= !open.header.is_over && !line.starts_with(b"--- ");
+        open.expects_names &= !open.is_header_over && !line.starts_with(b"--- ");
     }
-    if let Some(open) = files.last_mut().filter(|_| missing.is_cut_off()) {
+    if let Some(open) = files.last_mut().filter(|_| missing != (0, 0)) {
         open.file.problem = Some(INCOMPLETE);
     }
     let ends: Vec<usize> = files.iter().skip(1).map(|open| open.file.start).chain([diff.len()]).collect();
@@ -244,56 +267,6 @@ fn are_names(rest: &[u8]) -> bool {
     ["--- ", "+++ ", "@@ -"]
         .into_iter()
         .all(|prefix| lines.next().is_some_and(|line| line.starts_with(prefix.as_bytes())))
-}
-
-impl OpenFile<'_> {
-    fn read_header(&mut self, line: &[u8]) {
-        let text = |prefix: &str| {
-            let rest = line.strip_prefix(prefix.as_bytes())?;
-            Some(String::from_utf8_lossy(rest).into_owned())
-        };
-        let (file, header) = (&mut self.file, &mut self.header);
-        if let Some(mode) = text("old mode ") {
-            file.old_mode = Some(mode);
-        } else if let Some(mode) = text("new mode ") {
-            file.new_mode = Some(mode);
-        } else if let Some(mode) = text("new file mode ") {
-            (header.is_new, file.new_mode) = (true, Some(mode));
-        } else if let Some(mode) = text("deleted file mode ") {
-            (header.is_deleted, file.old_mode) = (true, Some(mode));
-        } else if let Some(index) = text("index ") {
-            let (ids, mode) =
-                index.split_once(' ').map_or((index.as_str(), None), |(ids, mode)| (ids, Some(mode)));
-            file.ids = ids.split_once("..").map(|(old, new)| (old.to_owned(), new.to_owned()));
-            if let (Some(mode), None) = (mode, &file.old_mode) {
-                (file.old_mode, file.new_mode) = (Some(mode.to_owned()), Some(mode.to_owned()));
-            }
-        } else if let Some(name) = line.strip_prefix(b"copy from ") {
-            file.copied_from = Some(unquote(name));
-        } else if line.starts_with(b"Binary files ") {
-            (file.is_binary, file.lacks_content, header.is_over) = (true, true, true);
-        } else if line == b"GIT binary patch" {
-            (file.is_binary, header.is_over) = (true, true);
-        } else {
-            header.read_name(line);
-        }
-    }
-}
-
-impl Header {
-    fn read_name(&mut self, line: &[u8]) {
-        if let Some(name) = line.strip_prefix(b"rename from ") {
-            self.renamed_from = Some(unquote(name));
-        } else if let Some(name) = line.strip_prefix(b"rename to ").or(line.strip_prefix(b"copy to ")) {
-            self.moved_to = Some(unquote(name));
-        } else if let Some(name) = line.strip_prefix(b"--- ") {
-            self.names[0] = file_name(name);
-            self.is_new |= self.names[0].is_none();
-        } else if let Some(name) = line.strip_prefix(b"+++ ") {
-            self.names[1] = file_name(name);
-            self.is_deleted |= self.names[1].is_none();
-        }
-    }
 }
 
 /// The name behind `---` or `+++`; `None` for no file. A tab ends a name that has spaces.
@@ -338,36 +311,18 @@ impl<'a> DiffHunk<'a> {
     }
 }
 
-/// The lines of a hunk that are still to come.
-#[derive(Debug, Default)]
-struct MissingLines {
-    old: u64,
-    new: u64,
-}
-
-impl MissingLines {
-    fn is_cut_off(&self) -> bool {
-        self.old > 0 || self.new > 0
-    }
-
-    /// Counts the line if it belongs to the hunk.
-    fn take(&mut self, line: &[u8]) -> bool {
-        let (old, new) = match line.first() {
-            _ if !self.is_cut_off() => return false,
-            Some(b' ') | None => (1, 1),
-            Some(b'-') => (1, 0),
-            Some(b'+') => (0, 1),
-            Some(b'\\') => (0, 0),
-            _ => return false,
-        };
-        self.old = self.old.saturating_sub(old);
-        self.new = self.new.saturating_sub(new);
-        true
-    }
-}
-
-fn trim_line_break(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
+/// Counts the line if it belongs to a hunk, of which these numbers of old and new lines are still to come.
+fn take_line(missing: &mut (u64, u64), line: &[u8]) -> bool {
+    let (old, new) = match line.first() {
+        _ if *missing == (0, 0) => return false,
+        Some(b' ') | None => (1, 1),
+        Some(b'-') => (1, 0),
+        Some(b'+') => (0, 1),
+        Some(b'\\') => (0, 0),
+        _ => return false,
+    };
+    *missing = (missing.0.saturating_sub(old), missing.1.saturating_sub(new));
+    true
 }
 
 /// Decodes a name as git writes it: plain, or in double quotes with C escapes.

@@ -7,8 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, TreeFiles};
-use crate::records::{RepoPath, hex, parse_hex};
+use crate::records::{FileVersion, RepoPath, TreeFiles, hex, parse_hex};
 use crate::scratch::Scratch;
 
 /// One entry, without the cached metadata of the file.

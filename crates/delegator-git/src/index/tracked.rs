@@ -9,8 +9,7 @@ use std::fs;
 
 use super::file::{Entry, IndexFile};
 use crate::error::Result;
-use crate::file_version::FileVersion;
-use crate::records::{RepoPath, lines, output_text};
+use crate::records::{FileVersion, RepoPath, lines, output_text};
 use crate::scratch::{Scratch, WORK_INDEX};
 
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use super::error::RemoteError;
-use super::url::RemoteUrl;
+use super::url::{RemoteError, RemoteUrl};
 use crate::error::{GitError, Result};
 use crate::records::output_text;
 use crate::run::{Call, Git};
@@ -79,7 +78,6 @@ impl RemoteAccess {
         self.run(&self.git(), scratch.top(), "push to", url, call).map(drop)
     }
 
-    /// The user's ssh command.
     fn ssh_command(&self, git: &Git) -> Result<OsString> {
         if let Some((_, command)) = self.variables.iter().find(|(name, _)| name == "GIT_SSH_COMMAND") {
             return Ok(command.clone());

@@ -5,20 +5,20 @@
 //! is deleted from a mirror, because checkouts borrow them; for the same reason the objects of a damaged
 //! mirror stay beside the new one until that is damaged, too.
 
-use std::fs;
-use std::io;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
+use rustix::event::{Timespec, poll};
+use rustix::fs::{Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use tempfile::TempDir;
 
 use super::access::{REMOTE, RemoteAccess};
 use super::checkout::{BaseCommit, borrow_objects, create_checkout, object_format, old_mirror};
-use super::error::RemoteError;
-use super::lock::{lock, lock_unused};
 use super::refs::{RemoteRefs, object_format_of, patterns};
-use super::url::RemoteUrl;
-use crate::error::{GitError, Result};
+use super::url::{RemoteError, RemoteUrl};
+use crate::error::{GitError, Result, unless_failed};
 use crate::files::{ignore_missing, remove_directory};
 use crate::records::output_text;
 use crate::repository::{Repository, git_config};
@@ -51,7 +51,7 @@ impl Mirror {
             None if refs.refs.is_empty() => return Err(RemoteError::Empty { url: url() }),
             None => refs.default_revision().ok_or_else(|| RemoteError::NoDefaultBranch { url: url() })?,
         };
-        let _lock = lock(&self.lock_path(), &git)?;
+        let _lock = self.lock(&git)?;
         let present = self.read_commit(&git, &found.name)?;
         if present.is_none() || found.commit.is_some() && present != found.commit {
             self.update(&git, refs.object_format())?;
@@ -70,7 +70,7 @@ impl Mirror {
         let create = || create_checkout(&git, &self.dir, &self.url, base, dir);
         match create() {
             Err(GitError::Failed { stderr, .. }) if names_damage(&stderr) => {
-                let _lock = lock(&self.lock_path(), &git)?;
+                let _lock = self.lock(&git)?;
                 self.rebuild(&git, object_format_of(&base.commit))?;
                 remove_directory(dir)?;
                 Ok(create()?)
@@ -105,8 +105,8 @@ impl Mirror {
         Ok((folder, repository))
     }
 
-    fn lock_path(&self) -> PathBuf {
-        self.dir.with_extension("lock")
+    fn lock(&self, git: &Git) -> Result<File> {
+        lock(&self.dir.with_extension("lock"), git)
     }
 
     fn list_remote(&self, git: &Git, wanted: Option<&str>) -> Result<RemoteRefs, RemoteError> {
@@ -121,11 +121,8 @@ impl Mirror {
     fn read_commit(&self, git: &Git, name: &str) -> Result<Option<String>> {
         let commit = format!("{name}^{{commit}}");
         let call = Call::in_git_dir(&self.dir, ["rev-parse", "--verify", "--quiet", commit.as_str()]);
-        match git.run(Path::new("/"), call) {
-            Ok(output) => Ok(Some(output_text(&output))),
-            Err(GitError::Failed { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let id = unless_failed(git.run(Path::new("/"), call))?;
+        Ok(id.as_deref().map(output_text))
     }
 
     /// Fetches all branches and tags. The caller holds the lock.
@@ -242,6 +239,53 @@ fn names_damage(message: &str) -> bool {
         "unable to resolve reference",
     ];
     TEXTS.iter().any(|text| message.contains(text))
+}
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Waits for the lock as long as the time limit of `git` permits, and records the use of the mirror.
+fn lock(path: &Path, git: &Git) -> Result<File> {
+    let failed = |error| GitError::io("lock", path)(error);
+    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => {
+                record_use(&file).map_err(failed)?;
+                return Ok(file);
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let remaining = git.remaining();
+        if git.is_cancelled() {
+            return Err(GitError::Cancelled { command: "fetch".to_owned() });
+        }
+        if remaining.is_zero() {
+            return Err(failed(io::ErrorKind::TimedOut.into()));
+        }
+        let pause = Timespec::try_from(remaining.min(POLL_INTERVAL))
+            .map_err(|error| failed(io::Error::other(error)))?;
+        // An interrupted pause only polls sooner.
+        let _ = poll(&mut [], Some(&pause));
+    }
+}
+
+fn record_use(file: &File) -> io::Result<()> {
+    let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    let times = Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
+    Ok(futimens(file, &times)?)
+}
+
+/// The lock of a mirror that was used last before this time; `None` if another process has it, or if it was
+/// used since.
+fn lock_unused(path: &Path, used_before: SystemTime) -> io::Result<Option<File>> {
+    let file = File::options().write(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    Ok((file.metadata()?.modified()? < used_before).then_some(file))
 }
 
 #[cfg(test)]

@@ -11,14 +11,11 @@
 
 mod access;
 mod checkout;
-mod error;
-mod lock;
 mod mirror;
 mod refs;
 mod url;
 
 pub use access::RemoteAccess;
 pub use checkout::BaseCommit;
-pub use error::RemoteError;
 pub use mirror::{Mirror, delete_unused_mirrors};
-pub use url::RemoteUrl;
+pub use url::{RemoteError, RemoteUrl};

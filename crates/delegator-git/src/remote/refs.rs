@@ -76,7 +76,6 @@ impl RemoteRefs {
         found.or_else(|| is_id.then(|| FoundRevision { name: wanted.to_owned(), commit: None, branch: None }))
     }
 
-    /// The default branch.
     pub(super) fn default_revision(&self) -> Option<FoundRevision> {
         let branch = self.default_branch.clone()?;
         // The name of the branch was not queried, but HEAD has its commit.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::error::RemoteError;
+use crate::error::GitError;
 
 /// The longest part of the repository's name in the name of its mirror.
 const MAX_NAME: usize = 60;
@@ -32,7 +32,6 @@ impl RemoteUrl {
         Err(RemoteError::InvalidUrl { url: url.to_string(), problem })
     }
 
-    /// The URL as git needs it.
     pub(super) fn expose(&self) -> &str {
         &self.text
     }
@@ -86,6 +85,29 @@ fn credentials(text: &str) -> &str {
     let Some(at) = authority.rfind('@') else { return "" };
     let found = &authority[..=at];
     if scheme.eq_ignore_ascii_case("ssh") && !found.contains(':') { "" } else { found }
+}
+
+/// Why a repository elsewhere could not be used. Messages never contain credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    #[error("'{url}' cannot be used as a repository: {problem}")]
+    InvalidUrl { url: String, problem: &'static str },
+    #[error("could not {doing} {url}: {message}")]
+    Failed { doing: &'static str, url: String, message: String },
+    #[error("{url} has no branch, tag or commit '{revision}'")]
+    NoRevision { url: String, revision: String },
+    #[error("{url} has no default branch; name a branch in the environment")]
+    NoDefaultBranch { url: String },
+    #[error("{url} has no commits")]
+    Empty { url: String },
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl RemoteError {
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, RemoteError::Git(GitError::Cancelled { .. }))
+    }
 }
 
 #[cfg(test)]

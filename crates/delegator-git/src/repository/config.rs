@@ -1,17 +1,19 @@
-//! The settings of a repository that decide which files git finds and how it compares them.
+//! The settings of a repository that decide which files git finds and how it compares them, and the author of
+//! commits that are made for the user.
 //!
 //! git reads them, because they may come from the user's configuration and from included files. None of them
 //! names a command.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::records::records;
+use crate::records::{display_path, records};
 use crate::run::{Call, Git};
 
-/// Besides the settings, the keys that decide whether and how git can use the repository.
+/// Also the keys that decide whether and how git can use the repository.
 const KEYS: &str = "^(core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
                     checkstat|autocrlf|eol|attributesfile|worktree|bare|repositoryformatversion)|extensions\\..*)$";
 /// Settings that our own git directories do not take over: conversions, and the format of the repository.
@@ -24,7 +26,6 @@ const NOT_TAKEN_OVER: [&str; 6] = [
     "core.repositoryformatversion",
 ];
 
-/// The effective settings of a repository.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
     /// In the order of git: the last value of a key wins.
@@ -111,6 +112,30 @@ impl Entry {
             value: OsStr::from_bytes(value).to_owned(),
         }
     }
+}
+
+/// The name and address of author and committer, as git finds them in the configuration of the user and of a
+/// repository. Values are read, nothing is run.
+pub(crate) fn author(git: &Git, git_dir: Option<&Path>) -> Result<Vec<(&'static str, OsString)>> {
+    let args = ["config", "-z", "--get-regexp", r"^(user|author|committer)\.(name|email)$"];
+    let variables = vec![("GIT_DIR", git_dir.unwrap_or(Path::new("/dev/null")).into())];
+    let call = Call { reads_user_config: true, variables, ..Call::new(args) };
+    let output = git.run_optional(Path::new("/"), call)?.unwrap_or_default();
+    let entries: Vec<String> = records(&output).map(display_path).collect();
+    // The last value wins.
+    let settings: BTreeMap<&str, &str> = entries.iter().filter_map(|entry| entry.split_once('\n')).collect();
+    let value = |role: &str, part: &str, default: &str| {
+        let setting = |section: &str| settings.get(format!("{section}.{part}").as_str()).copied();
+        let found = setting(role).or_else(|| setting("user")).filter(|value| !value.is_empty());
+        OsString::from(found.unwrap_or(default))
+    };
+    let (name, email) = ("mcp-delegator", "mcp-delegator@localhost");
+    Ok(vec![
+        ("GIT_AUTHOR_NAME", value("author", "name", name)),
+        ("GIT_COMMITTER_NAME", value("committer", "name", name)),
+        ("GIT_AUTHOR_EMAIL", value("author", "email", email)),
+        ("GIT_COMMITTER_EMAIL", value("committer", "email", email)),
+    ])
 }
 
 #[cfg(test)]

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::locate::{Repository, find_layout};
-use crate::files::{ignore_missing, read_regular};
-use crate::stamp::Stamp;
+use crate::files::{Stamp, ignore_missing, read_regular};
 
 const FILES: [&str; 5] = ["config", "config.worktree", "commondir", "info/attributes", "info/exclude"];
 /// Directories that are protected as a whole; a link in place of one is a change.
@@ -25,7 +24,6 @@ const MAX_TOTAL_BYTES: u64 = 1 << 20;
 /// Git directories of linked worktrees and submodules, and files in `hooks`.
 const MAX_ENTRIES: usize = 500;
 
-/// The settings of a repository at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitSettings {
     top_level: PathBuf,
@@ -76,7 +74,6 @@ impl GitSettings {
         (now.files != self.files).then_some(now)
     }
 
-    /// The files that differ.
     pub fn differing_files<'a>(&'a self, other: &'a GitSettings) -> impl Iterator<Item = &'a PathBuf> {
         let all: BTreeSet<&PathBuf> = self.files.keys().chain(other.files.keys()).collect();
         all.into_iter().filter(|path| self.files.get(*path) != other.files.get(*path))
@@ -92,7 +89,6 @@ impl GitSettings {
         !matches!(self.files.get(path), Some(SettingsFile::Other(_)))
     }
 
-    /// Whether the file existed.
     pub fn contains(&self, path: &Path) -> bool {
         self.files.contains_key(path)
     }

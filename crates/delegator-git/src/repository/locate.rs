@@ -16,10 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Config;
 use crate::error::{GitError, Result, WriteError};
-use crate::files::read_regular;
+use crate::files::{Stamp, read_regular};
 use crate::records::{on_disk, output_text};
 use crate::run::{Call, Git};
-use crate::stamp::Stamp;
 
 /// A larger file is left to git.
 const MAX_SMALL_FILE: u64 = 4 << 10;
@@ -258,7 +257,6 @@ impl Repository {
         }
     }
 
-    /// The object a ref points to.
     pub(crate) fn resolve_ref(&self, git: &Git, reference: &str) -> Result<Option<String>> {
         let id = self.run_optional(git, ["rev-parse", "--verify", "--quiet", reference])?;
         Ok(id.as_deref().map(output_text))

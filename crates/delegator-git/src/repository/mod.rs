@@ -3,14 +3,12 @@
 //! Only refs and HEAD are read and changed here, with plumbing commands that run nothing that the repository
 //! configures.
 
-mod author;
 mod config;
 mod git_settings;
 mod locate;
 mod store;
 
-pub(crate) use author::author;
-pub(crate) use config::Config;
+pub(crate) use config::{Config, author};
 pub use git_settings::{GitSettings, protected_settings};
 pub(crate) use locate::{ConfigurationStamps, Opened, git_config, open};
 pub use locate::{Head, Repository, find_repository};

@@ -62,7 +62,6 @@ impl Store {
         self.path.join("objects")
     }
 
-    /// Creates missing directories and files.
     pub(crate) fn prepare(&self, object_format: &str) -> Result<()> {
         self.try_prepare(object_format).map_err(GitError::io("create", &self.path))
     }
@@ -89,7 +88,6 @@ impl Store {
         Ok(())
     }
 
-    /// The commit of a restore point.
     pub(crate) fn read(&self, reference: &str) -> Option<String> {
         let text = fs::read_to_string(self.ref_path(reference)?).ok()?;
         let id = text.strip_suffix('\n')?;
@@ -167,7 +165,6 @@ impl Store {
         self.sizes().remove(point_name(reference)).unwrap_or_default()
     }
 
-    /// The sizes of all restore points by their names.
     pub(crate) fn sizes(&self) -> BTreeMap<String, u64> {
         let merged = self.merged_points().unwrap_or_default().into_iter();
         let packs = self.pack_files().into_iter().map(|pack| (pack.point, pack.bytes));
@@ -196,7 +193,6 @@ impl Store {
         Ok(merged)
     }
 
-    /// All packs, complete or not.
     pub(crate) fn pack_files(&self) -> Vec<PackFile> {
         let entries = fs::read_dir(self.objects().join("pack")).into_iter().flatten().flatten();
         let mut packs: BTreeMap<PathBuf, PackFile> = BTreeMap::new();
@@ -209,7 +205,6 @@ impl Store {
         packs.into_values().collect()
     }
 
-    /// The references of all restore points, sorted.
     pub(crate) fn references(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path.join(PREFIX)).into_iter().flatten().flatten();
         let mut found: Vec<String> = entries
@@ -252,7 +247,6 @@ pub(crate) fn add(points: &mut MergedPoints, name: String, more: MergedPoint) {
 
 pub(crate) const UNREADABLE: GitError = GitError::unexpected("pack-objects");
 
-/// A pack in a store.
 #[derive(Debug)]
 pub(crate) struct PackFile {
     /// Without an ending.

@@ -4,8 +4,6 @@ mod apply;
 mod plan;
 mod target;
 mod task_changes;
-mod user_edits;
 
 pub use plan::{Plan, PreparedRestore, prepare_restore};
-pub use target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreScope};
-pub use user_edits::PossibleEdit;
+pub use target::{HeadTarget, KeepReason, Overlap, OverlapPart, PossibleEdit, RestoreScope};

@@ -10,23 +10,22 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::target::{HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, Target, Untouchable};
+use super::target::{
+    HeadTarget, IndexTarget, KeepReason, Overlap, PossibleEdit, RestoreScope, Target, Untouchable,
+    is_changed_later, possible_edits,
+};
 use super::task_changes::{ThreeStates, task_changes};
-use super::user_edits::{PossibleEdit, is_changed_later, possible_edits};
-use crate::capture::{State, Survey, capture_present, is_absent};
+use crate::capture::{LeftOut, State, Survey, capture_present, is_absent};
 use crate::error::{RestoreError, Result};
-use crate::file_version::TreeFiles;
-use crate::files::{contains_only, file_mode};
+use crate::files::{Stamp, Stamps, contains_only, file_mode};
 use crate::index::Entry;
-use crate::records::{RepoPath, ancestors, display_path, on_disk};
+use crate::records::{RepoPath, TreeFiles, ancestors, display_path, on_disk};
 use crate::repository::{Head, Repository};
 use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, is_name_free, record};
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::{Stamp, Stamps};
 use crate::tree_writer::{TreeChanges, TreeWriter};
 
-/// What a restore would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub write: Vec<String>,
@@ -45,10 +44,8 @@ pub struct Plan {
     pub possible_edits: Option<Vec<(String, PossibleEdit)>>,
     /// Where changes of the task and later changes overlap. If there are any, the restore cannot be applied.
     pub overlaps: Vec<Overlap>,
-    /// The index differs and would be restored.
     pub index_differs: bool,
     pub head_target: HeadTarget,
-    /// The present HEAD.
     pub head: Head,
     /// Operations in progress in the repository, by the names of git's own files.
     pub in_progress: Vec<&'static str>,
@@ -62,7 +59,6 @@ impl Plan {
     }
 }
 
-/// A restore that has been checked but not applied.
 #[derive(Debug)]
 pub struct PreparedRestore {
     pub plan: Plan,
@@ -115,7 +111,7 @@ fn find_target(
     needed.extend(end.iter().flat_map(|end| end.changed.keys()).cloned());
     // Also files that the task created and that were too large to be read. Those that existed and were left
     // out stay.
-    let left_out: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let left_out = LeftOut::paths(&point.left_out);
     let unread = end.iter().flat_map(|end| end.unread.keys());
     needed.extend(unread.filter(|path| !left_out.contains(display_path(path).as_str())).cloned());
     let (present, now) = capture_present(scratch, &needed)?;
@@ -206,7 +202,6 @@ impl PreparedRestore {
     }
 }
 
-/// What to do with each path that differs.
 #[derive(Debug, Default)]
 pub(crate) struct FileActions {
     pub(crate) changes: TreeChanges,
@@ -224,7 +219,6 @@ impl FileActions {
     }
 }
 
-/// Compares the target with the present files.
 fn plan_files(top_level: &Path, target: &Target, untouchable: &Untouchable, now: &TreeFiles) -> FileActions {
     let mut actions = FileActions::default();
     let changes = &mut actions.changes;

@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::capture::{State, Survey};
 use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, GITLINK, TreeFiles};
+use crate::files::Stamp;
 use crate::index::{Entry, IndexFile};
-use crate::records::{RepoPath, display_path};
-use crate::restore_point::{RestorePoint, SavedState};
+use crate::records::{FileVersion, GITLINK, RepoPath, TreeFiles, display_path, on_disk};
+use crate::restore_point::{Doubt, EndState, RestorePoint, SavedState};
 use crate::scratch::Scratch;
+use crate::tree_writer::TreeChanges;
 
-/// What a restore restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreScope {
     /// Everything, including what changed after the task.
@@ -58,14 +58,12 @@ pub struct Overlap {
     pub part: OverlapPart,
 }
 
-/// What of a path was changed twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OverlapPart {
     /// The file in the work tree: its content, its type, or whether it exists.
     File,
     /// The permission bits of a file or directory.
     Permissions,
-    /// The entry in the index.
     Index,
     /// HEAD or its branch, of the whole work tree.
     Head,
@@ -77,14 +75,12 @@ impl Overlap {
     }
 }
 
-/// The state that a restore creates.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) files: TreeFiles,
     pub(crate) survey: Survey,
     pub(crate) index: IndexTarget,
     pub(crate) keep: Vec<(String, KeepReason)>,
-    /// Files whose content is a merge.
     pub(crate) merged: Vec<String>,
     /// Where changes of the task and later changes overlap. If there are any, nothing may be restored.
     pub(crate) overlaps: Vec<Overlap>,
@@ -120,7 +116,6 @@ pub enum HeadTarget {
 }
 
 impl Target {
-    /// The state of the restore point.
     pub(crate) fn whole_tree(
         point: &RestorePoint,
         files: TreeFiles,
@@ -141,7 +136,6 @@ impl Target {
     }
 }
 
-/// The paths that a restore must not touch.
 #[derive(Debug)]
 pub(crate) struct Untouchable {
     left_out_before: BTreeSet<String>,
@@ -209,4 +203,52 @@ fn ignored_before<'a>(
     let prefix = format!("--prefix={}/", rules_dir.display());
     scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
     scratch.ignored_in(index, &rules_dir, &paths)
+}
+
+/// Why a file that a restore changes may hold edits of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PossibleEdit {
+    /// It changed after the task, or after the restore that is undone.
+    #[error("changed later")]
+    Later,
+    /// It changed during the task, and nothing attributes that to the agent.
+    #[error("{}", KeepReason::NotByAgent)]
+    NotByAgent,
+    /// It changed during the task, and not certainly by the agent alone.
+    #[error("{0}")]
+    Doubtful(Doubt),
+}
+
+/// Whether a file changed after the task.
+pub(crate) fn is_changed_later(
+    top_level: &Path,
+    path: &RepoPath,
+    end: &EndState,
+    before: &TreeFiles,
+    now: &TreeFiles,
+) -> bool {
+    match end.unread.get(path) {
+        Some(stamp) => Stamp::at(&on_disk(top_level, path)) != *stamp,
+        None => now.get(path) != end.changed.get(path).map_or(before.get(path), Option::as_ref),
+    }
+}
+
+/// The files that these changes concern and that may hold edits of the user. Only a restore of the whole tree
+/// reverts files that changed later.
+pub(crate) fn possible_edits(
+    changes: &TreeChanges,
+    end: &EndState,
+    is_changed_later: impl Fn(&RepoPath) -> bool,
+) -> Vec<(String, PossibleEdit)> {
+    let reason = |path: &RepoPath| {
+        if is_changed_later(path) {
+            Some(PossibleEdit::Later)
+        } else if end.agent.unattributed.contains(path) {
+            Some(PossibleEdit::NotByAgent)
+        } else {
+            end.agent.doubtful.get(path).copied().map(PossibleEdit::Doubtful)
+        }
+    };
+    let paths = changes.write.keys().chain(&changes.remove);
+    paths.filter_map(|path| Some((display_path(path), reason(path)?))).collect()
 }

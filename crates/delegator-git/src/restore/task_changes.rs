@@ -14,16 +14,13 @@ use super::target::{
 use crate::capture::{Directory, State, Survey};
 use crate::diff::{ContentMerge, Decision, FileDecision, decide, decide_file, merge_contents, resolve_mode};
 use crate::error::Result;
-use crate::file_version::{FileVersion, TreeFiles, is_regular};
-use crate::files::file_mode;
+use crate::files::{Stamp, file_mode};
 use crate::index::{Entry, IndexFile};
-use crate::records::{RepoPath, ancestors, display_path, on_disk};
+use crate::records::{FileVersion, RepoPath, TreeFiles, ancestors, display_path, is_regular, on_disk};
 use crate::repository::Head;
 use crate::restore_point::{EndState, RestorePoint, SavedState};
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
 
-/// The states that are compared.
 pub(crate) struct ThreeStates<'a> {
     pub(crate) before: &'a TreeFiles,
     pub(crate) saved: &'a SavedState,
@@ -36,7 +33,6 @@ pub(crate) struct ThreeStates<'a> {
     pub(crate) later: KeepReason,
 }
 
-/// Builds the target.
 pub(crate) fn task_changes(
     scratch: &Scratch,
     point: &RestorePoint,
@@ -102,7 +98,6 @@ fn head_target(point: &RestorePoint, end: &EndState, now: &Head) -> HeadTarget {
     }
 }
 
-/// The files after the restore.
 #[derive(Default)]
 struct FileTargets {
     files: TreeFiles,
@@ -163,8 +158,8 @@ impl FileTargets {
             let after_mode =
                 after.filter(|after| is_regular(after)).and_then(|_| states.end.survey.file_mode(path));
             match resolve_mode(states.saved.survey.file_mode(path), after_mode, now_mode) {
-                Ok(mode) => self.modes.extend(mode.map(|mode| (path.clone(), mode))),
-                Err(_) => self.overlap(path, OverlapPart::Permissions),
+                Some(mode) => self.modes.extend(mode.map(|mode| (path.clone(), mode))),
+                None => self.overlap(path, OverlapPart::Permissions),
             }
         }
     }
@@ -190,7 +185,6 @@ impl FileTargets {
     }
 }
 
-/// The directories after the restore.
 fn directory_targets(
     states: &ThreeStates<'_>,
     files: &TreeFiles,

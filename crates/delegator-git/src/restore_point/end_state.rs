@@ -15,12 +15,11 @@ use super::point::RestorePoint;
 use crate::capture::Survey;
 use crate::diff::NewVersion;
 use crate::error::{EndStateProblem, GitError, RestoreError, Result};
-use crate::file_version::FileVersion;
+use crate::files::Stamp;
 use crate::index::IndexFile;
-use crate::records::{RepoPath, join_records, on_disk, path_records, records, split_record};
+use crate::records::{FileVersion, RepoPath, join_records, on_disk, path_records, records, split_record};
 use crate::repository::{Head, end_name};
 use crate::scratch::{MAX_MERGED_BYTES, Scratch};
-use crate::stamp::Stamp;
 
 const FORMAT: u32 = 1;
 /// The contents of added files, which only a diff needs, are stored up to this many bytes in all.
@@ -71,7 +70,6 @@ impl Doubt {
     }
 }
 
-/// The state after a task.
 #[derive(Debug)]
 pub(crate) struct EndState {
     /// The new version of every changed file; `None` if it was deleted.
@@ -114,7 +112,6 @@ pub(crate) enum EndIndex {
     Missing,
 }
 
-/// What is stored.
 pub(crate) struct EndRecord<'a> {
     pub(crate) versions: &'a [NewVersion],
     pub(crate) unread: &'a [(RepoPath, Option<Stamp>)],
@@ -221,9 +218,8 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStatePr
         return Err(damaged());
     }
     let [changed, unread, unattributed, doubtful, directories, modes, index] = sections;
-    let changed = records(changed).map(parse_version).collect::<Option<_>>();
-    let unread = records(unread).map(parse_stamp).collect::<Option<_>>();
-    let doubtful = records(doubtful).map(parse_doubt).collect::<Option<_>>();
+    let version = |text: &str| text.split_once(' ').map(|(mode, id)| (mode.to_owned(), id.to_owned()));
+    let doubt = |name: &str| Doubt::ALL.into_iter().find(|doubt| doubt.name() == name);
     let survey = Survey::parse(directories, modes, header.is_partial);
     let index = match header.index {
         EndIndex::AsBefore => None,
@@ -231,14 +227,14 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStatePr
         EndIndex::Missing => Some(IndexFile::default()),
     };
     let state = EndState {
-        changed: changed.ok_or_else(damaged)?,
-        unread: unread.ok_or_else(damaged)?,
+        changed: parse_section(changed, |text| or_missing(text, version(text)))?,
+        unread: parse_section(unread, |text| or_missing(text, Stamp::parse(text)))?,
         survey: survey.ok_or_else(damaged)?,
         index,
         head: header.head,
         agent: AgentChanges {
             unattributed: records(unattributed).map(<[u8]>::to_vec).collect(),
-            doubtful: doubtful.ok_or_else(damaged)?,
+            doubtful: parse_section(doubtful, doubt)?,
             ran_commands: header.ran_commands,
             moved_head: header.moved_head,
         },
@@ -246,20 +242,19 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStatePr
     Ok((header.point, state))
 }
 
-fn parse_version(record: &[u8]) -> Option<(RepoPath, Option<FileVersion>)> {
-    let (text, path) = split_record(record, b'\t')?;
-    let version = text.split_once(' ').map(|(mode, id)| (mode.to_owned(), id.to_owned()));
-    (version.is_some() || text.is_empty()).then(|| (path.to_vec(), version))
+/// The records of a section by their paths; `parse` reads the text before a path.
+fn parse_section<T>(
+    section: &[u8],
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<BTreeMap<RepoPath, T>, EndStateProblem> {
+    let entry = |record| {
+        let (text, path) = split_record(record, b'\t')?;
+        Some((path.to_vec(), parse(text)?))
+    };
+    records(section).map(entry).collect::<Option<_>>().ok_or(EndStateProblem::Damaged)
 }
 
-fn parse_stamp(record: &[u8]) -> Option<(RepoPath, Option<Stamp>)> {
-    let (text, path) = split_record(record, b'\t')?;
-    let stamp = Stamp::parse(text);
-    (stamp.is_some() || text.is_empty()).then(|| (path.to_vec(), stamp))
-}
-
-fn parse_doubt(record: &[u8]) -> Option<(RepoPath, Doubt)> {
-    let (name, path) = split_record(record, b'\t')?;
-    let doubt = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name)?;
-    Some((path.to_vec(), doubt))
+/// An empty text stands for a missing file; any other must have a value.
+fn or_missing<T>(text: &str, value: Option<T>) -> Option<Option<T>> {
+    (value.is_some() || text.is_empty()).then_some(value)
 }

@@ -20,7 +20,6 @@ use crate::records::{hex, output_text};
 use crate::repository::{MERGED, MergedPoint, MergedPoints, PackFile, Store, UNREADABLE, add};
 use crate::run::{Call, Git};
 
-/// Packs of single restore points.
 const MAX_PACKS: usize = 100;
 const MAX_MERGED_PACKS: usize = 16;
 

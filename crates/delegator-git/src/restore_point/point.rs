@@ -14,14 +14,15 @@
 //! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor
 //! work tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture::LeftOut;
+use crate::capture::{LeftOut, Survey};
 use crate::error::{GitError, RestoreError, Result};
-use crate::records::{output_text, parse_batch};
+use crate::index::IndexFile;
+use crate::records::{RepoPath, output_text, parse_batch, records};
 use crate::repository::{Head, Repository, Store, find_repository, open, point_name};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
@@ -62,7 +63,6 @@ pub struct RestorePoint {
     pub is_partial: bool,
 }
 
-/// How a restore point stores an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredIndex {
@@ -79,7 +79,6 @@ impl RestorePoint {
         self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
     }
 
-    /// Where HEAD pointed.
     pub(crate) fn head(&self) -> Head {
         Head { commit: self.head.clone(), branch: self.branch.clone() }
     }
@@ -110,13 +109,11 @@ impl RestorePoint {
         Store::at(&self.store).read(&self.reference).as_ref() == Some(&self.commit)
     }
 
-    /// Size on disk in bytes.
     pub fn bytes(&self) -> u64 {
         Store::at(&self.store).size(&self.reference)
     }
 }
 
-/// A restore point read from the store.
 #[derive(Debug)]
 pub struct StoredPoint {
     pub point: RestorePoint,
@@ -192,4 +189,90 @@ pub(crate) fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &s
     }
     let delete = ["update-ref", "--no-deref", "-d", reference, commit];
     git.run(repository, Call::in_git_dir(repository, delete)).map(drop)
+}
+
+#[derive(Debug)]
+pub(crate) struct SavedState {
+    pub(crate) index: IndexFile,
+    pub(crate) survey: Survey,
+    pub(crate) absent: BTreeSet<RepoPath>,
+    /// In an undo point: the files that the restore wrote.
+    pub(crate) written: BTreeSet<RepoPath>,
+}
+
+const UNREADABLE: GitError = GitError::unexpected("cat-file");
+
+impl SavedState {
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<SavedState> {
+        let mut names = vec!["directories", "modes", "absent", "written"];
+        names.extend((point.index == StoredIndex::File).then_some("index"));
+        let names: String = names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
+        let output = scratch.run("none", ["cat-file", "--buffer", "--batch"], names.as_bytes())?;
+        let files: Vec<&[u8]> = parse_batch(&output)?.into_iter().map(|(_, content)| content).collect();
+        let [directories, modes, absent, written, file @ ..] = files.as_slice() else {
+            return Err(UNREADABLE);
+        };
+        let mut index = match (point.index, &point.index_tree, file) {
+            (StoredIndex::File, _, [file]) => IndexFile::parse(file.to_vec(), scratch.id_bytes())?,
+            (StoredIndex::Tree, Some(tree), _) => IndexFile::of_tree(&scratch.tree_files(tree)?)?,
+            (StoredIndex::Missing, ..) => IndexFile::default(),
+            _ => return Err(UNREADABLE),
+        };
+        index.modified = point.index_time;
+        let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
+        let paths = |bytes: &[u8]| records(bytes).map(<[u8]>::to_vec).collect();
+        Ok(SavedState { index, survey, absent: paths(absent), written: paths(written) })
+    }
+
+    pub(crate) fn index_differs(&self, point: &RestorePoint, present: &IndexFile) -> bool {
+        let was_missing = point.index == StoredIndex::Missing;
+        self.index.entries != present.entries || was_missing != present.bytes.is_none()
+    }
+}
+
+/// The user's refs that protect content from `git gc`.
+const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
+
+/// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository
+/// reaches. Content that is only in commits older than the point's HEAD counts as unique.
+pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool> {
+    let run = |dir: &Path, args: &[&str]| {
+        git.run(dir, Call { extra_output: 1 << 30, ..Call::in_git_dir(dir, args) })
+    };
+    if let Some(head) = &point.head {
+        let contains = format!("--contains={head}");
+        let args = [&["for-each-ref", "--count=1", "--format=%(refname)", &contains], &REFS[..]].concat();
+        if run(&point.repository, &args)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    let mut blobs = BTreeSet::new();
+    for tree in point.index_tree.iter().chain([&point.tree]).chain(&index_blobs(git, point)?) {
+        let listed = run(&point.store, &["ls-tree", "-r", "--object-only", tree])?;
+        blobs.extend(String::from_utf8_lossy(&listed).lines().map(str::to_owned));
+    }
+    if let Some(head) = &point.head {
+        remove_all(&mut blobs, &run(&point.repository, &["ls-tree", "-r", "--object-only", head])?);
+    }
+    if blobs.is_empty() {
+        return Ok(false);
+    }
+    let exclude_head = point.head.as_ref().map(|head| format!("^{head}"));
+    let mut args = vec!["rev-list", "--objects", "--no-object-names", "--branches", "--tags", "--remotes"];
+    args.extend(exclude_head.as_deref());
+    remove_all(&mut blobs, &run(&point.repository, &args)?);
+    Ok(!blobs.is_empty())
+}
+
+fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
+    for id in String::from_utf8_lossy(listed).lines() {
+        blobs.remove(id);
+    }
+}
+
+/// The tree of the objects that only the index file names; `None` if there are none.
+fn index_blobs(git: &Git, point: &RestorePoint) -> Result<Option<String>> {
+    let name = format!("{}:blobs", point.commit);
+    let call = Call::in_git_dir(&point.store, ["rev-parse", "--verify", "--quiet", &name]);
+    Ok(git.run_optional(&point.store, call)?.as_deref().map(output_text))
 }

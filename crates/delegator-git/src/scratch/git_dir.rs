@@ -13,17 +13,15 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::error::{GitError, Result};
-use crate::files::copy_file;
+use crate::files::{Stamp, copy_file};
 use crate::records::{RepoPath, join_records, on_disk, output_text, records};
 use crate::repository::{Config, Repository, Store, git_config};
 use crate::run::{Call, Git};
-use crate::stamp::Stamp;
 
 /// Our copy of the index, in which the tree of the work tree is built.
 pub(crate) const WORK_INDEX: &str = "index";
 /// An encoding cannot be disabled, only unset.
 pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
-/// A larger exclude file is not copied.
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -41,7 +39,6 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates the directory below `temp_dir`.
     pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch> {
         let config = Config::read(git, &repository.top_level, &repository.git_dir)?;
         Scratch::with_config(git, repository, config, temp_dir)
@@ -66,7 +63,6 @@ impl Scratch {
         Ok(Scratch { git, repository, config, dir, store, converts, uses_executable_bits })
     }
 
-    /// The top of the work tree.
     pub(crate) fn top(&self) -> &Path {
         &self.repository.top_level
     }
@@ -93,7 +89,6 @@ impl Scratch {
         written.map_err(GitError::io("write", info))
     }
 
-    /// The length of a binary object id.
     pub(crate) fn id_bytes(&self) -> usize {
         if self.repository.object_format == "sha256" { 32 } else { 20 }
     }

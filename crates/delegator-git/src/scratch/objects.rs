@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::git_dir::Scratch;
 use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, TreeFiles};
 use crate::files::remove_file;
 use crate::records::{
-    RepoPath, join_records, lines, output_text, parse_batch, path_records, records, split_record,
+    FileVersion, RepoPath, TreeFiles, join_records, lines, output_text, parse_batch, path_records, records,
+    split_record,
 };
 
 /// Larger files are not merged, so their content is not stored.
@@ -109,7 +109,6 @@ impl Scratch {
         files.ok_or(GitError::unexpected("ls-tree"))
     }
 
-    /// The id of the tree of a commit.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String> {
         self.read("none", ["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])
     }

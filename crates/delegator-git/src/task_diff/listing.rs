@@ -2,14 +2,25 @@
 //!
 //! A listing has mode and object id of every file that git does not ignore. A file that is not read, because
 //! it is too large or unreadable, has a stamp instead: a change of it cannot be part of a diff, but it is
-//! noticed and named. What changed is decided here without I/O, apart from the stamps.
+//! noticed and named.
+//!
+//! The diff of a task must apply to the commit that it started from, where the edits of the setup script are
+//! missing. So they are reverted by a three-way merge: the commit, the state after the setup, the state after
+//! the agent. The contents after the setup are stored before the agent starts, in a directory that it does
+//! not own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use crate::diff::{FileDecision, decide_file, merge_contents};
 use crate::error::{GitError, Result};
-use crate::file_version::{FileVersion, GITLINK, TreeFiles};
-use crate::records::{RepoPath, is_object_id, path_records, records, split_record};
-use crate::stamp::Stamp;
+use crate::files::Stamp;
+use crate::records::{
+    FileVersion, GITLINK, RepoPath, TreeFiles, display_path, is_object_id, is_regular, path_records, records,
+    split_record,
+};
+use crate::repository::Store;
+use crate::scratch::Scratch;
 
 /// The files of a work tree that git does not ignore.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,6 +95,56 @@ impl TreeListing {
 
 fn is_submodule((mode, _): &FileVersion) -> bool {
     mode == GITLINK
+}
+
+/// Stores the contents of the files that differ from the commit `base` and are in it.
+pub(crate) fn store_edited_files(
+    scratch: &Scratch,
+    base: &str,
+    files: &TreeFiles,
+    store: &Path,
+) -> Result<()> {
+    let committed = scratch.tree_files(base)?;
+    let is_edited = |path: &RepoPath, version: &FileVersion| {
+        let before = committed.get(path).filter(|before| is_regular(before));
+        is_regular(version) && before.is_some_and(|before| before.1 != version.1)
+    };
+    let edited = files.iter().filter(|(path, version)| is_edited(path, version));
+    let edited: BTreeSet<String> = edited.map(|(_, (_, id))| id.clone()).collect();
+    scratch.pack_into(&Store::at(store).objects(), "pack", &edited).map(drop)
+}
+
+/// Reverts in the changed files what the setup script changed in them. `scratch` can read the contents after
+/// the setup. Returns the paths for which this is not possible.
+pub(crate) fn revert_setup_edits(
+    scratch: &Scratch,
+    base: &str,
+    after_setup: &TreeFiles,
+    changed: &mut BTreeMap<RepoPath, Option<FileVersion>>,
+) -> Result<Vec<String>> {
+    let committed = scratch.tree_files(base)?;
+    let (mut merges, mut inseparable) = (BTreeMap::new(), Vec::new());
+    for (path, version) in changed.iter_mut() {
+        let (before, after) = (committed.get(path), after_setup.get(path));
+        match decide_file(before, after, version.as_ref()) {
+            FileDecision::Same | FileDecision::Later | FileDecision::Revert => {}
+            FileDecision::Combine(combined) => *version = Some(combined),
+            FileDecision::Merge(merge) => drop(merges.insert(path.clone(), merge)),
+            FileDecision::Overlap if [before, after, version.as_ref()].iter().all(Option::is_some) => {
+                inseparable.push(display_path(path));
+            }
+            // One of the two created or deleted the file: its state after the agent is the agent's.
+            FileDecision::Overlap => {}
+        }
+    }
+    let merged = merge_contents(scratch, &merges.values().cloned().collect())?;
+    for (path, merge) in merges {
+        match merged.get(&merge) {
+            Some(id) => drop(changed.insert(path, Some((merge.mode, id.clone())))),
+            None => inseparable.push(display_path(&path)),
+        }
+    }
+    Ok(inseparable)
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! What a task changed, as a diff: in the user's work tree, in a checkout or in a worktree.
 
 mod listing;
-mod setup_edits;
 mod stored;
-mod text;
 mod work_tree;
 
 pub use listing::TreeListing;
-pub use stored::{DiffPaths, TreeDiff, diff_of_task, diff_until_now};
-pub use text::DiffText;
+pub use stored::{DiffPaths, DiffText, TreeDiff, diff_of_task, diff_until_now};
 pub(crate) use work_tree::{History, Listed, list_in};
 pub use work_tree::{NewCommit, TaskCheckout, WorkTreeDiff};

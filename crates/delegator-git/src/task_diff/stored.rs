@@ -9,17 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::text::{DiffText, tree_diff};
 use crate::capture::{LeftOut, LeftOutReason, capture_present, is_absent};
-use crate::error::{RestoreError, Result};
-use crate::file_version::{FileVersion, GITLINK, TreeFiles};
-use crate::records::{RepoPath, display_path};
+use crate::error::{GitError, RestoreError, Result};
+use crate::files::Stamp;
+use crate::records::{FileVersion, GITLINK, RepoPath, TreeFiles, display_path};
 use crate::restore_point::{EndState, RestorePoint, SavedState};
-use crate::run::Git;
+use crate::run::{Call, Git};
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
 
-/// The changes of a task in one work tree.
 #[derive(Debug)]
 pub struct TreeDiff {
     pub diff: DiffText,
@@ -30,7 +27,6 @@ pub struct TreeDiff {
     pub unattributed: Vec<String>,
 }
 
-/// How a diff names files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffPaths {
     /// Relative to the top of the work tree.
@@ -83,9 +79,8 @@ pub fn diff_until_now(
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
     let (present, now) = capture_present(&scratch, &needed)?;
-    let unread: BTreeSet<&str> =
-        present.captured.files.left_out.iter().map(|entry| entry.path.as_str()).collect();
-    let known: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let unread = LeftOut::paths(&present.captured.files.left_out);
+    let known = LeftOut::paths(&point.left_out);
     let is_compared = |path: &&RepoPath| {
         let versions = [before.get(*path), now.get(*path)];
         let is_submodule = versions.into_iter().flatten().any(|(mode, _)| mode == GITLINK);
@@ -101,7 +96,7 @@ pub fn diff_until_now(
 }
 
 fn no_content(path: &[u8], bytes: u64) -> LeftOut {
-    LeftOut { path: display_path(path), reason: LeftOutReason::NoContent, bytes }
+    LeftOut::new(path, LeftOutReason::NoContent, bytes)
 }
 
 fn compare(
@@ -114,7 +109,7 @@ fn compare(
     let ids = changes.values().flat_map(|(before, after)| [before, after]).flatten();
     let existing = scratch.existing_objects(ids.map(|(_, id)| id.clone()).collect())?;
     // What was left out of the restore point looks like a new file.
-    let excluded: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let excluded = LeftOut::paths(&point.left_out);
     let is_known =
         |version: &Option<FileVersion>| version.as_ref().is_none_or(|(_, id)| existing.contains(id));
     changes.retain(|path, (before, after)| {
@@ -148,4 +143,55 @@ fn compare(
     };
     let diff = tree_diff(scratch, &before, &after, &options)?;
     Ok(TreeDiff { diff, left_out, unattributed: Vec::new() })
+}
+
+/// A diff may be larger than other output: binary files at the limit above need a quarter more.
+const EXTRA_DIFF_BYTES: usize = 192 << 20;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum DiffText {
+    Complete(Vec<u8>),
+    /// It is larger than this many bytes.
+    TooLarge(usize),
+}
+
+impl DiffText {
+    /// Empty if nothing changed or if there are too many bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            DiffText::Complete(bytes) => bytes,
+            DiffText::TooLarge(_) => &[],
+        }
+    }
+
+    pub fn has_changes(&self) -> bool {
+        *self != DiffText::Complete(Vec::new())
+    }
+}
+
+/// The diff of two trees, with full object ids and binary files. Nothing that attributes or settings name is
+/// run.
+pub(crate) fn tree_diff(scratch: &Scratch, before: &str, after: &str, options: &[&str]) -> Result<DiffText> {
+    let args = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv"];
+    let call = scratch.call("none", args.iter().chain(options).chain(&[before, after]));
+    diff_text(scratch.run_call(Call { extra_output: EXTRA_DIFF_BYTES, ..call }))
+}
+
+fn diff_text(output: Result<Vec<u8>>) -> Result<DiffText> {
+    match output {
+        Err(GitError::TooMuchOutput { limit, .. }) => Ok(DiffText::TooLarge(limit)),
+        output => Ok(DiffText::Complete(output?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_beyond_the_limit_is_no_error() {
+        let too_large = GitError::TooMuchOutput { command: "diff-tree".to_owned(), limit: 7 };
+        assert_eq!(diff_text(Err(too_large)).unwrap(), DiffText::TooLarge(7));
+        assert!(diff_text(Err(GitError::Cancelled { command: "diff-tree".to_owned() })).is_err());
+    }
 }

@@ -14,17 +14,16 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::listing::TreeListing;
-use super::setup_edits::{revert_setup_edits, store_edited_files};
-use super::text::{DiffText, tree_diff};
+use super::listing::{TreeListing, revert_setup_edits, store_edited_files};
+use super::stored::{DiffText, tree_diff};
 use crate::capture::{Ignored, LeftOut, LeftOutReason, Limits, Purpose, capture, is_derived};
 use crate::error::{GitError, Result};
+use crate::files::Stamp;
 use crate::records::{RepoPath, display_path, on_disk, output_text};
 use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
 use crate::repository::{Repository, Store, author, find_repository};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
-use crate::stamp::Stamp;
 
 /// Larger files that git does not track are not part of a diff.
 const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
@@ -33,7 +32,6 @@ const MAX_PACK_BYTES: usize = 2 << 30;
 /// The index in which the tree of the changes is built.
 const INDEX: &str = "changes";
 
-/// The changes of a task.
 #[derive(Debug)]
 pub struct WorkTreeDiff {
     /// A unified diff with full object ids and binary files; empty if nothing changed.
@@ -60,14 +58,13 @@ pub struct NewCommit<'a> {
 /// The commits that the changes of a task are added to.
 pub(crate) struct History<'a> {
     pub(crate) git: &'a Git,
-    /// The repository whose configuration names the author; without one, that of the user.
-    pub(crate) source: Option<&'a Repository>,
+    /// The git directory whose configuration names the author; without one, that of the user.
+    pub(crate) source: Option<&'a Path>,
     pub(crate) base: &'a str,
     /// The last commit of the agent, whose objects the git directory of ours can read.
     pub(crate) head: Option<&'a str>,
 }
 
-/// The checkout of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskCheckout<'a> {
     /// The top of its work tree.
@@ -98,18 +95,12 @@ impl TreeListing {
 pub(crate) struct Listed {
     pub(crate) scratch: Scratch,
     pub(crate) listing: TreeListing,
-    /// The tree of the files.
     pub(crate) tree: String,
     /// Why files were not read, by their displayed path.
     reasons: BTreeMap<String, LeftOut>,
 }
 
 impl Listed {
-    /// The files of a tree that the git directory can read.
-    pub(crate) fn files_of(&self, tree: &str) -> Result<TreeListing> {
-        Ok(TreeListing { files: self.scratch.tree_files(tree)?, ..TreeListing::default() })
-    }
-
     /// Adds ignored files that a person would miss, so that their changes are named.
     pub(crate) fn add_ignored(&mut self, ignored: Ignored) {
         let top_level = self.scratch.top();
@@ -125,20 +116,15 @@ impl Listed {
         let unexamined = ignored.not_examined.into_iter().map(|file| (file.path.into(), Stamp::default()));
         let found: Vec<(RepoPath, Stamp)> = files.chain(others).chain(unexamined).collect();
         for (path, stamp) in found {
-            let (name, bytes) = (display_path(&path), stamp.size());
-            let file = LeftOut { path: name.clone(), reason: LeftOutReason::Ignored, bytes };
-            self.reasons.insert(name, file);
+            let file = LeftOut::new(&path, LeftOutReason::Ignored, stamp.size());
+            self.reasons.insert(file.path.clone(), file);
             self.listing.unread.insert(path, stamp);
         }
     }
 
     fn left_out(&self, path: &RepoPath) -> LeftOut {
-        let path = display_path(path);
-        self.reasons.get(&path).cloned().unwrap_or(LeftOut {
-            path,
-            reason: LeftOutReason::Repository,
-            bytes: 0,
-        })
+        let known = self.reasons.get(&display_path(path)).cloned();
+        known.unwrap_or_else(|| LeftOut::new(path, LeftOutReason::Repository, 0))
     }
 }
 
@@ -275,16 +261,6 @@ impl WorkTreeDiff {
 
 /// Whether the cause may be the git directory.
 fn may_be_damage(error: &GitError) -> bool {
-    match error {
-        GitError::Failed { .. }
-        | GitError::UnexpectedOutput { .. }
-        | GitError::WorkTreeElsewhere { .. }
-        | GitError::Io { .. } => true,
-        GitError::Spawn { .. }
-        | GitError::TimedOut { .. }
-        | GitError::Cancelled { .. }
-        | GitError::TooMuchOutput { .. }
-        | GitError::TooManyLeftOut { .. }
-        | GitError::NameTaken { .. } => false,
-    }
+    use GitError::{Failed, Io, UnexpectedOutput, WorkTreeElsewhere};
+    matches!(error, Failed { .. } | UnexpectedOutput { .. } | WorkTreeElsewhere { .. } | Io { .. })
 }

@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::steps::Step;
 use crate::error::{GitError, Operation, Result};
-use crate::files::write_atomically;
+use crate::files::{Stamp, write_atomically};
 use crate::repository::Repository;
 use crate::restore_point::RestorePoint;
 use crate::run::Git;
-use crate::stamp::Stamp;
 
 const FILE_NAME: &str = "journal";
 const VERSION: u32 = 1;
@@ -55,7 +54,6 @@ pub(crate) struct Journal {
     pub(super) version: u32,
     pub(crate) operation: Operation,
     pub(crate) steps: Vec<Step>,
-    /// The state before.
     pub(crate) point: Option<RestorePoint>,
     pub(crate) index: Option<IndexChange>,
     pub(crate) refs: Vec<RefChange>,

@@ -15,12 +15,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::file_version::FileVersion;
-use crate::files::{directory_mode, file_mode};
-use crate::records::{RepoPath, ancestors, display_path, on_disk};
-use crate::stamp::{Stamp, Stamps};
+use crate::files::{Stamp, Stamps, directory_mode, file_mode};
+use crate::records::{FileVersion, RepoPath, ancestors, display_path, on_disk};
 
-/// What to change in a work tree.
 #[derive(Debug, Default)]
 pub(crate) struct TreeChanges {
     /// The files to write, with their permission bits if they are known.
@@ -165,7 +162,6 @@ pub(crate) struct TakenBack {
 }
 
 impl Places<'_> {
-    /// Where a new file is before it is moved to its place.
     pub(crate) fn staged(&self, path: &[u8]) -> PathBuf {
         on_disk(&self.staging.join("new"), path)
     }

@@ -13,12 +13,12 @@ use crate::capture::survey_tree;
 use crate::diff::NewVersion;
 use crate::error::{GitError, Operation, Result, WriteError};
 
+use crate::files::{Stamp, Stamps};
 use crate::index::IndexFile;
 use crate::repository::{Head, Repository, Store};
 use crate::restore_point::{AgentChanges, EndRecord, RestorePoint, drop_point};
 use crate::run::Git;
 use crate::scratch::Scratch;
-use crate::stamp::{Stamp, Stamps};
 
 pub(super) const DIR_NAME: &str = "mcp-delegator-apply";
 /// Our index with the files to write.
@@ -37,7 +37,6 @@ pub(crate) struct TreeWriter {
     pub(super) _lock: File,
 }
 
-/// What to write.
 pub(crate) struct WritePlan<'a> {
     pub(crate) operation: Operation,
     pub(crate) changes: &'a TreeChanges,
@@ -48,7 +47,6 @@ pub(crate) struct WritePlan<'a> {
     pub(crate) refs: Vec<RefChange>,
     /// The branch that HEAD names afterwards, if it changes.
     pub(crate) attach: Option<String>,
-    /// Where HEAD points afterwards.
     pub(crate) head: Head,
 }
 
@@ -135,7 +133,6 @@ impl TreeWriter {
         changed
     }
 
-    /// Writes the new files to the staging directory.
     fn stage(&self, scratch: &Scratch, changes: &TreeChanges) -> Result<()> {
         if changes.write.is_empty() {
             return Ok(());
@@ -196,7 +193,6 @@ impl TreeWriter {
         Ok(replaced.map_err(GitError::io("write", &index))?)
     }
 
-    /// Takes every step back after an error.
     fn take_back_after(&self, error: WriteError, journal: &Journal) -> WriteError {
         match self.take_back(journal) {
             Err(problem) => incomplete(format!("{error}, and {problem}"), journal),

@@ -126,7 +126,6 @@ fn list_files(dir: PathBuf, limit: usize) -> Vec<PathBuf> {
     files
 }
 
-/// The object ids in a file of refs.
 fn ids_in(file: &Path) -> BTreeSet<String> {
     let bytes = read_regular(file, MAX_REFS).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

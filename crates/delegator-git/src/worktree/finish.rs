@@ -1,13 +1,11 @@
 //! What a task changed in its worktree, a branch with it, and the removal of the worktree.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use super::agent_files::detach_agent_objects;
 use super::source::WorktreeError;
-use super::start_store::Start;
-use super::task_worktree::TaskWorktree;
+use super::task_worktree::{AFTER_SETUP, CARRIED, TaskWorktree};
 use crate::capture::{Ignored, LeftOut, LeftOutReason};
 use crate::error::Result;
 use crate::files::{copy_file, remove_directory};
@@ -20,15 +18,14 @@ impl TaskWorktree {
     /// the state that the worktree started from.
     pub fn diff(&self, git: &Git, temp_dir: &Path) -> Result<WorkTreeDiff> {
         let listed = self.list(git, temp_dir)?;
-        let store = self.start_store();
-        store.attach(&listed.scratch)?;
-        let base = store.tree(Start::Carried)?.unwrap_or_else(|| self.source.commit.clone());
-        let before = listed.files_of(&store.tree(Start::AfterSetup)?.unwrap_or_else(|| base.clone()))?;
-        let before = TreeListing { unread: store.unread()?.unread, ..before };
+        self.attach_start_objects(&listed.scratch)?;
+        let base = self.start_tree(CARRIED)?.unwrap_or_else(|| self.source.commit.clone());
+        let after_setup = self.start_tree(AFTER_SETUP)?;
+        let files = listed.scratch.tree_files(after_setup.as_ref().unwrap_or(&base))?;
+        let before = TreeListing { files, unread: self.unread_after_setup()? };
         let mut diff = WorkTreeDiff::since(listed, &base, &before)?;
         if !diff.diff.has_changes() && self.has_commits() {
-            let path = self.branch.clone();
-            diff.left_out.push(LeftOut { path, reason: LeftOutReason::Commits, bytes: 0 });
+            diff.left_out.push(LeftOut::new(self.branch.as_bytes(), LeftOutReason::Commits, 0));
         }
         Ok(diff)
     }
@@ -47,7 +44,7 @@ impl TaskWorktree {
                 scratch.run(&copy.to_string_lossy(), ["read-tree", &self.source.commit], b"")?;
             }
         }
-        let needed: BTreeSet<_> = self.agent_tracked(&scratch);
+        let needed = self.agent_tracked(&scratch);
         let mut listed = list_in(scratch, &needed)?;
         let ignored = Ignored::list(&listed.scratch)?;
         listed.add_ignored(ignored);
@@ -67,7 +64,7 @@ impl TaskWorktree {
         let writer = TreeWriter::open(git, source, &reference)?.0;
         let (base, head) = (&self.source.commit, self.agent_head());
         let head = head.as_deref().filter(|_| self.attach_agent_objects(&diff.scratch).is_ok());
-        let history = History { git, source: Some(source), base, head };
+        let history = History { git, source: Some(&source.git_dir), base, head };
         if let Some(id) = source.resolve_ref(git, &reference)? {
             // An earlier run that was killed may have created it.
             if diff.is_last_commit(&history, &id, commit.message) {
@@ -88,7 +85,6 @@ impl TaskWorktree {
         Ok(id)
     }
 
-    /// The commit of a branch of the repository that the worktree belongs to.
     pub fn branch_commit(&self, git: &Git, branch: &str) -> Result<Option<String>, WorktreeError> {
         Ok(self.source.repository.resolve_ref(git, &format!("refs/heads/{branch}"))?)
     }

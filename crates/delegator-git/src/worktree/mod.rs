@@ -18,9 +18,7 @@
 mod agent_files;
 mod create;
 mod finish;
-mod private_git_dir;
 mod source;
-mod start_store;
 mod task_worktree;
 
 pub use create::CreatedWorktree;

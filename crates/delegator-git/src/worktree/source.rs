@@ -18,7 +18,6 @@ pub struct WorktreeSource {
     pub commit: String,
 }
 
-/// Why there is no worktree.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
     #[error("{} is not in a git work tree", dir.display())]

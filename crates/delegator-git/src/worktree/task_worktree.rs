@@ -1,15 +1,26 @@
-//! The worktree of a task: where its files, its git directories and its store are.
+//! The worktree of a task: where its files and its git directories are, and the states that it started from,
+//! beyond its commit.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::source::WorktreeSource;
-use super::start_store::StartStore;
-use crate::error::Result;
-use crate::repository::{Config, Repository};
+use crate::error::{GitError, Result};
+use crate::files::Stamp;
+use crate::records::RepoPath;
+use crate::repository::{Config, Repository, Store};
 use crate::run::Git;
 use crate::scratch::Scratch;
+use crate::task_diff::TreeListing;
+
+/// The state with the uncommitted changes of the user: a file that names a tree, in the store of the worktree.
+pub(super) const CARRIED: &str = "carried";
+/// The state after the setup command, before the agent.
+pub(super) const AFTER_SETUP: &str = "after-setup";
+const UNREAD: &str = "after-setup-unread";
 
 /// The worktree of a task, whether it exists yet or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +102,42 @@ impl TaskWorktree {
         Scratch::with_config(git, &repository, config, temp_dir)
     }
 
-    pub(super) fn start_store(&self) -> StartStore<'_> {
-        StartStore::at(&self.store)
+    /// Makes the objects of the states that it started from readable.
+    pub(super) fn attach_start_objects(&self, scratch: &Scratch) -> Result<()> {
+        scratch.read_from(&Store::at(&self.store))
+    }
+
+    /// The files that were not read after the setup: large and ignored ones.
+    pub(super) fn unread_after_setup(&self) -> Result<BTreeMap<RepoPath, Stamp>> {
+        match fs::read(self.store.join(UNREAD)) {
+            Ok(bytes) => Ok(TreeListing::from_bytes(&bytes)?.unread),
+            Err(_) => Ok(BTreeMap::new()),
+        }
+    }
+
+    pub(super) fn save_unread_after_setup(&self, unread: BTreeMap<RepoPath, Stamp>) -> Result<()> {
+        let (path, listing) = (self.store.join(UNREAD), TreeListing { unread, ..TreeListing::default() });
+        fs::write(&path, listing.to_bytes()).map_err(GitError::io("write", path))
+    }
+
+    /// The tree of a state that it started from.
+    pub(super) fn start_tree(&self, state: &str) -> Result<Option<String>> {
+        let path = self.store.join(state);
+        match fs::read_to_string(&path) {
+            Ok(id) => Ok(Some(id.trim().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(GitError::io("read", path)(error)),
+        }
+    }
+
+    /// Stores a tree that the scratch directory can read, without the objects of the commit.
+    pub(super) fn save_start_tree(&self, scratch: &Scratch, state: &str, tree: &str) -> Result<()> {
+        let objects = Store::at(&self.store).objects();
+        fs::create_dir_all(&objects).map_err(GitError::io("create", &objects))?;
+        let committed = scratch.tree_of(&self.source.commit)?;
+        let needed = scratch.list_objects([tree, "--not", &committed])?;
+        scratch.pack_into(&objects, "pack", &needed)?;
+        let path = self.store.join(state);
+        fs::write(&path, format!("{tree}\n")).map_err(GitError::io("write", path))
     }
 }
