@@ -68,7 +68,7 @@ impl CodexCloud {
         ];
         let call = Call { command: "exec", environment: Some(&task.environment), ..Call::default() };
         let printed = self.run(&call, &args, &task.prompt)?;
-        self.successful(&call, printed, parse::submitted)
+        self.parsed(&call, &printed, printed.status.success(), parse::submitted)
     }
 
     /// One page of the tasks, the newest first; `limit` is at most 20. `environment` is an id or a label.
@@ -83,7 +83,7 @@ impl CodexCloud {
         args.extend(cursor.map(|cursor| format!("--cursor={cursor}")));
         let call = Call { command: "list", environment, ..Call::default() };
         let printed = self.run(&call, &args, "")?;
-        self.successful(&call, printed, parse::page)
+        self.parsed(&call, &printed, printed.status.success(), parse::page)
     }
 
     /// The state of one task. Codex exits with 1 for each state but `READY`, so the output decides.
@@ -91,10 +91,8 @@ impl CodexCloud {
         let call = Call { command: "status", id, ..Call::default() };
         self.check_id(&call)?;
         let printed = self.run(&call, &["status".to_owned(), id.to_owned()], "")?;
-        if printed.status.code() == Some(1) && !printed.stdout.is_empty() {
-            return self.parsed(&call, &printed, parse::status);
-        }
-        self.successful(&call, printed, parse::status)
+        let has_state = printed.status.code() == Some(1) && !printed.stdout.is_empty();
+        self.parsed(&call, &printed, has_state || printed.status.success(), parse::status)
     }
 
     /// The diff of one attempt, by default of the first; `None` if it has none, or none yet. The text is what
@@ -109,7 +107,7 @@ impl CodexCloud {
         if !printed.status.success() && failure(&printed) == Failure::NoDiff {
             return Ok(None);
         }
-        let text = self.successful(&call, printed, |text| Ok(text.to_owned()))?;
+        let text = self.parsed(&call, &printed, printed.status.success(), |text| Ok(text.to_owned()))?;
         Ok((!text.trim().is_empty()).then_some(text))
     }
 
@@ -137,26 +135,16 @@ impl CodexCloud {
         }
     }
 
-    /// Parses the output of a call that must exit with 0.
-    fn successful<T>(
-        &self,
-        call: &Call<'_>,
-        printed: Finished,
-        parse: impl FnOnce(&str) -> Result<T, Problem>,
-    ) -> Result<T, CloudError> {
-        if printed.status.success() {
-            self.parsed(call, &printed, parse)
-        } else {
-            Err(self.error(call, &printed))
-        }
-    }
-
     fn parsed<T>(
         &self,
         call: &Call<'_>,
         printed: &Finished,
+        is_success: bool,
         parse: impl FnOnce(&str) -> Result<T, Problem>,
     ) -> Result<T, CloudError> {
+        if !is_success {
+            return Err(self.error(call, printed));
+        }
         let text = str::from_utf8(&printed.stdout).map_err(|error| Problem(error.to_string()));
         text.and_then(parse).map_err(|Problem(problem)| CloudError::UnexpectedOutput {
             command: call.command,

@@ -109,7 +109,7 @@ pub(crate) type Stamps = BTreeMap<RepoPath, Option<Stamp>>;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     inode: u64,
-    size: u64,
+    pub(crate) size: u64,
     seconds: i64,
     nanoseconds: i64,
 }
@@ -122,10 +122,6 @@ impl Stamp {
             seconds: found.mtime(),
             nanoseconds: found.mtime_nsec(),
         }
-    }
-
-    pub(crate) fn size(self) -> u64 {
-        self.size
     }
 
     pub(crate) fn to_text(self) -> String {

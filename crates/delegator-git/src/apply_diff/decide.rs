@@ -1,9 +1,8 @@
 //! Decides what happens to each file of a diff. Pure.
 //!
 //! The base, the version that the task produced and the present version of a file are merged by the rules of
-//! [`decide_file`], which were written for restores: there the state after the task is the base, and the
-//! state before it the version to reach. Where a rename or a link to another change makes this unclear, the
-//! base must match.
+//! [`decide_file`], where these are the states after the task, before it, and now. Where a rename or a link
+//! to another change makes this unclear, the base must match.
 
 use super::paths::TouchedPaths;
 use super::report::{Conflict, ConflictReason};
@@ -62,7 +61,8 @@ impl<'a> Situation<'a> {
     /// Whether another part of the diff creates the source or removes the target.
     fn is_linked(&self) -> bool {
         let ChangeKind::Renamed { from } = &self.section.kind else { return false };
-        self.touched.is_target(from) || self.touched.is_consumed(&self.section.path)
+        self.touched.targets.contains(from.as_slice())
+            || self.touched.consumed.contains(self.section.path.as_slice())
     }
 
     /// The path whose present version is merged.
@@ -138,7 +138,7 @@ impl<'a> Situation<'a> {
         if self.applied.base.as_ref().is_none_or(|base| !base.is_known) {
             return Self::conflict(path, ConflictReason::Ambiguous);
         }
-        let is_source_done = self.at_source().is_none() || self.touched.is_target(from);
+        let is_source_done = self.at_source().is_none() || self.touched.targets.contains(from.as_slice());
         if self.at_path() == Some(theirs) && is_source_done {
             return Ok(Outcome::Already);
         }

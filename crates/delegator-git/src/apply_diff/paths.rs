@@ -16,8 +16,8 @@ use crate::records::{RepoPath, ancestors, on_disk};
 /// The paths that a diff gives new content, and those whose old content it removes or replaces.
 pub(crate) struct TouchedPaths<'a> {
     top_level: &'a Path,
-    targets: BTreeSet<&'a [u8]>,
-    consumed: BTreeSet<&'a [u8]>,
+    pub(crate) targets: BTreeSet<&'a [u8]>,
+    pub(crate) consumed: BTreeSet<&'a [u8]>,
     repeated: BTreeSet<&'a [u8]>,
 }
 
@@ -40,16 +40,6 @@ impl<'a> TouchedPaths<'a> {
         touched
     }
 
-    /// Whether the diff gives the path new content.
-    pub(crate) fn is_target(&self, path: &[u8]) -> bool {
-        self.targets.contains(path)
-    }
-
-    /// Whether the diff removes or replaces the old content of the path.
-    pub(crate) fn is_consumed(&self, path: &[u8]) -> bool {
-        self.consumed.contains(path)
-    }
-
     pub(crate) fn check(&self, section: &FileDiff<'_>) -> Option<Conflict> {
         let conflict = |path: &[u8], reason| Some(Conflict::new(path, reason));
         for path in section.paths() {
@@ -70,7 +60,7 @@ impl<'a> TouchedPaths<'a> {
         let target = section.target().and_then(|path| self.check_target(path).map(|reason| (path, reason)));
         // What the diff replaces by a link or a file was a directory before, so its old content is missing,
         // not hidden.
-        let source = source.filter(|(path, _)| !ancestors(path).any(|above| self.is_target(above)));
+        let source = source.filter(|(path, _)| !ancestors(path).any(|above| self.targets.contains(above)));
         target.or(source).and_then(|(path, reason)| conflict(path, reason))
     }
 
@@ -78,7 +68,7 @@ impl<'a> TouchedPaths<'a> {
         for above in ancestors(path) {
             let directory = on_disk(self.top_level, above);
             let Ok(found) = fs::symlink_metadata(&directory) else { return None };
-            if !found.is_dir() && self.is_consumed(above) {
+            if !found.is_dir() && self.consumed.contains(above) {
                 return None;
             }
             if found.is_symlink() {
@@ -95,7 +85,7 @@ impl<'a> TouchedPaths<'a> {
     }
 
     fn check_target(&self, path: &[u8]) -> Option<ConflictReason> {
-        if ancestors(path).any(|above| self.is_target(above)) {
+        if ancestors(path).any(|above| self.targets.contains(above)) {
             return Some(ConflictReason::FileInTheWay);
         }
         if let Some(reason) = self.check_parents(path) {

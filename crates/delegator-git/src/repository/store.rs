@@ -33,7 +33,7 @@ const END: &str = ".end";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Store {
@@ -54,19 +54,11 @@ impl Store {
         Store { path: path.to_owned() }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(crate) fn objects(&self) -> PathBuf {
         self.path.join("objects")
     }
 
-    pub(crate) fn prepare(&self, object_format: &str) -> Result<()> {
-        self.try_prepare(object_format).map_err(GitError::io("create", &self.path))
-    }
-
-    fn try_prepare(&self, object_format: &str) -> io::Result<()> {
+    pub(crate) fn prepare(&self, object_format: &str) -> io::Result<()> {
         for folder in ["", "objects", "objects/info", "objects/pack", "refs", "refs/mcp-delegator", "ends"] {
             let created = fs::DirBuilder::new().mode(0o700).create(self.path.join(folder));
             match created {
@@ -179,7 +171,7 @@ impl Store {
     }
 
     pub(crate) fn merged_lists(&self) -> impl Iterator<Item = PathBuf> {
-        let lists = fs::read_dir(self.path().join(MERGED)).into_iter().flatten().flatten();
+        let lists = fs::read_dir(self.path.join(MERGED)).into_iter().flatten().flatten();
         lists.filter(|list| !list.file_name().as_encoded_bytes().starts_with(b".")).map(|list| list.path())
     }
 
@@ -308,7 +300,7 @@ mod tests {
         let store = Store::of(temp.path());
         store.prepare("sha1").unwrap();
         store.prepare("sha1").unwrap();
-        assert_eq!(fs::metadata(store.path()).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&store.path).unwrap().mode() & 0o777, 0o700);
         let (first, second) = ("refs/mcp-delegator/T-local-1", "refs/mcp-delegator/T-local-1.undo-1");
         let id = "a".repeat(40);
         for reference in [first, second] {
@@ -331,6 +323,6 @@ mod tests {
     fn a_symlink_in_place_of_the_store_is_not_followed() {
         let temp = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/nowhere", temp.path().join(DIR_NAME)).unwrap();
-        assert_ne!(Store::of(temp.path()).path(), temp.path().join(DIR_NAME));
+        assert_ne!(Store::of(temp.path()).path, temp.path().join(DIR_NAME));
     }
 }

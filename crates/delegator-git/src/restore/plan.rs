@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::target::{
     HeadTarget, IndexTarget, KeepReason, Overlap, PossibleEdit, RestoreScope, Target, Untouchable,
-    is_changed_later, possible_edits,
+    possible_edits,
 };
 use super::task_changes::{ThreeStates, task_changes};
 use crate::capture::{LeftOut, State, Survey, capture_present, is_absent};
@@ -140,9 +140,12 @@ fn find_target(
         actions.keep_uncaptured(&untouchable);
     }
     actions.possible_edits = known_end.map(|end| {
-        possible_edits(&actions.changes, &end, |path| {
-            scope == RestoreScope::WholeTree && is_changed_later(top_level, path, &end, &target.files, &now)
-        })
+        let is_changed_later = |path: &RepoPath| match end.unread.get(path) {
+            Some(stamp) => scratch.stamp(path) != *stamp,
+            None => now.get(path) != end.changed.get(path).map_or(target.files.get(path), Option::as_ref),
+        };
+        let is_whole_tree = scope == RestoreScope::WholeTree;
+        possible_edits(&actions.changes, &end, |path| is_whole_tree && is_changed_later(path))
     });
     Ok((target, present, actions))
 }
@@ -214,7 +217,8 @@ impl FileActions {
     /// Lists files that could not be captured now and are not in the restore point: they stay.
     fn keep_uncaptured(&mut self, untouchable: &Untouchable) {
         let listed: BTreeSet<String> = self.keep.iter().map(|(name, _)| name.clone()).collect();
-        let uncaptured = untouchable.only_left_out_now().filter(|name| !listed.contains(*name));
+        let uncaptured = untouchable.left_out_now.difference(&untouchable.left_out_before);
+        let uncaptured = uncaptured.filter(|name| !listed.contains(*name));
         self.keep.extend(uncaptured.map(|name| (name.clone(), KeepReason::NotStorable)));
     }
 }

@@ -8,13 +8,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::capture::{State, Survey};
 use crate::error::{GitError, Result};
-use crate::files::Stamp;
 use crate::index::{Entry, IndexFile};
-use crate::records::{FileVersion, GITLINK, RepoPath, TreeFiles, display_path, on_disk};
+use crate::records::{FileVersion, GITLINK, RepoPath, TreeFiles, display_path};
 use crate::restore_point::{Doubt, EndState, RestorePoint, SavedState};
 use crate::scratch::Scratch;
 use crate::tree_writer::TreeChanges;
@@ -138,8 +137,8 @@ impl Target {
 
 #[derive(Debug)]
 pub(crate) struct Untouchable {
-    left_out_before: BTreeSet<String>,
-    left_out_now: BTreeSet<String>,
+    pub(crate) left_out_before: BTreeSet<String>,
+    pub(crate) left_out_now: BTreeSet<String>,
     ignored_before: BTreeSet<RepoPath>,
 }
 
@@ -152,8 +151,8 @@ impl Untouchable {
         before: &TreeFiles,
         now: &TreeFiles,
     ) -> Result<Untouchable> {
-        let removable = now.keys().filter(|path| !before.contains_key(*path));
-        let mut ignored_before = ignored_before(scratch, before, removable.map(Vec::as_slice))?;
+        let removable = now.keys().filter(|path| !before.contains_key(*path)).map(Vec::as_slice);
+        let mut ignored_before = ignored_before(scratch, before, &removable.collect::<Vec<_>>())?;
         ignored_before.retain(|path| !saved.written.contains(path));
         let left_out_now = present.captured.files.left_out.iter().map(|entry| entry.path.clone());
         Ok(Untouchable {
@@ -178,20 +177,10 @@ impl Untouchable {
             None
         }
     }
-
-    /// Files that cannot be captured now and were not left out of the restore point.
-    pub(crate) fn only_left_out_now(&self) -> impl Iterator<Item = &String> {
-        self.left_out_now.difference(&self.left_out_before)
-    }
 }
 
 /// Returns those of the paths that the ignore files of the restore point match.
-fn ignored_before<'a>(
-    scratch: &Scratch,
-    before: &TreeFiles,
-    paths: impl Iterator<Item = &'a [u8]>,
-) -> Result<BTreeSet<RepoPath>> {
-    let paths: Vec<&[u8]> = paths.collect();
+fn ignored_before(scratch: &Scratch, before: &TreeFiles, paths: &[&[u8]]) -> Result<BTreeSet<RepoPath>> {
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -202,7 +191,7 @@ fn ignored_before<'a>(
     scratch.fill_index(index, rules)?;
     let prefix = format!("--prefix={}/", rules_dir.display());
     scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
-    scratch.ignored_in(index, &rules_dir, &paths)
+    scratch.ignored_in(index, &rules_dir, paths)
 }
 
 /// Why a file that a restore changes may hold edits of the user.
@@ -217,20 +206,6 @@ pub enum PossibleEdit {
     /// It changed during the task, and not certainly by the agent alone.
     #[error("{0}")]
     Doubtful(Doubt),
-}
-
-/// Whether a file changed after the task.
-pub(crate) fn is_changed_later(
-    top_level: &Path,
-    path: &RepoPath,
-    end: &EndState,
-    before: &TreeFiles,
-    now: &TreeFiles,
-) -> bool {
-    match end.unread.get(path) {
-        Some(stamp) => Stamp::at(&on_disk(top_level, path)) != *stamp,
-        None => now.get(path) != end.changed.get(path).map_or(before.get(path), Option::as_ref),
-    }
 }
 
 /// The files that these changes concern and that may hold edits of the user. Only a restore of the whole tree

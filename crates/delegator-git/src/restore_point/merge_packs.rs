@@ -1,10 +1,8 @@
 //! Merges the packs of a store.
 //!
-//! Every restore point is created with packs of its own, so nothing of the others is read for it. But git
-//! searches all packs of a store for an object, so each of them makes every later call slower. Beyond a
+//! git searches all packs of a store for an object, so each of them makes every later call slower. Beyond a
 //! number of packs those of complete restore points are merged into one, with a list of the objects of each
-//! point: `merged/<hash of the pack>`. By the lists a later merge of merged packs leaves out the objects of
-//! deleted points.
+//! point: `merged/<hash of the pack>`. By the lists a later merge leaves out the objects of deleted points.
 //!
 //! The pack is written first, then its list, then the old packs are deleted: a crash leaves duplicates at
 //! most. A process that creates a restore point meanwhile adds packs, which are not among those that are
@@ -44,7 +42,7 @@ impl Store {
 
     /// Merged packs are merged as well if there are more than `max_merged`.
     fn merge(&self, git: &Git, max_merged: usize) -> Result<bool> {
-        let lock_file = self.path().join("merge.lock");
+        let lock_file = self.path.join("merge.lock");
         let lock = File::create(&lock_file).map_err(GitError::io("create", &lock_file))?;
         if lock.try_lock().is_err() {
             return Ok(false);
@@ -81,11 +79,11 @@ impl Store {
     fn write_merged(&self, git: &Git, points: &MergedPoints) -> Result<String> {
         let ids: BTreeSet<&String> = points.values().flat_map(|point| &point.objects).collect();
         let ids: String = ids.into_iter().map(|id| format!("{id}\n")).collect();
-        let (packs, lists) = (self.objects().join("pack"), self.path().join(MERGED));
+        let (packs, lists) = (self.objects().join("pack"), self.path.join(MERGED));
         let base = packs.join(MERGED).into_os_string();
         let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta"].map(Into::into);
-        let call = Call::in_git_dir(self.path(), args.into_iter().chain([base]));
-        let hash = output_text(&git.run(self.path(), Call { input: ids.as_bytes(), ..call })?);
+        let call = Call::in_git_dir(&self.path, args.into_iter().chain([base]));
+        let hash = output_text(&git.run(&self.path, Call { input: ids.as_bytes(), ..call })?);
         let text = serde_json::to_vec(points).map_err(|_| UNREADABLE)?;
         fs::create_dir_all(&lists)
             .and_then(|()| File::open(&packs)?.sync_all())

@@ -151,8 +151,8 @@ pub(crate) fn read_points(
         return Ok(Vec::new());
     }
     let names: String = found.iter().map(|(commit, _)| format!("{commit}:meta.json\n")).collect();
-    let call = Call::in_git_dir(store.path(), ["cat-file", "--buffer", "--batch"]);
-    let output = git.run(store.path(), Call { input: names.as_bytes(), extra_output: 1 << 30, ..call })?;
+    let call = Call::in_git_dir(&store.path, ["cat-file", "--buffer", "--batch"]);
+    let output = git.run(&store.path, Call { input: names.as_bytes(), extra_output: 1 << 30, ..call })?;
     let mut points = Vec::new();
     for ((commit, reference), (_, meta)) in found.into_iter().zip(parse_batch(&output)?) {
         let point: RestorePoint =
@@ -162,7 +162,7 @@ pub(crate) fn read_points(
             commit,
             reference,
             repository: repository.common_dir.clone(),
-            store: store.path().to_owned(),
+            store: store.path.clone(),
             ..point
         });
     }

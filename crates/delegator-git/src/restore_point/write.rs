@@ -59,7 +59,7 @@ pub(crate) fn record(
         left_out: std::mem::take(&mut captured.files.left_out),
         top_level: repository.top_level.clone(),
         repository: repository.common_dir.clone(),
-        store: store.path().to_owned(),
+        store: store.path.clone(),
         created_at: now(),
         index: match &state.index.bytes {
             None => StoredIndex::Missing,
@@ -72,7 +72,7 @@ pub(crate) fn record(
     };
     let blobs = index_blobs(scratch, &state.index, &committed)?;
     point.commit = create_commit(scratch, state, &point, &blobs)?;
-    store.prepare(&repository.object_format)?;
+    store.prepare(&repository.object_format).map_err(GitError::io("create", &store.path))?;
     let protection = protect_head(scratch, &point)?;
     let packed = pack(scratch, &committed, &point);
     // Also after an error: a process that is killed would leave its lock.

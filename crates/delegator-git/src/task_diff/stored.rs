@@ -11,7 +11,6 @@ use std::path::Path;
 
 use crate::capture::{LeftOut, LeftOutReason, capture_present, is_absent};
 use crate::error::{GitError, RestoreError, Result};
-use crate::files::Stamp;
 use crate::records::{FileVersion, GITLINK, RepoPath, TreeFiles, display_path};
 use crate::restore_point::{EndState, RestorePoint, SavedState};
 use crate::run::{Call, Git};
@@ -55,7 +54,7 @@ pub fn diff_of_task(
         changes.insert(path.clone(), (before.remove(path), after.clone()));
     }
     let attributed_unread = end.unread.iter().filter(|(path, _)| !unattributed.contains(*path));
-    let unread = attributed_unread.map(|(path, stamp)| no_content(path, stamp.map_or(0, Stamp::size)));
+    let unread = attributed_unread.map(|(path, stamp)| no_content(path, stamp.map_or(0, |stamp| stamp.size)));
     let left_out = unread.collect();
     let changed = end.changed.keys().chain(end.unread.keys());
     let unattributed = changed.filter(|path| unattributed.contains(*path)).map(|path| display_path(path));

@@ -1,11 +1,9 @@
 //! What a task changed in its checkout, as a diff against the commit that it started from.
 //!
 //! The files of the work tree are listed before the agent starts ([`TreeListing`]) and compared afterwards.
-//! The diff has only paths that differ between the two, so files that only a setup script created or changed
-//! are not in it; each of these paths is compared with the commit, so the diff can be applied to it, without
-//! the edits of the script if possible ([`super::setup_edits`]). Commits of the agent make no difference: its
-//! files count. The agent owns the git directory too: if that is no longer usable, one of the mirror takes
-//! its place.
+//! The diff has only paths that differ between the two, each compared with the commit. Commits of the agent
+//! make no difference: its files count. The agent owns the git directory too: if that is no longer usable,
+//! one of the mirror takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -106,7 +104,7 @@ impl Listed {
         let top_level = self.scratch.top();
         let files = ignored.files.into_iter().filter_map(|path| {
             let stamp = Stamp::at(&on_disk(top_level, &path))?;
-            (stamp.size() > 0 && !is_derived(&path)).then_some((path, stamp))
+            (stamp.size > 0 && !is_derived(&path)).then_some((path, stamp))
         });
         let others = ignored.repositories.into_iter().map(|path| {
             let stamp = Stamp::of_directory(&on_disk(top_level, &path));
@@ -116,7 +114,7 @@ impl Listed {
         let unexamined = ignored.not_examined.into_iter().map(|file| (file.path.into(), Stamp::default()));
         let found: Vec<(RepoPath, Stamp)> = files.chain(others).chain(unexamined).collect();
         for (path, stamp) in found {
-            let file = LeftOut::new(&path, LeftOutReason::Ignored, stamp.size());
+            let file = LeftOut::new(&path, LeftOutReason::Ignored, stamp.size);
             self.reasons.insert(file.path.clone(), file);
             self.listing.unread.insert(path, stamp);
         }

@@ -214,7 +214,7 @@ impl TreeWriter {
             return Err(incomplete(format!("the changes could not be taken back: {problem}"), journal));
         }
         if let Some(point) = journal.point.as_ref().filter(|_| taken_back.edited.is_empty()) {
-            let store = Store::of(&self.repository.common_dir).path().to_owned();
+            let store = Store::of(&self.repository.common_dir).path;
             let repository = self.repository.common_dir.clone();
             let _ = drop_point(&self.git, &RestorePoint { store, repository, ..point.clone() });
         }

@@ -111,7 +111,7 @@ impl TaskWorktree {
             remove_file(&on_disk(&self.path, &change.path))?;
             remove_empty_parents(&self.path, &change.path);
         }
-        scratch.fill_index(CARRIED_INDEX, written.into_iter())?;
+        scratch.fill_index(CARRIED_INDEX, written)?;
         scratch.run(CARRIED_INDEX, ["checkout-index", "--all", "--force"], b"").map(drop)
     }
 }
