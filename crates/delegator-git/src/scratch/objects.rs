@@ -43,8 +43,9 @@ impl Scratch {
         Ok(listed.lines().map(str::to_owned).collect())
     }
 
-    /// Writes a pack with these objects to the object directory `target` and returns its hash; `None` if there
-    /// are none. The agent's start waits for this, so time matters more than size: no deltas, low compression.
+    /// Writes a pack with these objects to the object directory `target` and returns its hash; `None` if
+    /// there are none. The agent's start waits for this, so time matters more than size: no deltas, low
+    /// compression.
     pub(crate) fn pack_into(
         &self,
         target: &Path,
