@@ -12,17 +12,13 @@ use crate::resolve::{Layer, SourcedSetting, apply_project, typed};
 use crate::settings::{SecretText, Settings};
 use crate::variables_and_flags::read_flags;
 
-/// The values of all keys.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The effective values.
     pub settings: Settings,
     /// The same values by key, each with its origin.
     pub(crate) sourced: Vec<SourcedSetting>,
     pub warnings: Vec<ConfigWarning>,
-    /// The user's file, if there is one.
     pub user_file: Option<PathBuf>,
-    /// The project's file, if there is one.
     pub project_file: Option<PathBuf>,
     /// Location of the user's file, whether or not it exists.
     pub(crate) user_file_location: Option<UserFile>,

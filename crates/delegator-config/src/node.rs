@@ -66,7 +66,6 @@ impl Shape {
     }
 }
 
-/// The entries of a TOML table.
 pub(crate) fn entries_from_toml(table: &DeTable<'_>) -> Vec<Entry> {
     let entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
         let name: &Spanned<std::borrow::Cow<'_, str>> = name;

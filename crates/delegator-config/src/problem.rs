@@ -40,7 +40,6 @@ impl ConfigError {
     }
 }
 
-/// One problem and its position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problem {
     pub source: ProblemSource,
@@ -70,9 +69,7 @@ pub enum ProblemSource {
     Project,
     /// The list of environments.
     Environments,
-    /// The environment variable of this name.
     Variable(String),
-    /// The command-line flag of this name.
     Flag(String),
 }
 

@@ -118,7 +118,6 @@ pub struct Settings {
     pub labels: BTreeMap<String, String>,
 }
 
-/// One entry of `agents`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
@@ -136,7 +135,6 @@ pub struct AgentSettings {
     pub tool_command: Option<Vec<String>>,
 }
 
-/// One entry of `repositories`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepositorySettings {

@@ -17,7 +17,6 @@ pub const DEFAULT_AGENT: &str = "codex";
 /// The default agent's program as a server that takes messages.
 pub const LIVE_AGENT: &str = "codex-app-server";
 
-/// The protocol of the default agent.
 pub const DEFAULT_PROTOCOL: AgentProtocol = AgentProtocol::CodexExec;
 
 /// An agent that needs no configuration.
@@ -45,7 +44,6 @@ pub const BUILT_IN_AGENTS: &[BuiltInAgent] = &[
     BuiltInAgent { name: "codex-acp", protocol: AgentProtocol::Acp, program: "codex-acp" },
 ];
 
-/// The built-in agent of this name.
 pub fn built_in_agent(name: &str) -> Option<&'static BuiltInAgent> {
     BUILT_IN_AGENTS.iter().find(|agent| agent.name == name)
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// What is limited.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Measure {
@@ -22,7 +21,6 @@ named_enum! {
     }
 }
 
-/// The tasks that share a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
@@ -119,7 +117,6 @@ impl Caps {
     }
 }
 
-/// A budget that applies to a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     pub scope: BudgetScope,

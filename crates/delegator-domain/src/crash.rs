@@ -90,7 +90,6 @@ named_enum! {
     }
 }
 
-/// Called at every crash point.
 #[cfg(debug_assertions)]
 pub type CrashHook = Box<dyn Fn(CrashPoint) + Send + Sync>;
 
@@ -127,7 +126,6 @@ pub fn crash_point(point: CrashPoint) {
     }
 }
 
-/// Marks a completed durable step; does nothing in a release build.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn crash_point(_point: CrashPoint) {}

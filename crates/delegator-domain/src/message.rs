@@ -19,7 +19,6 @@ impl std::fmt::Display for MessageNumber {
 }
 
 named_enum! {
-    /// When a message is delivered.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Delivery {
@@ -48,7 +47,6 @@ named_enum! {
     }
 }
 
-/// A message that is about to be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedMessage {
     pub number: MessageNumber,

@@ -9,7 +9,6 @@ use crate::named_enum::named_enum;
 use crate::task::{GroupId, State, TaskId};
 
 named_enum! {
-    /// How a notification reaches the user.
     pub enum Channel {
         Command = "command",
         Webhook = "webhook",
@@ -29,7 +28,6 @@ named_enum! {
 }
 
 named_enum! {
-    /// The kind of a [`Subject`].
     pub enum SubjectKind {
         Task = "task",
         Group = "group",
@@ -37,7 +35,6 @@ named_enum! {
     }
 }
 
-/// What a notification is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     Task(TaskId),
@@ -83,7 +80,6 @@ pub struct NotifyPlan {
     pub each_task: bool,
 }
 
-/// Separates the parts of the stored form of a plan.
 const SEPARATOR: char = '/';
 const EACH_TASK: &str = "each_task";
 
@@ -96,7 +92,6 @@ impl NotifyPlan {
         format!("{}{SEPARATOR}{}{each_task}", on.join(","), channels.join(","))
     }
 
-    /// Parses the text of [`NotifyPlan::to_text`].
     pub fn from_text(text: &str) -> Option<NotifyPlan> {
         let (on, rest) = text.split_once(SEPARATOR)?;
         let (channels, each_task) = match rest.split_once(SEPARATOR) {
@@ -135,7 +130,6 @@ named_enum! {
 pub const DEFAULT_TEMPLATE: &str =
     "{state}: {title}\n{summary}\n{subject} {subject_id}, {duration}, {working_dir}";
 
-/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,

@@ -63,7 +63,6 @@ pub struct AnswerOption {
     pub kind: OptionKind,
 }
 
-/// A question that an agent asks and waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub number: QuestionNumber,

@@ -9,13 +9,11 @@ use crate::error::FleetError;
 use crate::statements::Statements;
 use crate::task::{EndColumns, SPEC_VERSION, storable};
 
-/// The end of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedTask {
     pub end: TaskEnd,
     /// JSON that the engine writes and reads.
     pub result: String,
-    /// Blobs that the result refers to.
     pub blobs: Vec<BlobName>,
 }
 

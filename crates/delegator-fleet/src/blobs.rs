@@ -16,9 +16,7 @@ const MAX_BYTES: usize = 512 << 20;
 
 named_enum! {
     pub enum BlobName {
-        /// The unified diff of the changes.
         Diff = "diff",
-        /// The output of the setup script.
         Setup = "setup",
     }
 }

@@ -8,7 +8,6 @@ use crate::task::storable;
 /// The name that stands for all workers in the table of pauses.
 const WHOLE_FLEET: &str = "";
 
-/// A task after an operator has cancelled it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelledTask {
     pub id: String,

@@ -118,7 +118,6 @@ impl Listener {
         self.next_check = Some(Instant::now() + RECONNECT_DELAY.min(self.check_interval));
     }
 
-    /// The next notifications for this session.
     async fn next_hints(&mut self) -> Hints {
         let Some(connection) = &mut self.connection else { return pending().await };
         let mut hints = Hints::default();

@@ -18,7 +18,6 @@ pub(crate) struct Migration {
 pub(crate) const MIGRATIONS: [Migration; 1] =
     [Migration { sql: include_str!("../migrations/001-fleet.sql"), min_program: 1 }];
 
-/// The version that this program needs.
 pub(crate) const NEEDED: i32 = MIGRATIONS.len() as i32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

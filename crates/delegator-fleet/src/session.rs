@@ -9,7 +9,6 @@ use crate::error::FleetError;
 use crate::statements::Statements;
 use crate::task::labels_text;
 
-/// A worker that begins to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     pub worker: String,

@@ -24,7 +24,6 @@ pub struct FleetStatus {
     pub ended_last_day: u64,
     /// Size of the stored events and results of ended tasks.
     pub stored_bytes: u64,
-    /// Version of the tables.
     pub schema: i32,
     /// The role of this connection does not own the tables, and can write to tasks that are not its own.
     pub has_excess_rights: bool,
@@ -35,7 +34,6 @@ pub struct WorkerStatus {
     pub name: String,
     pub version: String,
     pub slots: u32,
-    /// Tasks that it has.
     pub busy: u32,
     pub labels: BTreeMap<String, String>,
     pub is_paused: bool,

@@ -33,7 +33,6 @@ pub struct IdempotencyKey {
     pub request_hash: String,
 }
 
-/// What a worker needs to run a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// The submitter's id of the environment.
@@ -64,7 +63,6 @@ impl TaskSpec {
     }
 }
 
-/// The answer to a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
     /// The id of the task that has the idempotency key, which may be older than this submission.
@@ -72,7 +70,6 @@ pub struct Submitted {
     pub replayed: bool,
 }
 
-/// A task as the database has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetTask {
     pub id: String,
@@ -102,7 +99,6 @@ pub struct FleetEnd {
     pub result: Option<String>,
 }
 
-/// The end of a task as stored in its row.
 #[derive(Debug, Default)]
 pub(crate) struct EndColumns {
     pub state: String,

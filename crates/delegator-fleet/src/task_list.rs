@@ -28,7 +28,6 @@ pub enum TaskPhase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskList {
     pub tasks: Vec<ListedTask>,
-    /// Whether there are more than the limit.
     pub has_more: bool,
 }
 

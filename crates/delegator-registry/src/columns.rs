@@ -15,12 +15,10 @@ use serde_json::Value;
 
 use crate::compare_and_set::Nonce;
 
-/// A value that is read from one column.
 pub(crate) trait Column: Sized {
     fn read(row: &Row<'_>, column: &'static str) -> rusqlite::Result<Self>;
 }
 
-/// A stored value that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column} has {found:?}")]
 struct UnreadableColumn {

@@ -39,7 +39,6 @@ impl Attempt {
     }
 }
 
-/// The result of a compare-and-set change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cas<T> {
     Applied(T),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::{TaskId, TransitionError};
 use rusqlite::ErrorCode;
 
-/// Why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
     #[error("{} is a symbolic link. Use the path of the directory itself", path.display())]
@@ -38,10 +37,8 @@ impl StateDirError {
     }
 }
 
-/// The result of a registry operation.
 pub(crate) type Result<T, E = RegistryError> = std::result::Result<T, E>;
 
-/// Why a registry operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
@@ -92,7 +89,6 @@ impl RegistryError {
     }
 }
 
-/// Converts an SQLite error to ours.
 pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     let (file, detail) = (file.to_owned(), error.to_string());
     match &error {

@@ -106,7 +106,6 @@ impl Sink {
 }
 
 impl Idempotency {
-    /// The key as it is stored.
     pub fn stored_key(&self) -> String {
         let digest =
             Sha256::new_with_prefix("mcp-delegator idempotency key\0").chain_update(&self.key).finalize();

@@ -18,7 +18,6 @@ pub struct Registry {
     pub(crate) db: Connection,
     pub(crate) dir: StateDir,
     mark: FileMark,
-    /// Redacts texts before they are stored.
     pub(crate) sink: Sink,
 }
 
@@ -58,7 +57,6 @@ impl Registry {
         self.sink = Sink::of(redactor);
     }
 
-    /// Adds a redactor.
     pub fn also_redact(&mut self, redactor: Redactor) {
         self.sink.add(redactor);
     }
@@ -96,7 +94,6 @@ impl Registry {
         }
     }
 
-    /// Runs a writing transaction.
     pub(crate) fn write<T>(
         &mut self,
         operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -158,7 +155,6 @@ fn write<T>(
     transaction.commit().map(|()| value)
 }
 
-/// All rows that a statement selects.
 pub(crate) fn query_all<T>(
     db: &Connection,
     sql: &str,

@@ -18,7 +18,6 @@ fn submission_from(row: &Row<'_>) -> rusqlite::Result<Option<Subject>> {
 }
 
 record! {
-    /// The state of a task, read inside a transaction.
     #[derive(Debug, Clone)]
     pub(crate) struct StoredState {
         pub(crate) seq: i64,

@@ -19,14 +19,12 @@ use crate::files::{durable, file_system};
 
 const DATABASE: &str = "registry.db";
 
-/// How thoroughly the database is checked when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntegrityCheck {
     /// Only the header, the size and the version.
     Header,
     /// Every page if the file is small enough to be checked quickly (256 KiB).
     IfCheap,
-    /// Every page.
     Full,
 }
 
@@ -68,7 +66,6 @@ impl Default for OpenOptions {
     }
 }
 
-/// A state directory that has been checked.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,
@@ -125,7 +122,6 @@ impl StateDir {
         &self.options
     }
 
-    /// The directory of one task, whether it exists or not.
     pub fn task(&self, id: &TaskId) -> TaskDir {
         TaskDir::new(&self.tasks(), id.clone(), self.reserve_file.clone())
     }
@@ -134,7 +130,6 @@ impl StateDir {
         self.path.join("tasks")
     }
 
-    /// The directory of the entries of running submits.
     pub(crate) fn submitting(&self) -> PathBuf {
         self.path.join("submitting")
     }

@@ -40,7 +40,6 @@ pub struct NewTask {
     pub labels: BTreeMap<String, String>,
     /// The validated input without the task's text.
     pub input: Value,
-    /// The thread it continues.
     pub resumed_thread: Option<String>,
     pub idempotency: Option<Idempotency>,
     /// Where it runs, if not on this machine.
@@ -82,23 +81,19 @@ impl NewTask {
     }
 }
 
-/// A worktree to create for a new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWorktree {
     pub path: String,
     pub facts: String,
 }
 
-/// Where a task works, if not in the user's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorktreeUse {
-    /// In a new worktree of its own.
     New(NewWorktree),
     /// In that of another task.
     Of(TaskId),
 }
 
-/// The notifications that a task sends at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskNotify {
     pub plan: NotifyPlan,
@@ -106,14 +101,12 @@ pub struct TaskNotify {
     pub settings: Vec<u8>,
 }
 
-/// An environment in which a provider runs tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteEnvironment {
     pub provider: Provider,
     pub id: String,
 }
 
-/// What is known about a task that a provider runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteTask {
     pub environment: RemoteEnvironment,
@@ -130,7 +123,6 @@ pub struct RemoteTask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRef {
     pub id: String,
-    /// Its page on the web.
     pub url: Option<String>,
 }
 
@@ -208,7 +200,6 @@ impl From<&Task> for EndedMember {
 }
 
 record! {
-    /// A stored task.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Task {
         /// The order of submission.
@@ -286,7 +277,6 @@ pub struct CancelRequest {
     pub reason: Option<String>,
 }
 
-/// How a task ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndRecord {
     pub at_ms: i64,
@@ -304,7 +294,6 @@ pub struct EndRecord {
 }
 
 record! {
-    /// Token usage of one task.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct Tokens {
         pub input: i64,
@@ -334,7 +323,6 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// An end without further facts.
     pub fn bare(end: TaskEnd) -> Finish {
         Finish {
             end,
@@ -410,7 +398,6 @@ pub(crate) fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>>
     }))
 }
 
-/// The work trees a task may write in.
 pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> {
     let first: Option<String> = row.get("work_tree")?;
     let more: Vec<String> = Option::read(row, "more_work_trees")?.unwrap_or_default();

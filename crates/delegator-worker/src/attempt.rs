@@ -15,7 +15,6 @@ const REMOTE_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Listing the files of a work tree.
 pub(crate) const LIST_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// What every step of an attempt needs.
 pub(crate) struct Attempt<'a> {
     pub(crate) shared: &'a Shared<'a>,
     pub(crate) control: &'a AttemptControl,
@@ -38,7 +37,6 @@ impl Attempt<'_> {
         )
     }
 
-    /// The mirror of the task's repository.
     pub(crate) fn mirror(&self, git: &Git) -> Result<Mirror, RemoteError> {
         let url = RemoteUrl::parse(&self.spec.repo_url)?;
         Ok(Mirror::new(self.remote_access(git), url, &self.shared.workspace.mirrors()))

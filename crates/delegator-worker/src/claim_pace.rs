@@ -42,7 +42,6 @@ impl ClaimPace {
         (self.last_claim, self.hinted_at, self.random) = (Some(now), None, random);
     }
 
-    /// The time until the next claim.
     pub(crate) fn due_in(&self, now: Instant, has_hints: bool) -> Duration {
         let Some(last_claim) = self.last_claim else { return Duration::ZERO };
         let interval = if has_hints { RARE_POLLS } else { FREQUENT_POLLS };

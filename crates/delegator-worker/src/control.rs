@@ -17,7 +17,6 @@ use crate::setup::clean_interrupted;
 use crate::shared::{LOOK_INTERVAL, Shared};
 use crate::workspace::Workspace;
 
-/// Why a worker could not work.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error(transparent)]

@@ -13,7 +13,6 @@ use crate::shared::Shared;
 
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs the sessions beside the thread that watches the cutoff.
 pub(crate) fn with_cutoff_watch<'scope, T>(
     shared: &'scope Shared<'scope>,
     is_over: &'scope AtomicBool,

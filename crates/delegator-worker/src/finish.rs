@@ -55,7 +55,6 @@ pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
     true
 }
 
-/// Why an end was not reported.
 #[derive(Debug, thiserror::Error)]
 enum FinishError {
     #[error(transparent)]

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetResult {
     pub version: FormatVersion<1>,
-    /// The report of the run on the worker.
     pub record: Record,
     /// The commit that the task started from; `None` if the repository could not be checked out.
     pub base_commit: Option<String>,
@@ -18,7 +17,6 @@ pub struct FleetResult {
     /// The branch to which the worker pushed the changes.
     pub pushed_branch: Option<String>,
     pub worker: String,
-    /// What the diff does not have.
     pub omissions: DiffOmissions,
 }
 
@@ -32,7 +30,6 @@ impl FleetResult {
         serde_json::from_str(text)
     }
 
-    /// The tokens used by the run, if the agent reported them.
     pub fn tokens(&self) -> Option<Tokens> {
         tokens(&self.record.report)
     }

@@ -6,7 +6,6 @@ use delegator_engine::EngineError;
 use crate::attempt_control::{AttemptControl, Stop};
 use crate::attempt_files::PreparedAttempt;
 
-/// How an attempt ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The task has ended: report it.

@@ -16,7 +16,6 @@ use delegator_supervisor::agent::Variables;
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
     pub name: String,
-    /// Maximum number of tasks at once.
     pub slots: u32,
     pub labels: BTreeMap<String, String>,
     /// Version of the program, for display.
@@ -63,7 +62,6 @@ impl StopSignals {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As the third signal.
     pub(crate) fn abandon(&self) {
         self.0.fetch_max(3, Ordering::Relaxed);
     }

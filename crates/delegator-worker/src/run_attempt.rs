@@ -17,7 +17,6 @@ use crate::preparation::prepare;
 use crate::shared::Shared;
 use crate::submission::{NotSubmitted, find_or_submit};
 
-/// What to do with an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Begin,
@@ -27,7 +26,6 @@ pub(crate) enum Work {
     GiveUp,
 }
 
-/// Runs an attempt to its end and reports it.
 pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, spec: &TaskSpec, work: Work) {
     let _registration = Registration { shared, control };
     let files = AttemptFiles::new(shared.workspace.attempt(&control.claim));

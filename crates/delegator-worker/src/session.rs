@@ -30,7 +30,6 @@ pub(crate) enum SessionEnd {
     Lost,
 }
 
-/// Works until the session is over.
 pub(crate) fn run_session<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
@@ -53,7 +52,6 @@ pub(crate) fn run_session<'scope>(
     session.run()
 }
 
-/// Starts the thread of an attempt.
 pub(crate) fn begin_attempt<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,

@@ -34,7 +34,6 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Length of the line of output that is part of the failure's message.
 const QUOTED_CHARS: usize = 300;
 
-/// Why there is no prepared checkout.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
     #[error(transparent)]

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Revisions that a thread is preparing or copying.
 #[derive(Debug, Default)]
 pub(crate) struct SetupLocks {
     held: Mutex<BTreeSet<PathBuf>>,

@@ -30,7 +30,6 @@ impl LocalRequest {
     }
 }
 
-/// Why there is no task here.
 #[derive(Debug)]
 pub(crate) enum NotSubmitted {
     /// The attempt shall stop, and was not submitted.

@@ -12,7 +12,6 @@ use delegator_fleet::{Claim, new_id};
 use delegator_registry::{Durability, replace_file};
 use sha2::{Digest, Sha256};
 
-/// A workspace that this process has locked.
 #[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,

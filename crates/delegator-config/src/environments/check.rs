@@ -33,7 +33,6 @@ pub(super) static FIELDS: [(&str, ValueKind, DefaultValue); 14] = [
     ("createdAt", ValueKind::Text(TextFormat::Timestamp), Unset("")),
 ];
 
-/// Result of checking one file.
 #[derive(Debug, Default)]
 pub(super) struct CheckedFile {
     pub(super) environments: Vec<Environment>,

@@ -62,7 +62,6 @@ pub enum EnvironmentsError {
     Write { path: PathBuf, error: std::io::Error },
 }
 
-/// Reads all environments.
 pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {
     let path = environments_file(sources)?;
     let text = read_if_present(&path)?.ok_or_else(|| EnvironmentsError::Missing { path: path.clone() })?;

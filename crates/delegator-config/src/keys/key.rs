@@ -9,7 +9,6 @@ use super::text_format::TextFormat;
 /// Prefix of every environment variable of this program.
 pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
 
-/// One configuration key.
 #[derive(Debug)]
 pub struct Key {
     /// Dotted for a key in a section (`budget.task_tokens`); `agents.<name>.command` for a field of an agent.
@@ -24,7 +23,6 @@ pub struct Key {
     pub description: &'static str,
 }
 
-/// The type of the values of a key.
 #[derive(Debug)]
 pub enum ValueKind {
     Bool,

@@ -8,7 +8,6 @@ use delegator_domain::notification::{Template, placeholder_list};
 
 const REPOSITORY_SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
-/// The required format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
     /// Any program argument.
@@ -31,7 +30,6 @@ pub enum TextFormat {
     Repository,
     /// A word for a technology.
     Stack,
-    /// A git branch.
     Branch,
     Timestamp,
 }

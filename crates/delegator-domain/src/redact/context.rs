@@ -24,7 +24,6 @@ enum LineKind {
     Plain,
 }
 
-/// The kind of the line at the current position.
 #[derive(Debug, Clone)]
 pub(super) struct LineTracker {
     kind: LineKind,
@@ -39,7 +38,6 @@ impl LineTracker {
         Self { kind: LineKind::Start { indented: false }, tracks_strings, in_string: false, escaped: false }
     }
 
-    /// Advances over `bytes`.
     pub(super) fn advance(&mut self, mut bytes: &[u8]) {
         if let Some(newline) = memrchr(b'\n', bytes) {
             bytes = &bytes[newline + 1..];

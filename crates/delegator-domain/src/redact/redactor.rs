@@ -34,7 +34,6 @@ impl Redactor {
         self.index.finder();
     }
 
-    /// A stream for a text that arrives in chunks.
     pub fn stream(&self) -> RedactStream {
         RedactStream::new(Arc::clone(&self.index))
     }

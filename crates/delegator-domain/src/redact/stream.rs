@@ -149,7 +149,6 @@ impl RedactStream {
         self.position = position;
     }
 
-    /// Runs the matchers at the current position.
     fn match_candidates(&mut self, candidates: &Candidates, out: &mut Vec<u8>) -> Lookahead<()> {
         let (before, bytes) = self.buffer.split_at(self.position);
         let json = self.line.is_json(bytes[0]);

@@ -11,18 +11,15 @@ use serde::Serialize;
 use super::id::TaskId;
 use super::lifecycle::State;
 
-/// An ended task of a group or a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedMember {
     pub id: TaskId,
-    /// Its predecessor.
     pub follows: Option<TaskId>,
     pub state: State,
     /// It never started, because its predecessor ended differently.
     pub is_skipped: bool,
 }
 
-/// How many tasks ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EndCounts {
     pub completed: usize,

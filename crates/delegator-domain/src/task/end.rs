@@ -3,7 +3,6 @@
 use super::lifecycle::State;
 use crate::named_enum::named_enum;
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExitStatus {
     Code(i32),
@@ -43,7 +42,6 @@ named_enum! {
         NoTerminalEvent = "no_terminal_event",
         /// The agent was killed by a signal that we did not send.
         Killed = "killed",
-        /// The agent program could not be started.
         SpawnFailed = "spawn_failed",
         TooManyProcesses = "too_many_processes",
         /// A budget of the task, of the day or of a label is exhausted.
@@ -71,7 +69,6 @@ named_enum! {
     }
 }
 
-/// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
     Completed,

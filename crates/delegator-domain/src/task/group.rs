@@ -8,7 +8,6 @@ use std::str::FromStr;
 use super::id::{IdError, is_random_part, random_part, read_random_part};
 use super::verification::Verification;
 
-/// Attempts at one task.
 pub const MAX_ATTEMPTS: u8 = 4;
 
 const PREFIX: &str = "G-local-";
@@ -63,7 +62,6 @@ pub struct GroupMember {
     pub attempt: u8,
 }
 
-/// Counted tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TestCounts {
     pub passed: u64,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// Where a task runs.
     pub enum TaskLocation {
         Local = "local",
         Cloud = "cloud",
@@ -71,7 +70,6 @@ impl FromStr for TaskId {
     }
 }
 
-/// The random part of a new id.
 pub(super) fn random_part(bytes: [u8; 16]) -> String {
     bytes.iter().take(LENGTH).map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }
@@ -109,7 +107,6 @@ impl TaskIdPrefix {
     /// Minimum number of characters of the random part.
     pub const MIN: usize = 4;
 
-    /// The beginnings of ids that match.
     pub fn beginnings(&self) -> impl Iterator<Item = String> {
         let locations = TaskLocation::ALL.into_iter();
         let matching = locations.filter(|location| self.location.is_none_or(|given| given == *location));

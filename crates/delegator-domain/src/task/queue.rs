@@ -29,7 +29,6 @@ impl WorkTree {
         WorkTree { root, linked: true }
     }
 
-    /// Parses the result of [`WorkTree::to_text`].
     pub fn from_text(text: &str) -> WorkTree {
         match text.strip_prefix(LINKED_PREFIX) {
             Some(root) => WorkTree::linked(root.into()),

@@ -14,12 +14,10 @@ pub(crate) const LATEST: i64 = 1;
 /// Marks a file as ours ("mcpd"), so that another program's database is not opened as a registry.
 pub(crate) const APPLICATION_ID: i64 = 0x6D63_7064;
 
-/// The versions stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Versions {
     pub(crate) application_id: i64,
     pub(crate) schema: i64,
-    /// The schema version stored in `meta`.
     meta_schema: i64,
     min_writer: i64,
     pub(crate) program: Option<String>,
@@ -45,7 +43,6 @@ impl Versions {
     }
 }
 
-/// A value of the table `meta`.
 pub(crate) fn meta<T: FromSql>(db: &Connection, key: &str) -> rusqlite::Result<Option<T>> {
     let sql = "SELECT value FROM meta WHERE key = ?1";
     db.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()
@@ -56,7 +53,6 @@ pub(crate) fn set_meta(db: &Connection, key: &str, value: impl ToSql) -> rusqlit
     db.prepare_cached(sql)?.execute((key, value)).map(drop)
 }
 
-/// Creates the schema in an empty file.
 pub(crate) fn create(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch(SCHEMA)?;
     set_meta(db, "schema_version", LATEST)?;

@@ -33,7 +33,6 @@ const FUSE: u64 = 0x6573_5546;
 const SHARED_OVER_FUSE: &str = "sshfs rclone s3fs goofys gcsfuse blobfuse blobfuse2 mountpoint-s3 glusterfs ceph-fuse \
      ceph curlftpfs davfs davfs2 juicefs mfs lizardfs seaweedfs smbnetfs gvfsd-fuse";
 
-/// The name of the file system if it is shared between machines.
 pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> Option<String> {
     if let Some((_, name)) = SHARED.iter().find(|(known, _)| *known == magic) {
         return Some((*name).to_owned());

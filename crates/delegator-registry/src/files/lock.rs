@@ -50,7 +50,6 @@ impl Drop for LockGuard {
     }
 }
 
-/// What a worktree is claimed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimKind {
     /// To submit a task that works in it. Several such claims exclude only a removal.
@@ -86,7 +85,6 @@ pub(crate) fn try_claim(path: &Path, kind: ClaimKind) -> io::Result<Option<Workt
     }
 }
 
-/// The result of trying to take a lock.
 #[derive(Debug)]
 pub enum LockAttempt {
     Locked(LockGuard),
@@ -128,7 +126,6 @@ fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
     }
 }
 
-/// Whether `path` still names this file.
 fn is_file_at(path: &Path, file: &File) -> io::Result<bool> {
     let open = file.metadata()?;
     let current = durable::if_exists(fs::symlink_metadata(path))?;

@@ -51,7 +51,6 @@ impl TaskDir {
         let _ = fs::remove_file(self.message_file(name));
     }
 
-    /// Removes all texts.
     pub(crate) fn remove_messages(&self) -> Result<()> {
         let folder = self.messages();
         durable::if_exists(fs::remove_dir_all(&folder))

@@ -22,7 +22,6 @@ pub struct SocketPathError {
     pub shortest: PathBuf,
 }
 
-/// The path of a socket in the directory of its task.
 pub(crate) fn socket_in(task_dir: &Path) -> PathBuf {
     task_dir.join("control.sock")
 }

@@ -26,7 +26,6 @@ pub(crate) struct SubmitEntry {
     _lock: LockGuard,
 }
 
-/// What the entry of a task shows about its submit.
 #[derive(Debug)]
 pub(crate) enum SubmitState {
     /// There is no entry: the submit has ended, or never created one.
@@ -60,7 +59,6 @@ impl SubmitEntry {
         })
     }
 
-    /// The tasks that have an entry.
     pub(crate) fn all(folder: &Path) -> io::Result<Vec<TaskId>> {
         let Some(entries) = durable::if_exists(fs::read_dir(folder))? else { return Ok(Vec::new()) };
         let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;

@@ -25,7 +25,6 @@ use super::socket::socket_in;
 use crate::error::{RegistryError, Result};
 
 named_enum! {
-    /// The files in a task's directory.
     pub enum TaskFile {
         /// What is needed to start the task, including secrets; removed once the agent has its input, or at
         /// the end.
@@ -42,7 +41,6 @@ named_enum! {
         /// Which attempt the copied events belong to.
         EventPosition = "events-position.json",
         Stderr = "stderr.log",
-        /// The output of the verification command.
         Verify = "verify.log",
         /// Output of a turn after the limit of a task, in which the agent reports.
         Salvage = "salvage.jsonl",
@@ -50,7 +48,6 @@ named_enum! {
         /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the
         /// events.
         Snapshot = "snapshot.json",
-        /// The report of the finished task.
         Report = "report.json",
         /// Digests of the secrets that were known when the task was submitted.
         SecretDigests = "secret-digests.json",
@@ -80,7 +77,6 @@ named_enum! {
     }
 }
 
-/// How much of a file was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadPosition {
     pub offset: u64,
@@ -88,7 +84,6 @@ pub struct ReadPosition {
     file: Option<(u64, u64)>,
 }
 
-/// What [`TaskDir::read_new`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewBytes {
     pub bytes: Vec<u8>,
@@ -96,7 +91,6 @@ pub struct NewBytes {
     pub is_restarted: bool,
 }
 
-/// The directory `tasks/<id>`.
 #[derive(Debug, Clone)]
 pub struct TaskDir {
     id: TaskId,
@@ -104,14 +98,12 @@ pub struct TaskDir {
     reserve_file: ReserveFile,
 }
 
-/// The result of [`TaskDir::read_last_lines`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastLines {
     /// Without their ends.
     pub lines: VecDeque<Vec<u8>>,
     /// The number of the first of them, from 0.
     pub first: u64,
-    /// How many lines the file has.
     pub total: u64,
 }
 
@@ -240,7 +232,6 @@ impl TaskDir {
         self.read_with(which, |mut file, bytes| file.read_to_end(bytes))
     }
 
-    /// The last `max_bytes` bytes of a file.
     pub fn read_tail(&self, which: TaskFile, max_bytes: u64) -> Result<Option<Vec<u8>>> {
         self.read_with(which, |mut file, bytes| {
             let from = file.metadata()?.len().saturating_sub(max_bytes);
@@ -361,7 +352,6 @@ impl TaskDir {
         self.write(TaskFile::SocketPath, socket.as_os_str().as_bytes())
     }
 
-    /// The path of the control socket, if there is one.
     pub fn published_socket(&self) -> Result<Option<PathBuf>> {
         let bytes = self.read(TaskFile::SocketPath)?;
         let elsewhere = bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
@@ -400,7 +390,6 @@ impl TaskDir {
         }
     }
 
-    /// Removes the socket that a killed supervisor left.
     fn remove_leftover_socket(&self) {
         let Ok(Some(socket)) = self.published_socket() else { return };
         if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {

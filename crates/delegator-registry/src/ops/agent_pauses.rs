@@ -16,7 +16,6 @@ use crate::registry::{Registry, query_all};
 const DEFAULT_PAUSE_MS: i64 = 15 * 60 * 1000;
 
 record! {
-    /// An agent whose queued tasks do not start.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct AgentPause {
         pub agent: String,
@@ -61,7 +60,6 @@ impl Registry {
         Ok(paused.unwrap_or(false))
     }
 
-    /// The agents that are paused at this time, by name.
     pub fn agent_pauses(&self, now_ms: i64) -> Result<Vec<AgentPause>> {
         self.read(|db| pauses(db, now_ms))
     }

@@ -19,7 +19,6 @@ use crate::task::{CancelRequest, Finish, Identity};
 /// A task fails after this many starts without a running supervisor.
 const MAX_STARTS: u32 = 3;
 
-/// The result of [`Registry::begin_work`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BeginOutcome {
     /// The attempt is current; the supervisor may start the agent.
@@ -30,7 +29,6 @@ pub enum BeginOutcome {
     Lost(Lost),
 }
 
-/// The result of [`Registry::give_back`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GiveBackOutcome {
     /// Queued again, in its old position.

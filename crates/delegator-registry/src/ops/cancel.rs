@@ -13,7 +13,6 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{CancelRequest, Finish};
 
-/// The result of a cancel request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelOutcome {
     /// It was queued and will never start.

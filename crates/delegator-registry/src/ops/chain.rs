@@ -27,7 +27,6 @@ pub(crate) const GROUPS_BY_BEGINNING: &str = "SELECT DISTINCT group_id FROM task
      WHERE group_id IS NOT NULL AND group_id >= ?1 AND group_id < ?2 ORDER BY group_id LIMIT 10";
 
 impl Registry {
-    /// The task that this one follows.
     pub fn predecessor(&self, id: &TaskId) -> Result<Option<TaskId>> {
         Ok(self.get(id)?.and_then(|task| task.follows).map(|follows| follows.task))
     }

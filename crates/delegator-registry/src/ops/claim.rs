@@ -39,10 +39,8 @@ pub(crate) const MAY_CLAIM: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE pro
 /// limit the number.
 pub const MAX_CLAIMS_PER_CALL: usize = 32;
 
-/// What a caller passes to claim tasks.
 pub struct Promotion<'a> {
     pub max_concurrent: usize,
-    /// Returns a new nonce for each claim.
     pub fresh_nonce: &'a dyn Fn() -> Nonce,
 }
 
@@ -66,7 +64,6 @@ pub struct BlockedBy {
     pub obstacle: Obstacle,
 }
 
-/// A task in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueEntry {
     pub id: TaskId,
@@ -103,7 +100,6 @@ impl Registry {
         self.read(|db| may_claim(db, promotion, now_ms))
     }
 
-    /// The number of tasks that occupy a slot.
     pub fn running_count(&self) -> Result<usize> {
         self.read(|db| db.prepare_cached(RUNNING_COUNT)?.query_row((), |row| row.get(0)))
     }
@@ -153,7 +149,6 @@ impl Registry {
 }
 
 record! {
-    /// A row of the queue.
     struct Waiting {
         seq: i64,
         agent: String,

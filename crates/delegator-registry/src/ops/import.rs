@@ -13,7 +13,6 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{Finish, NewTask};
 
-/// A session that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedSession {
     pub thread_id: String,

@@ -21,7 +21,6 @@ use crate::row;
 pub enum LeftoverKind {
     /// A submit or import was interrupted between its files and the row; the caller never got a task id.
     NeverSubmitted,
-    /// The row was pruned.
     Pruned,
     /// The task has ended, but its inputs (including secrets) are still there.
     LaunchOfEnded,

@@ -165,7 +165,6 @@ fn index_clause(filter: &Filter) -> &'static str {
 
 const NO_VALUES: [Value; 0] = [];
 
-/// The conditions of a statement and their values.
 #[derive(Debug, Default)]
 pub(crate) struct WhereTerms {
     sql: Vec<String>,
@@ -208,7 +207,6 @@ impl WhereTerms {
         self.values.extend(values.into_iter().map(V::into));
     }
 
-    /// Builds a statement from its where clause.
     pub(crate) fn into_statement(self, sql: impl FnOnce(&str) -> String) -> (String, Vec<Value>) {
         let keyword = if self.sql.is_empty() { "" } else { "WHERE " };
         (sql(&format!("{keyword}{}", self.sql.join(" AND "))), self.values)

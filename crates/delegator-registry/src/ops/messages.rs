@@ -25,7 +25,6 @@ const NOT_CONFIRMED: &str = "the task ended before the agent confirmed it";
 const TEXT_LOST: &str = "its text could not be read";
 
 record! {
-    /// A stored message.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Message {
         pub number: MessageNumber,
@@ -43,7 +42,6 @@ record! {
     }
 }
 
-/// The result of [`Registry::enqueue`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnqueueOutcome {
     Queued(Message),
@@ -56,7 +54,6 @@ pub enum EnqueueOutcome {
     Unknown,
 }
 
-/// A change of a message's state.
 struct Change {
     message: MessageNumber,
     from: MessageState,
@@ -65,7 +62,6 @@ struct Change {
 }
 
 record! {
-    /// The number of messages of a task by state.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct MessageCounts {
         pub queued: u64,

@@ -23,7 +23,6 @@ use crate::row::StoredState;
 use crate::task::{Task, id_from};
 
 record! {
-    /// A notification through one channel.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct StoredNotification {
         pub subject: Subject = subject_from,
@@ -41,22 +40,18 @@ record! {
 }
 
 impl StoredNotification {
-    /// The primary key of its row.
     fn key(&self) -> (&str, &str, &str) {
         (self.subject.kind().name(), self.subject.id(), self.channel.name())
     }
 }
 
-/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
-    /// Failed, and to be tried again.
     Retry {
         at_ms: i64,
         error: String,
     },
-    /// Failed for good.
     Failed {
         error: String,
     },

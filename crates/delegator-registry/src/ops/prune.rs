@@ -22,7 +22,6 @@ use crate::task::id_from;
 /// Rows deleted in one transaction, which takes a few milliseconds.
 const ROWS_PER_TRANSACTION: usize = 200;
 
-/// The result of pruning.
 #[derive(Debug, Default)]
 pub struct PruneOutcome {
     pub pruned: Vec<TaskId>,
@@ -64,7 +63,6 @@ impl Registry {
         not_removed.into_iter().next().map_or(Ok(removed), |(_, error)| Err(error))
     }
 
-    /// Whether directories of pruned tasks are left to remove.
     pub fn has_unfinished_pruning(&self) -> Result<bool> {
         self.read(|db| db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten)", (), |row| row.get(0)))
     }

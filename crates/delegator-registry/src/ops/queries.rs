@@ -16,7 +16,6 @@ use crate::task::{CancelRequest, Identity, Task, cancel_from, id_from, identity_
 /// How many of the ids that match a prefix are listed.
 const MAX_AMBIGUOUS: u32 = 10;
 
-/// Number of tasks by state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateCounts(BTreeMap<State, u64>);
 
@@ -47,7 +46,6 @@ record! {
 }
 
 record! {
-    /// One recorded transition.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct HistoryEntry {
         /// Increases with every transition of any task, regardless of the clock.
@@ -59,7 +57,6 @@ record! {
     }
 }
 
-/// Ended tasks whose result has not been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadResults {
     pub count: u64,
@@ -175,7 +172,6 @@ impl Registry {
         })
     }
 
-    /// All transitions of a task, in order.
     pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>> {
         let sql = "SELECT n AS \"order\", from_state AS \"from\", to_state AS \"to\", at_ms, cause FROM transitions \
                    WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";

@@ -34,7 +34,6 @@ record! {
     }
 }
 
-/// An answer: an option, a text, or both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredAnswer {
     /// The position of the option in the question.
@@ -42,7 +41,6 @@ pub struct StoredAnswer {
     pub text: Option<String>,
 }
 
-/// The result of [`Registry::answer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerOutcome {
     Recorded(StoredQuestion),
@@ -61,7 +59,6 @@ pub(crate) const WITHDRAW_ALL: &str = "UPDATE questions INDEXED BY questions_ope
      SET state = 'withdrawn', closed_at_ms = ?2 WHERE task = ?1 AND state = 'open'";
 
 impl Registry {
-    /// Stores a question of the current attempt.
     pub fn ask(
         &mut self,
         id: &TaskId,
@@ -189,14 +186,12 @@ impl Registry {
         self.read(|db| query_all(db, OPEN, [id.as_str()], StoredQuestion::from_row))
     }
 
-    /// The open questions of all tasks.
     pub fn all_open_questions(&self) -> Result<Vec<(TaskId, StoredQuestion)>> {
         let read = |row: &Row<'_>| Ok((id_from(row)?, StoredQuestion::from_row(row)?));
         self.read(|db| query_all(db, ALL_OPEN, (), read))
     }
 }
 
-/// Withdraws the open questions of a task that ends.
 pub(crate) fn withdraw_all(db: &Connection, seq: i64, now_ms: i64) -> rusqlite::Result<()> {
     db.prepare_cached(WITHDRAW_ALL)?.execute((seq, now_ms)).map(drop)
 }

@@ -31,7 +31,6 @@ impl Registry {
         self.read(|db| query_all(db, UNFINISHED_REMOTE, (), Task::from_row))
     }
 
-    /// Records the provider's id of the task.
     pub fn accept_remote(&mut self, id: &TaskId, accepted: &RemoteRef, now_ms: i64) -> Result<Cas<()>> {
         let (remote_id, url) = (self.sink.text(&accepted.id), self.sink.optional(accepted.url.as_deref()));
         let outcome = self.write(|db| {
@@ -61,7 +60,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Records what the provider reports.
     pub fn record_remote(&mut self, id: &TaskId, report: &RemoteReport, now_ms: i64) -> Result<Cas<()>> {
         let mut report = report.clone();
         if let RemoteReport::Ended { finish, .. } = &mut report {

@@ -54,7 +54,6 @@ impl Registry {
         self.read(|db| query_all(db, sql, [limit], RecordedPoint::from_row))
     }
 
-    /// The restore points of one task.
     pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>> {
         let sql = "SELECT * FROM restore_points WHERE task = ?1 ORDER BY repository, reference";
         self.read(|db| query_all(db, sql, [task.as_str()], RecordedPoint::from_row))
@@ -65,7 +64,6 @@ impl Registry {
         self.read(|db| db.query_row(sql, (), |row| row.get(0)))
     }
 
-    /// Records why a restore point is retained.
     pub fn retain_restore_point(&mut self, point: &RecordedPoint, reason: &str, now_ms: i64) -> Result<()> {
         let sql = "UPDATE restore_points SET reason = ?1, tried_at_ms = ?2 \
                    WHERE task = ?3 AND repository = ?4 AND reference = ?5";
@@ -73,7 +71,6 @@ impl Registry {
         self.write(|db| db.execute(sql, (reason, now_ms, task.as_str(), repository, reference)).map(drop))
     }
 
-    /// Deletes the record of a restore point that has been dropped.
     pub fn delete_restore_point_record(&mut self, point: &RecordedPoint) -> Result<()> {
         let sql = "DELETE FROM restore_points WHERE task = ?1 AND repository = ?2 AND reference = ?3";
         let key = (point.task.as_str(), &point.repository, &point.reference);
@@ -92,7 +89,6 @@ impl Registry {
     }
 }
 
-/// Records the restore points of a task whose row is about to be deleted.
 pub(crate) fn record(
     db: &Connection,
     seq: i64,

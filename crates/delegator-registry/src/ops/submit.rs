@@ -182,7 +182,6 @@ pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result
     Ok(is_refused.then(|| Err(RegistryError::IdInUse { id: task.id.clone() })))
 }
 
-/// The first reason why one of the tasks cannot be inserted.
 fn find_refusal(db: &Connection, tasks: &[&NewTask]) -> rusqlite::Result<Option<SubmitResult>> {
     tasks.iter().find_map(|task| find_existing(db, task).transpose()).transpose()
 }

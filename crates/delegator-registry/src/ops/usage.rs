@@ -13,7 +13,6 @@ use crate::registry::{Registry, query_all};
 use crate::task::Tokens;
 
 record! {
-    /// The total usage of some tasks.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct Cost {
         pub tasks: u64,
@@ -35,7 +34,6 @@ record! {
     }
 }
 
-/// The usage of the ended tasks that match a filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageTable {
     pub total: Cost,

@@ -11,7 +11,6 @@ use crate::registry::{Registry, query_all};
 use crate::task::id_from;
 
 record! {
-    /// A stored worktree.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct StoredWorktree {
         pub owner: TaskId,
@@ -30,7 +29,6 @@ impl StoredWorktree {
     }
 }
 
-/// Something that happened to a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeEvent {
     Created,
@@ -39,7 +37,6 @@ pub enum WorktreeEvent {
 }
 
 impl Registry {
-    /// The worktree that was created for a task.
     pub fn worktree(&self, owner: &TaskId) -> Result<Option<StoredWorktree>> {
         let sql = "SELECT * FROM worktrees WHERE owner = ?1";
         self.read(|db| db.query_row(sql, [owner.as_str()], StoredWorktree::from_row).optional())
@@ -76,7 +73,6 @@ impl Registry {
     }
 }
 
-/// Whether the worktree that was created for a task exists.
 pub(crate) fn has_present(db: &Connection, seq: i64) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM worktrees \
                WHERE task = ?1 AND created_at_ms IS NOT NULL AND removed_at_ms IS NULL)";
