@@ -13,8 +13,8 @@ use delegator_domain::similar_names;
 use serde_json::Value;
 
 use crate::keys::{self, DefaultValue, TextFormat, ValueKind};
+use crate::locations::{self, PathError};
 use crate::node::{Entry, Node, Shape};
-use crate::paths::{self, PathError};
 use crate::problem::{ValueProblem, escaped, quoted};
 
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
@@ -150,7 +150,7 @@ impl<'a> Checker<'a> {
             }
             ValueKind::Text(format) => (format!("expected {format}"), None),
             ValueKind::Program if TextFormat::ProgramName.accepts(text) => return Some(text.to_owned()),
-            _ => match paths::absolute_text(text, self.home) {
+            _ => match locations::absolute_text(text, self.home) {
                 Ok(absolute) => return Some(absolute),
                 // A relative path would be resolved in the directory of a task, whose contents are not
                 // trusted.
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
     }
 
     fn repository(&mut self, path: &str, entry: &Entry) -> Option<(String, Value)> {
-        let name = match paths::absolute_text(&entry.name, self.home) {
+        let name = match locations::absolute_text(&entry.name, self.home) {
             Ok(name) => name,
             Err(error) => {
                 self.add_problem(path, entry.at, format!("{}: {error}", quoted(&entry.name)), None);

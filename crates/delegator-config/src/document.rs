@@ -12,8 +12,7 @@ use crate::check::Checker;
 use crate::files;
 use crate::keys::{self, Key, ProjectRight};
 use crate::node::{Entry, entries_from_toml};
-use crate::origin::{Origin, Position, Source};
-use crate::problem::{Problem, ProblemSource, ValueProblem};
+use crate::problem::{Origin, Position, Problem, ProblemSource, Source, ValueProblem};
 use crate::resolve::Layer;
 
 /// Message of the parser for a duplicate key.

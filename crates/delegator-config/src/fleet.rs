@@ -9,8 +9,7 @@ use std::sync::OnceLock;
 
 use crate::files;
 use crate::keys::TextFormat;
-use crate::origin::Origin;
-use crate::problem::{ConfigError, Problem, ProblemSource};
+use crate::problem::{ConfigError, Origin, Problem, ProblemSource};
 use crate::resolve::SourcedSetting;
 use crate::settings::{SecretText, Settings};
 

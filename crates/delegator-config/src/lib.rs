@@ -14,7 +14,6 @@
 //! the only module that reads them. [`environments`] handles the other file, `environments.json`. Everything
 //! else is pure.
 
-mod agents;
 mod check;
 mod config;
 mod document;
@@ -24,13 +23,10 @@ mod fleet;
 mod keys;
 mod locations;
 mod node;
-mod origin;
-mod paths;
 mod problem;
 mod reference;
 mod resolve;
 mod settings;
-mod sources;
 mod variables_and_flags;
 
 use std::path::{Path, PathBuf};
@@ -44,16 +40,14 @@ pub use files::replace_text;
 pub use keys::{
     DefaultValue, KEYS, Key, ProjectRight, Scope, TextFormat, VARIABLE_PREFIX, ValueKind, built_in_default,
 };
-pub use locations::{environments_file, state_dir};
-pub use origin::{Origin, Position, Source};
-pub use problem::{ConfigError, ConfigWarning, Problem, ProblemSource};
+pub use locations::{Sources, environments_file, state_dir};
+pub use problem::{ConfigError, ConfigWarning, Origin, Position, Problem, ProblemSource, Source};
 pub use reference::reference;
 pub use resolve::SourcedSetting;
 pub use settings::{
     AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, RepositorySettings, SecretText, Settings,
     ToolFormat,
 };
-pub use sources::Sources;
 
 /// A configuration with problems, for commands that must work anyway.
 #[derive(Clone, Debug)]

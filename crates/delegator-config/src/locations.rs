@@ -1,15 +1,19 @@
-//! Finds the user's configuration file, `environments.json` next to it, the state directory, and the project
-//! file.
+//! The inputs of a configuration, and the files that they name: the user's configuration file,
+//! `environments.json` next to it, the state directory, and the project file.
+//!
+//! This crate reads no global state: the program passes its environment, its directory and the number of cores.
+//! A relative path is not allowed, because its meaning would depend on the directory the program is started in.
 //!
 //! The project file is searched from the current directory up to the one that contains `.git`, and never
 //! outside: neither above the work tree nor through a link that leads out of it. Without a git directory only
 //! the current directory counts, so that a file in `/tmp` or `/` affects nothing below it.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::paths;
 use crate::problem::{ConfigError, Problem, ProblemSource};
-use crate::sources::Sources;
 
 const PROGRAM: &str = "mcp-delegator";
 const CONFIG_VARIABLE: &str = "MCP_DELEGATOR_CONFIG";
@@ -64,7 +68,7 @@ pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigErr
 /// A path set by one of our variables.
 fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(value) = sources.variable(variable) else { return Ok(None) };
-    match paths::absolute(Path::new(value), sources.home()) {
+    match absolute(Path::new(value), sources.home()) {
         Ok(path) => Ok(Some(path)),
         Err(error) => Err(variable_problem(variable, error.to_string())),
     }
@@ -144,6 +148,74 @@ fn reject_link_out_of_project(path: &Path, root: &Path) -> Result<(), ConfigErro
     let problem =
         "the file is a link that leads out of the project; a project file must be inside the project";
     Err(ConfigError { problems: vec![Problem::of_source(ProblemSource::Project, Some(path), problem)] })
+}
+
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// The whole process environment. An empty variable counts as not set.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// The directory the program was started in, absolute.
+    pub current_dir: PathBuf,
+    /// Configuration keys set on the command line, by key name, each at most once.
+    pub flags: Vec<(String, String)>,
+    pub cores: usize,
+}
+
+impl Sources {
+    /// A variable that is set and not empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// A variable that names a directory. As the XDG specification requires, a relative path is ignored.
+    pub(crate) fn absolute_dir(&self, name: &str) -> Option<&Path> {
+        self.variable(name).map(Path::new).filter(|path| path.is_absolute())
+    }
+
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.absolute_dir("HOME")
+    }
+}
+
+/// Omits the values: an environment contains secrets.
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("variables", &self.environment.keys())
+            .field("current_dir", &self.current_dir)
+            .field("flags", &self.flags.iter().map(|(key, _)| key).collect::<Vec<_>>())
+            .field("cores", &self.cores)
+            .finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathError {
+    #[error("expected an absolute path (`~/` is the home directory)")]
+    Relative,
+    #[error("`~` cannot be replaced: HOME is not set to an absolute path")]
+    NoHome,
+    #[error("`~` cannot be replaced: HOME is not UTF-8 text")]
+    HomeNotUtf8,
+}
+
+/// The path with a leading `~` replaced; an error if it is not absolute then.
+pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, PathError> {
+    match path.strip_prefix("~") {
+        Ok(rest) if rest.as_os_str().is_empty() => Ok(home.ok_or(PathError::NoHome)?.to_owned()),
+        Ok(rest) => Ok(home.ok_or(PathError::NoHome)?.join(rest)),
+        Err(_) if path.is_absolute() => Ok(path.to_owned()),
+        Err(_) => Err(PathError::Relative),
+    }
+}
+
+/// The same for a path in a configuration value, which is text.
+pub(crate) fn absolute_text(path: &str, home: Option<&Path>) -> Result<String, PathError> {
+    if path.contains('\0') {
+        return Err(PathError::Relative);
+    }
+    let absolute = absolute(Path::new(path), home)?;
+    absolute.into_os_string().into_string().map_err(|_| PathError::HomeNotUtf8)
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::keys::{self, Key, ProjectRight};
-use crate::origin::{Origin, Source};
-use crate::problem::ConfigWarning;
+use crate::problem::{ConfigWarning, Origin, Source};
 use crate::settings::Settings;
 
 /// The checked values that one source sets, by key name, and where each was set.

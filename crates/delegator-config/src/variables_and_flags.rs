@@ -11,12 +11,10 @@ use serde_json::Value;
 
 use crate::check::Checker;
 use crate::keys::{self, Key, TextFormat, VARIABLE_PREFIX, ValueKind};
-use crate::locations::RESERVED_VARIABLES;
+use crate::locations::{RESERVED_VARIABLES, Sources};
 use crate::node::node_from_text;
-use crate::origin::Origin;
-use crate::problem::{ConfigWarning, Problem, ProblemSource, ValueProblem, escaped, quoted};
+use crate::problem::{ConfigWarning, Origin, Problem, ProblemSource, ValueProblem, escaped, quoted};
 use crate::resolve::Layer;
-use crate::sources::Sources;
 
 /// Reads all keys set by variables.
 pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {

@@ -3,9 +3,9 @@
 use delegator_domain::task::{FailureKind, TaskEnd};
 
 use crate::blobs::BlobName;
-use crate::claim::{Claim, ClaimedTask, SessionId, lose_task, parse_spec};
 use crate::database::Database;
 use crate::error::FleetError;
+use crate::session::{Claim, ClaimedTask, SessionId, lose_task, parse_spec};
 use crate::statements::Statements;
 use crate::task::{EndColumns, SPEC_VERSION, storable};
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use delegator_domain::named_enum;
 use sha2::{Digest, Sha256};
 
-use crate::claim::Claim;
 use crate::database::Database;
 use crate::error::FleetError;
 use crate::events::signed;
+use crate::session::Claim;
 
 const PART_BYTES: usize = 512 * 1024;
 /// More than a worker stores.

@@ -5,6 +5,7 @@
 //! transaction another server connection.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
 use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::time::timeout;
 
-use crate::database_url::DatabaseUrl;
+use crate::database_url::{DatabaseUrl, UrlProblem};
 use crate::error::FleetError;
 use crate::schema;
 use crate::statements::Statements;
@@ -189,5 +190,32 @@ impl Drop for Shared {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+/// The last database that was used. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct DatabasePool(Arc<Mutex<Option<PooledDatabase>>>);
+
+/// The URL may contain a password and is not stored.
+#[derive(Debug)]
+struct PooledDatabase {
+    url_hash: u64,
+    database: Database,
+}
+
+impl DatabasePool {
+    /// The database with this URL. Nothing connects before the first call.
+    pub fn database(&self, url: &str) -> Result<Database, UrlProblem> {
+        let mut hasher = DefaultHasher::new();
+        url.hash(&mut hasher);
+        let url_hash = hasher.finish();
+        let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = pooled.as_ref().filter(|known| known.url_hash == url_hash) {
+            return Ok(known.database.clone());
+        }
+        let database = Database::new(&DatabaseUrl::parse(url)?);
+        *pooled = Some(PooledDatabase { url_hash, database: database.clone() });
+        Ok(database)
     }
 }

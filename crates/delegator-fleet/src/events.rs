@@ -3,9 +3,9 @@
 //! A stream is bytes: chunks of it are appended under the lock of the attempt, so that they are contiguous. A
 //! reader's position is attempt and offset.
 
-use crate::claim::Claim;
 use crate::database::Database;
 use crate::error::FleetError;
+use crate::session::Claim;
 use crate::statements::Statements;
 
 /// Where a reader continues. The default is the beginning of the last attempt.

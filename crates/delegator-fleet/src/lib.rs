@@ -14,17 +14,14 @@
 
 mod attempt;
 mod blobs;
-mod claim;
 mod control;
 mod database;
-mod database_pool;
 mod database_url;
 mod error;
 mod events;
 mod grant;
 mod listen;
 mod migrate;
-mod obstacle;
 mod retention;
 mod schema;
 mod session;
@@ -32,14 +29,11 @@ mod statements;
 mod status;
 mod submit;
 mod task;
-mod task_list;
 
 pub use attempt::FinishedTask;
 pub use blobs::BlobName;
-pub use claim::{CancelRequest, Claim, ClaimedTask, OwnedTask, SessionId};
-pub use control::CancelledTask;
-pub use database::Database;
-pub use database_pool::DatabasePool;
+pub use control::{CancelledTask, ListedTask, TaskFilter, TaskList, TaskPhase};
+pub use database::{Database, DatabasePool};
 pub use database_url::{DatabaseUrl, UrlProblem};
 pub use delegator_domain::environment::OnLost;
 pub use error::{FleetError, SchemaProblem};
@@ -48,7 +42,8 @@ pub use grant::grant_sql;
 pub use listen::{Hints, Listener};
 pub use migrate::Migrated;
 pub use retention::{Pruned, Retention};
-pub use session::{Heartbeat, NewSession, OpenedSession};
+pub use session::{
+    CancelRequest, Claim, ClaimedTask, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId,
+};
 pub use status::{FleetStatus, WorkerStatus};
 pub use task::{FleetEnd, FleetState, FleetTask, IdempotencyKey, NewTask, Submitted, TaskSpec, new_id};
-pub use task_list::{ListedTask, TaskFilter, TaskList, TaskPhase};

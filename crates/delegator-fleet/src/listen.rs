@@ -13,9 +13,9 @@ use sqlx::Executor;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::claim::SessionId;
 use crate::database::{CALL_TIMEOUT, Database};
 use crate::error::FleetError;
+use crate::session::SessionId;
 use crate::task::new_id;
 
 const CHANNEL: &str = "delegator";

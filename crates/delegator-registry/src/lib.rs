@@ -47,8 +47,8 @@ pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir,
 pub use files::task_dir::{LastLines, NewBytes, ReadPosition, TaskDir, TaskFile};
 pub use ops::agent_pauses::AgentPause;
 pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
-pub use ops::cancel::CancelOutcome;
 pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion, QueueEntry};
+pub use ops::end::CancelOutcome;
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Filter, OldestPage, Page};

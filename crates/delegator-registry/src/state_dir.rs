@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::TaskId;
 
 use crate::error::{RegistryError, Result, StateDirError};
-use crate::files::private::{EntryKind, require_private, require_private_if_exists};
+use crate::files::durable::{self, EntryKind, require_private, require_private_if_exists};
+use crate::files::file_system;
 use crate::files::reserve_file::ReserveFile;
 use crate::files::task_dir::TaskDir;
-use crate::files::{durable, file_system};
 
 const DATABASE: &str = "registry.db";
 

@@ -1,13 +1,20 @@
-//! One attempt of a task, and git for it.
+//! One attempt of a task: git for it, its files, and how it ended.
+//!
+//! A restarted worker reads the files to continue the attempt. `attempt.json` is written last, when everything
+//! before the submission is done: an attempt without it was interrupted while it was prepared.
 
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, io};
 
-use delegator_engine::{EngineError, find_git};
+use delegator_domain::task::{FailureKind, TaskEnd, TaskId};
+use delegator_engine::{EngineError, FormatVersion, decode_record, find_git, remove_directory};
 use delegator_fleet::TaskSpec;
-use delegator_git::{Git, Mirror, RemoteAccess, RemoteError, RemoteUrl};
+use delegator_git::{BaseCommit, Git, Mirror, RemoteAccess, RemoteError, RemoteUrl, TreeListing};
+use delegator_registry::{Durability, replace_file};
+use serde::{Deserialize, Serialize};
 
-use crate::attempt_control::AttemptControl;
-use crate::attempt_files::AttemptFiles;
+use crate::attempt_control::{AttemptControl, Stop};
 use crate::shared::Shared;
 
 /// A first clone of a large repository takes minutes.
@@ -40,5 +47,146 @@ impl Attempt<'_> {
     pub(crate) fn mirror(&self, git: &Git) -> Result<Mirror, RemoteError> {
         let url = RemoteUrl::parse(&self.spec.repo_url)?;
         Ok(Mirror::new(self.remote_access(git), url, &self.shared.workspace.mirrors()))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct AttemptFiles {
+    dir: PathBuf,
+}
+
+/// What is known about an attempt that is ready to be submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PreparedAttempt {
+    version: FormatVersion<1>,
+    pub(crate) base_commit: String,
+    pub(crate) branch: Option<String>,
+}
+
+impl PreparedAttempt {
+    pub(crate) fn new(base: &BaseCommit) -> PreparedAttempt {
+        PreparedAttempt {
+            version: FormatVersion,
+            base_commit: base.commit.clone(),
+            branch: base.branch.clone(),
+        }
+    }
+}
+
+impl AttemptFiles {
+    pub(crate) fn new(dir: PathBuf) -> AttemptFiles {
+        AttemptFiles { dir }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The checkout in which the agent works.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    /// Contents of files as they were before the agent started.
+    pub(crate) fn before(&self) -> PathBuf {
+        self.dir.join("before")
+    }
+
+    /// For temporary files of git.
+    pub(crate) fn temp(&self) -> PathBuf {
+        self.dir.join("temp")
+    }
+
+    /// Creates the directory; removes what an interrupted worker has left.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        remove_directory(&self.dir)?;
+        fs::create_dir_all(self.temp())
+    }
+
+    pub(crate) fn write_setup_output(&self, output: &[u8]) -> io::Result<()> {
+        fs::write(self.dir.join("setup-output"), output)
+    }
+
+    /// The output of the setup script; `None` if there is no script.
+    pub(crate) fn setup_output(&self) -> Option<Vec<u8>> {
+        fs::read(self.dir.join("setup-output")).ok()
+    }
+
+    pub(crate) fn write_prepared(&self, prepared: &PreparedAttempt, before: &TreeListing) -> io::Result<()> {
+        replace_file(&self.dir.join("files-before"), &before.to_bytes(), Durability::Synced)?;
+        replace_file(&self.dir.join("attempt.json"), &serde_json::to_vec(prepared)?, Durability::Synced)
+    }
+
+    /// `None` if the attempt was not prepared completely.
+    pub(crate) fn read_prepared(&self) -> Result<Option<PreparedAttempt>, EngineError> {
+        let path = self.dir.join("attempt.json");
+        match fs::read(&path) {
+            Ok(bytes) => decode_record(&path, &bytes).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(EngineError::Io { doing: "read the state of an attempt", source: error }),
+        }
+    }
+
+    /// When the attempt was prepared, in seconds since 1970.
+    pub(crate) fn prepared_at_sec(&self) -> Result<u64, EngineError> {
+        let modified = fs::metadata(self.dir.join("attempt.json")).and_then(|found| found.modified());
+        let modified = modified.map_err(EngineError::io("read the state of an attempt"))?;
+        Ok(modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+    }
+
+    pub(crate) fn files_before(&self) -> Result<TreeListing, String> {
+        let bytes = fs::read(self.dir.join("files-before")).map_err(|error| error.to_string())?;
+        TreeListing::from_bytes(&bytes).map_err(|error| error.to_string())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The task has ended: report it.
+    Ended(Box<Ended>),
+    /// The task goes back to the queue; its agent was not started.
+    Released,
+    /// The task cannot be continued: report the worker as lost for it.
+    GivenUp(String),
+    /// The task belongs to others: report nothing.
+    Dropped,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) end: TaskEnd,
+    /// `None` if the repository could not be checked out.
+    pub(crate) base: Option<PreparedAttempt>,
+    /// The task of this machine; `None` if the agent was not started.
+    pub(crate) local: Option<TaskId>,
+    pub(crate) setup_output: Option<Vec<u8>>,
+    /// What the worker could not do for the task.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Ended {
+    pub(crate) fn new(end: TaskEnd) -> Ended {
+        Ended { end, base: None, local: None, setup_output: None, warnings: Vec::new() }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn internal(error: &EngineError) -> Outcome {
+        Outcome::Ended(Box::new(Ended::new(TaskEnd::failed(FailureKind::Internal, error.to_string()))))
+    }
+
+    /// Whether the task here has ended, as far as the worker knows.
+    pub(crate) fn is_ended_here(&self) -> bool {
+        matches!(self, Outcome::Ended(ended) if ended.local.is_some())
+    }
+}
+
+/// The outcome of an attempt that was stopped before its agent was started.
+pub(crate) fn stopped(control: &AttemptControl) -> Outcome {
+    match control.stop() {
+        Some(Stop::Cancel { reason }) => Outcome::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason }))),
+        Some(Stop::CutOff) => Outcome::GivenUp("the worker had no connection to the database".to_owned()),
+        Some(Stop::Lost) => Outcome::Dropped,
+        Some(Stop::Release) | None => Outcome::Released,
     }
 }

@@ -1,13 +1,16 @@
 //! The life of a worker: from the first contact with the database over its sessions to the last attempt.
+//!
+//! A thread of its own stops the agents of a worker that has no contact with the database, before its lease can
+//! end: it must not depend on calls that wait for the database.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
+use std::time::Duration;
 
 use delegator_engine::{BootInstant, Engine, EngineError, git_version};
 use delegator_fleet::{Database, FleetError, NewSession, SessionId};
 
 use crate::attempt_control::Stop;
-use crate::cutoff::with_cutoff_watch;
 use crate::decisions::back_off;
 use crate::local_tasks::{leftovers, remove_leftover};
 use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
@@ -148,4 +151,49 @@ fn open_session<'scope>(
     scope.spawn(move || leftovers.iter().for_each(|dir| remove_leftover(shared, dir)));
     shared.report(&WorkerEvent::Ready { worker: settings.name.clone(), slots: settings.slots });
     Ok(Some(opened.id))
+}
+
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) fn with_cutoff_watch<'scope, T>(
+    shared: &'scope Shared<'scope>,
+    is_over: &'scope AtomicBool,
+    sessions: impl for<'s> FnOnce(&'s Scope<'s, 'scope>) -> T,
+) -> T {
+    std::thread::scope(|scope| {
+        let _watch = CutoffWatch { shared, is_over };
+        scope.spawn(|| watch_cutoff(shared, is_over));
+        sessions(scope)
+    })
+}
+
+/// Ends the watching thread. After a panic nothing sends heartbeats, so the tasks are left to the next
+/// process.
+struct CutoffWatch<'a> {
+    shared: &'a Shared<'a>,
+    is_over: &'a AtomicBool,
+}
+
+impl Drop for CutoffWatch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.signals.abandon();
+            self.shared.abandon_attempts();
+        }
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Stops all agents when the worker has been without the database for too long, so that they end before the
+/// lease does.
+fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        if shared.since_last_heartbeat() >= shared.settings.cutoff && shared.stop_all(&Stop::CutOff) {
+            shared.report(&WorkerEvent::CutOff { seconds: shared.settings.cutoff.as_secs() });
+        }
+        if shared.signals.is_abandoning() {
+            shared.abandon_attempts();
+        }
+        shared.engine.sleep(WATCH_INTERVAL);
+    }
 }

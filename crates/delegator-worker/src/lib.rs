@@ -13,19 +13,12 @@
 
 mod attempt;
 mod attempt_control;
-mod attempt_files;
-mod changes;
-mod claim_pace;
 mod control;
-mod cutoff;
 mod decisions;
-mod directories;
-mod events_upload;
 mod finish;
 mod fleet_result;
 mod following;
 mod local_tasks;
-mod outcome;
 mod port;
 mod preparation;
 mod provider;
@@ -33,9 +26,7 @@ mod pruning;
 mod run_attempt;
 mod session;
 mod setup;
-mod setup_locks;
 mod shared;
-mod submission;
 #[cfg(test)]
 mod tests;
 mod workspace;

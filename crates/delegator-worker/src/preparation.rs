@@ -6,10 +6,8 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_engine::EngineError;
 use delegator_git::{BaseCommit, Git, Mirror, RemoteError, TaskCheckout, TreeListing};
 
-use crate::attempt::{Attempt, LIST_LIMIT};
+use crate::attempt::{Attempt, Ended, LIST_LIMIT, Outcome, PreparedAttempt, stopped};
 use crate::attempt_control::AttemptControl;
-use crate::attempt_files::PreparedAttempt;
-use crate::outcome::{Ended, Outcome, stopped};
 use crate::setup::{SetupError, create_prepared_checkout};
 
 /// Prepares the work tree of an attempt. After this the task is running for the fleet, but no agent has been

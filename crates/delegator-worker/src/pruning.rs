@@ -12,9 +12,8 @@ use delegator_git::{GitError, delete_unused_mirrors};
 
 use crate::port::WorkerEvent;
 use crate::setup::remove_unused;
-use crate::setup_locks::SetupLocks;
 use crate::shared::Shared;
-use crate::workspace::Workspace;
+use crate::workspace::{SetupLocks, Workspace};
 
 /// A mirror or prepared checkout that no task used for so long is deleted.
 const UNUSED_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);

@@ -11,8 +11,7 @@ use delegator_engine::BootInstant;
 use delegator_fleet::{ClaimedTask, FleetError, Heartbeat, Listener, OwnedTask, SessionId};
 
 use crate::attempt_control::Stop;
-use crate::claim_pace::ClaimPace;
-use crate::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
+use crate::decisions::{AttemptKey, ClaimPace, Owned, Reaction, back_off, claim_count, react};
 use crate::port::WorkerEvent;
 use crate::pruning::Pruning;
 use crate::run_attempt::{Work, run_attempt};

@@ -23,11 +23,9 @@ use delegator_supervisor::process::{Owner, SweepLimits, sweep_lost};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
 use crate::attempt::Attempt;
-use crate::directories::copy_directory;
 use crate::port::WorkerEvent;
-use crate::setup_locks::SetupLocks;
 use crate::shared::Shared;
-use crate::workspace::{file_name, hash};
+use crate::workspace::{SetupLocks, copy_directory, file_name, hash};
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);

@@ -11,8 +11,7 @@ use delegator_fleet::{Claim, Database, FleetError};
 use crate::attempt_control::{AttemptControl, Stop};
 use crate::decisions::{AttemptKey, back_off};
 use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use crate::setup_locks::SetupLocks;
-use crate::workspace::Workspace;
+use crate::workspace::{SetupLocks, Workspace};
 
 /// How often the worker looks for signals and free slots while it waits.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);

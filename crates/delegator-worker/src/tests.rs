@@ -18,16 +18,13 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::attempt_control::AttemptControl;
-use crate::control::{WorkerError, run_sessions};
-use crate::cutoff::with_cutoff_watch;
-use crate::events_upload::EventsUpload;
-use crate::following::{Followed, follow, lost_contact};
+use crate::control::{WorkerError, run_sessions, with_cutoff_watch};
+use crate::following::{EventsUpload, Followed, follow, lost_contact};
 use crate::local_tasks::remove_leftover;
 use crate::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use crate::run_attempt::{Work, run_attempt};
+use crate::run_attempt::{NotSubmitted, Work, find_or_submit, run_attempt};
 use crate::session::{SessionEnd, run_session};
 use crate::shared::Shared;
-use crate::submission::{NotSubmitted, find_or_submit};
 use crate::workspace::Workspace;
 
 /// A machine on which no task can be submitted.

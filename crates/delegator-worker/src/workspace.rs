@@ -3,10 +3,14 @@
 //! A random id in a file names it in the database, and a lock guarantees that only one worker uses it: so a
 //! restarted worker may take over the tasks of its predecessor.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, FileTimes, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use delegator_fleet::{Claim, new_id};
 use delegator_registry::{Durability, replace_file};
@@ -103,8 +107,86 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+pub(crate) struct SetupLocks {
+    held: Mutex<BTreeSet<PathBuf>>,
+    released: Condvar,
+}
+
+pub(crate) struct SetupLock<'a> {
+    locks: &'a SetupLocks,
+    dir: PathBuf,
+}
+
+impl SetupLocks {
+    pub(crate) fn try_lock(&self, dir: &Path) -> Option<SetupLock<'_>> {
+        let is_new = self.held().insert(dir.to_owned());
+        is_new.then(|| SetupLock { locks: self, dir: dir.to_owned() })
+    }
+
+    /// `None` if the wait was cancelled.
+    pub(crate) fn lock(&self, dir: &Path, cancel: &AtomicBool) -> Option<SetupLock<'_>> {
+        loop {
+            if let Some(lock) = self.try_lock(dir) {
+                return Some(lock);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return None;
+            }
+            drop(self.released.wait_timeout_while(self.held(), POLL_INTERVAL, |held| held.contains(dir)));
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SetupLock<'_> {
+    fn drop(&mut self) {
+        self.locks.held().remove(&self.dir);
+        self.locks.released.notify_all();
+    }
+}
+
+/// Copies files, directories and symbolic links with their modes and times; other files are left out. `to`
+/// must not exist.
+pub(crate) fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_directory(&source, &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+        } else if kind.is_file() {
+            copy_file(&source, &target)?;
+        }
+    }
+    // Last: the mode may forbid to write, and every entry changes the time.
+    let found = fs::metadata(from)?;
+    fs::set_permissions(to, found.permissions())?;
+    File::open(to)?.set_times(FileTimes::new().set_modified(found.modified()?))
+}
+
+/// The times must be equal: by them git recognises unchanged files.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    let found = fs::metadata(from)?;
+    File::open(to)?.set_times(FileTimes::new().set_modified(found.modified()?))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use delegator_engine::remove_directory;
+
     use super::*;
 
     #[test]
@@ -122,6 +204,30 @@ mod tests {
         assert_eq!(file_name("3f2a-b"), "3f2a-b");
         for hostile in ["../../x", "", "a/b", "a\0b", &"x".repeat(100)] {
             assert_eq!(file_name(hostile).len(), 32, "{hostile:?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_has_the_same_content_modes_times_and_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir_all(from.join("sub")).unwrap();
+        fs::write(from.join("sub/tool"), "x").unwrap();
+        fs::set_permissions(from.join("sub/tool"), Permissions::from_mode(0o755)).unwrap();
+        fs::write(from.join("sub/fixed"), "y").unwrap();
+        fs::set_permissions(from.join("sub/fixed"), Permissions::from_mode(0o444)).unwrap();
+        std::os::unix::fs::symlink("sub/tool", from.join("link")).unwrap();
+        fs::set_permissions(from.join("sub"), Permissions::from_mode(0o555)).unwrap();
+        copy_directory(&from, &to).unwrap();
+        let (a, b) =
+            (fs::metadata(from.join("sub/tool")).unwrap(), fs::metadata(to.join("sub/tool")).unwrap());
+        assert_eq!((a.modified().unwrap(), a.permissions()), (b.modified().unwrap(), b.permissions()));
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("sub/tool"));
+        assert_eq!(fs::metadata(to.join("sub")).unwrap().permissions().mode() & 0o777, 0o555);
+        for dir in [from, to] {
+            remove_directory(&dir).unwrap();
+            assert!(!dir.exists());
+            remove_directory(&dir).unwrap();
         }
     }
 }

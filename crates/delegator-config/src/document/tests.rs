@@ -5,8 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::read;
-use crate::origin::{Position, Source};
-use crate::problem::Problem;
+use crate::problem::{Position, Problem, Source};
 
 fn problems(text: &str, source: Source) -> Vec<Problem> {
     read(text, Path::new("/c.toml"), source, Some(Path::new("/h"))).1

@@ -16,10 +16,8 @@ use serde_json::{Map, Value};
 
 use super::check::{self, UnknownField};
 use crate::files::{self, ReadError};
-use crate::locations::environments_file;
-use crate::origin::Position;
-use crate::problem::{ConfigError, ConfigWarning, Problem, ProblemSource, ValueProblem, quoted};
-use crate::sources::Sources;
+use crate::locations::{Sources, environments_file};
+use crate::problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource, ValueProblem, quoted};
 
 /// A valid environments file.
 #[derive(Clone, Debug, PartialEq, Eq)]

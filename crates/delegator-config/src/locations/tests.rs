@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::{UserFile, environments_file, project_file, search_path, state_dir, user_file};
-use crate::sources::Sources;
+use crate::locations::Sources;
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
 

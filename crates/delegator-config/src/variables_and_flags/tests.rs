@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use super::{read_environment, read_flags, unknown_variables};
 use delegator_domain::warning_code::WarningCode;
 
+use super::{read_environment, read_flags, unknown_variables};
+use crate::locations::Sources;
 use crate::problem::{Problem, ProblemSource};
 use crate::resolve::Layer;
-use crate::sources::Sources;
 
 fn with_variable(name: &str, value: &str) -> Sources {
     let environment = [("HOME", "/h"), (name, value)];

@@ -5,8 +5,7 @@
 //! classes or package names. A matcher decides from the text alone, so splitting the stream elsewhere cannot
 //! change its result. Each matcher reads a bounded distance.
 
-use super::credential::{CredentialSpan, SecretKind};
-use super::tail::{Pem, TokenTail};
+use super::credential::{CredentialSpan, Pem, SecretKind, TokenTail};
 use super::text::{Class, Lookahead, Text};
 use super::url_and_header::{self, AUTHORIZATION};
 

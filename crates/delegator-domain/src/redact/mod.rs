@@ -24,7 +24,6 @@ mod needle;
 mod redactor;
 mod secret_values;
 mod stream;
-mod tail;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -17,11 +17,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::context::{LOOK_BEHIND, LineTracker, is_boundary, is_inside_escape};
-use super::credential::CredentialSpan;
-use super::credential::SecretKind;
+use super::credential::{CredentialSpan, SecretKind, TokenTail};
 use super::index::{Candidates, Index};
 use super::needle;
-use super::tail::TokenTail;
 use super::text::{Lookahead, NeedMore, Text};
 
 /// Larger chunks are scanned in parts of this size, so that the buffer stays in the cache.

@@ -1,8 +1,7 @@
 //! Recognises credentials by their position: the password in a URL, and the value of an `Authorization`
 //! header.
 
-use super::credential::{CredentialSpan, SecretKind};
-use super::tail::TokenTail;
+use super::credential::{CredentialSpan, SecretKind, TokenTail};
 use super::text::{Class, Lookahead, MAX_BACKSLASHES, Text};
 
 /// `authorization` is matched in any case, the others as written.

@@ -6,8 +6,6 @@ pub(crate) mod durable;
 pub(crate) mod file_system;
 pub(crate) mod lock;
 pub(crate) mod message_files;
-pub(crate) mod private;
 pub(crate) mod reserve_file;
 pub(crate) mod socket;
-pub(crate) mod submit_entry;
 pub(crate) mod task_dir;

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::TaskId;
 use sha2::{Digest, Sha256};
 
-use super::durable;
-use super::private::{EntryKind, require_private};
+use super::durable::{self, EntryKind, require_private};
 use crate::error::StateDirError;
 
 /// `sun_path` holds 108 bytes, including the terminating zero.

@@ -1,14 +1,21 @@
 //! Ends a task in the transaction of its caller: the row, its messages and questions, the followers that it
-//! leaves, and the notifications about all of them.
+//! leaves, and the notifications about all of them; and requests the cancellation of a task.
+//!
+//! A cancelled task that is queued ends at once. For a running one the request is stored, and its supervisor
+//! acts on it; for a task that a provider runs, the provider does. A repeated request does not replace the
+//! first. The followers of a task in a chain end at once, even if the task itself completes before its
+//! supervisor acts.
 
-use delegator_domain::task::{ExitStatus, Follows, TaskEnd, TaskId, Transition, Verification};
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::{ExitStatus, Follows, State, TaskEnd, TaskId, Transition, Verification};
 use rusqlite::{Connection, Row, named_params};
 use serde_json::json;
 
 use super::{messages, notifications, questions};
-use crate::registry::query_all;
+use crate::error::Result;
+use crate::registry::{Registry, query_all};
 use crate::row::{self, StoredState};
-use crate::task::{Finish, Tokens, follows_from, id_from};
+use crate::task::{CancelRequest, Finish, Tokens, follows_from, id_from};
 
 pub(crate) const AWAITING: &str = "SELECT id, follows, follows_on FROM tasks WHERE awaits = ?1 ORDER BY seq";
 pub(crate) const STOP_AWAITING: &str = "UPDATE tasks SET awaits = NULL WHERE awaits = ?1";
@@ -124,4 +131,58 @@ pub(crate) fn settle(
 
 fn follower_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<Follows>)> {
     Ok((id_from(row)?, follows_from(row)?))
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// It was queued and will never start.
+    Cancelled,
+    /// The request is stored; wake the supervisor. A repeated request returns the first one.
+    Requested {
+        state: State,
+        request: CancelRequest,
+        first: bool,
+    },
+    /// It had already ended; nothing was changed.
+    AlreadyEnded {
+        state: State,
+    },
+    Unknown,
+}
+
+impl Registry {
+    pub fn request_cancel(
+        &mut self,
+        id: &TaskId,
+        reason: Option<&str>,
+        now_ms: i64,
+    ) -> Result<CancelOutcome> {
+        let reason = self.sink.optional(reason);
+        let (outcome, ended) = self.write_with_reserve(|db| {
+            let unchanged = |outcome| Ok((outcome, Vec::new()));
+            let Some(stored) = row::load_state(db, id)? else { return unchanged(CancelOutcome::Unknown) };
+            if stored.state.is_terminal() {
+                return unchanged(CancelOutcome::AlreadyEnded { state: stored.state });
+            }
+            if let Some(request) = stored.cancel {
+                return unchanged(CancelOutcome::Requested { state: stored.state, request, first: false });
+            }
+            let sql = "UPDATE tasks SET cancel_requested_at_ms = ?1, cancel_reason = ?2, updated_at_ms = ?1 \
+                       WHERE seq = ?3";
+            db.execute(sql, (now_ms, &reason, stored.seq))?;
+            let reason = reason.clone();
+            if stored.state == State::Queued && !stored.is_remote {
+                let finish = Finish::bare(TaskEnd::Cancelled { reason });
+                let ended = end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
+                return Ok((CancelOutcome::Cancelled, ended));
+            }
+            let end = TaskEnd::Cancelled { reason: reason.clone() };
+            let ended = settle(db, stored.seq, &end, None, now_ms)?;
+            let request = CancelRequest { at_ms: now_ms, reason };
+            Ok((CancelOutcome::Requested { state: stored.state, request, first: true }, ended))
+        })?;
+        crash_point(CrashPoint::CancelCommitted);
+        self.remove_inputs_of(&ended);
+        Ok(outcome)
+    }
 }

@@ -11,8 +11,7 @@ use delegator_domain::task::TaskId;
 
 use crate::error::{RegistryError, Result};
 use crate::files::durable;
-use crate::files::lock::LockAttempt;
-use crate::files::submit_entry::{SubmitEntry, SubmitState};
+use crate::files::lock::{LockAttempt, SubmitEntry, SubmitState};
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
 use crate::row;

@@ -5,7 +5,6 @@
 
 pub(crate) mod agent_pauses;
 pub(crate) mod attempt;
-pub(crate) mod cancel;
 pub(crate) mod chain;
 pub(crate) mod claim;
 pub(crate) mod end;

@@ -48,13 +48,8 @@ impl StoredNotification {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
-    Retry {
-        at_ms: i64,
-        error: String,
-    },
-    Failed {
-        error: String,
-    },
+    Retry { at_ms: i64, error: String },
+    Failed { error: String },
 }
 
 /// A time too far in the future was computed before the clock was set back.
