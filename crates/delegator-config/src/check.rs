@@ -26,7 +26,7 @@ pub(crate) struct Checker<'a> {
     home: Option<&'a Path>,
     /// Whether the whole file could be parsed, so that a missing field is known to be missing.
     is_complete: bool,
-    problems: Vec<ValueProblem>,
+    pub(crate) problems: Vec<ValueProblem>,
 }
 
 impl<'a> Checker<'a> {
@@ -37,10 +37,6 @@ impl<'a> Checker<'a> {
     /// A checker for the readable part of a broken file: it reports nothing as missing.
     pub(crate) fn for_fragment(home: Option<&'a Path>) -> Self {
         Checker { is_complete: false, ..Checker::new(home) }
-    }
-
-    pub(crate) fn into_problems(self) -> Vec<ValueProblem> {
-        self.problems
     }
 
     pub(crate) fn add_problem(
@@ -57,10 +53,6 @@ impl<'a> Checker<'a> {
         if !self.is_full() {
             self.problems.push(problem);
         }
-    }
-
-    pub(crate) fn problem_count(&self) -> usize {
-        self.problems.len()
     }
 
     /// Whether the maximum number of problems is reached, so that no further check is needed.

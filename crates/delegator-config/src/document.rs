@@ -48,8 +48,7 @@ fn read(text: &str, path: &Path, source: Source, home: Option<&Path>) -> (Layer,
     let is_truncated = checker.is_full() || errors.len() > MAX_SYNTAX_ERRORS;
     let is_reliable =
         |problem: &ValueProblem| reliable_until.is_none_or(|end| problem.at.is_some_and(|at| at < end));
-    let mut problems_found: Vec<ValueProblem> =
-        checker.into_problems().into_iter().filter(is_reliable).collect();
+    let mut problems_found: Vec<ValueProblem> = checker.problems.into_iter().filter(is_reliable).collect();
     problems_found.extend(errors.iter().take(MAX_SYNTAX_ERRORS).map(|error| syntax_problem(text, error)));
     problems_found.sort_by_key(|problem| problem.at);
     if is_truncated {

@@ -66,7 +66,7 @@ fn read_url(path: &Path) -> Result<SecretText, String> {
     if !TextFormat::DatabaseUrl.accepts(url) {
         return Err(format!("the first line must be {}", TextFormat::DatabaseUrl));
     }
-    Ok(SecretText::new(url.to_owned()))
+    Ok(SecretText(url.to_owned()))
 }
 
 /// A problem at the place where a setting was set.

@@ -19,18 +19,14 @@ pub(crate) struct Node {
     pub(crate) shape: Shape,
 }
 
+/// The `value` of a number that is too large is absent. `Other` is a type that no key accepts, by name.
 #[derive(Debug)]
 pub(crate) enum Shape {
     Bool(bool),
-    /// `value` is absent if the number is too large; `written` is for messages.
-    Integer {
-        value: Option<i64>,
-        written: String,
-    },
+    Integer { value: Option<i64>, written: String },
     Text(String),
     List(Vec<Node>),
     Table(Vec<Entry>),
-    /// A type that no key accepts, by name.
     Other(&'static str),
 }
 

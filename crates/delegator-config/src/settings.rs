@@ -204,13 +204,9 @@ impl Settings {
 /// A text that debug output omits.
 #[derive(Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(transparent)]
-pub struct SecretText(String);
+pub struct SecretText(pub(crate) String);
 
 impl SecretText {
-    pub(crate) fn new(text: String) -> SecretText {
-        SecretText(text)
-    }
-
     /// The text itself; it must not be logged or shown.
     pub fn reveal(&self) -> &str {
         &self.0

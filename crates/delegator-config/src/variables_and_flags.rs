@@ -102,7 +102,7 @@ fn value_of_text(key: &Key, text: &str, home: Option<&Path>) -> Result<Option<Va
     let mut checker = Checker::new(home);
     match checker.value(&key.kind, key.name, &node) {
         Some(value) => Ok(Some(value)),
-        None => Err(checker.into_problems()),
+        None => Err(checker.problems),
     }
 }
 

@@ -21,17 +21,13 @@ named_enum! {
     }
 }
 
+/// The tasks that share a budget. A day is one in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
     Task,
-    /// All tasks of a day, in UTC.
     Day,
-    /// All tasks with this label.
-    Label {
-        key: String,
-        value: String,
-    },
+    Label { key: String, value: String },
 }
 
 impl std::fmt::Display for BudgetScope {

@@ -5,7 +5,7 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 use crate::blobs::BlobName;
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::session::{Claim, ClaimedTask, SessionId, lose_task, parse_spec};
+use crate::session::{Claim, OwnedTask, SessionId, lose_task, parse_spec};
 use crate::statements::Statements;
 use crate::task::{EndColumns, SPEC_VERSION, storable};
 
@@ -19,7 +19,7 @@ pub struct FinishedTask {
 
 impl Database {
     /// Claims up to `max` queued tasks whose labels the worker has, by priority and age.
-    pub fn claim(&self, session: &SessionId, max: u32) -> Result<Vec<ClaimedTask>, FleetError> {
+    pub fn claim(&self, session: &SessionId, max: u32) -> Result<Vec<OwnedTask>, FleetError> {
         self.transaction(async |db| {
             // First without a lock, which is a write that the server would have to flush: most polls find no
             // task.
@@ -39,7 +39,7 @@ impl Database {
             for row in rows {
                 let claim = Claim { task: row.task, attempt: row.attempt, session: session.clone() };
                 match parse_spec(&row.spec) {
-                    Ok(spec) => claimed.push(ClaimedTask { claim, spec }),
+                    Ok(spec) => claimed.push(OwnedTask { claim, spec, is_running: false, cancel: None }),
                     Err(error) => fail_unreadable(db, &claim, &error.to_string()).await?,
                 }
             }

@@ -128,7 +128,7 @@ impl Database {
     async fn begin(&self) -> Result<Statements, FleetError> {
         let mut connection = self.connect().await?;
         connection.execute(BEGIN).await?;
-        Ok(Statements::new(connection))
+        Ok(Statements { connection })
     }
 
     /// An idle connection with an open transaction. One that the server has closed meanwhile is dropped. The
@@ -140,7 +140,7 @@ impl Database {
                 && let Ok(row) = connection.fetch_one(AssertSqlSafe(begin.clone())).await
             {
                 schema::check_row(&row)?;
-                return Ok(Some(Statements::new(connection)));
+                return Ok(Some(Statements { connection }));
             }
         }
         Ok(None)
@@ -157,7 +157,7 @@ impl Database {
         work: impl AsyncFnOnce(&mut Statements) -> Result<T, FleetError>,
     ) -> Result<T, FleetError> {
         let result = work(&mut statements).await;
-        let mut connection = statements.into_connection();
+        let mut connection = statements.connection;
         // After a failover the server may have become read-only: another connection may reach another server.
         if matches!(result, Err(FleetError::Unreachable { .. } | FleetError::Unavailable { .. })) {
             return result;

@@ -42,8 +42,6 @@ pub use grant::grant_sql;
 pub use listen::{Hints, Listener};
 pub use migrate::Migrated;
 pub use retention::{Pruned, Retention};
-pub use session::{
-    CancelRequest, Claim, ClaimedTask, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId,
-};
+pub use session::{CancelRequest, Claim, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId};
 pub use status::{FleetStatus, WorkerStatus};
 pub use task::{FleetEnd, FleetState, FleetTask, IdempotencyKey, NewTask, Submitted, TaskSpec, new_id};

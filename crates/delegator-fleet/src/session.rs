@@ -185,12 +185,6 @@ impl Claim {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimedTask {
-    pub claim: Claim,
-    pub spec: TaskSpec,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedTask {
     pub claim: Claim,
     pub spec: TaskSpec,

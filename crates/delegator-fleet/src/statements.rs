@@ -10,17 +10,7 @@ use sqlx::{Either, Error, Execute, Executor, Postgres, SqlStr};
 /// mode several clients with equal names share one connection to the server.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    connection: PgConnection,
-}
-
-impl Statements {
-    pub(crate) fn new(connection: PgConnection) -> Statements {
-        Statements { connection }
-    }
-
-    pub(crate) fn into_connection(self) -> PgConnection {
-        self.connection
-    }
+    pub(crate) connection: PgConnection,
 }
 
 struct Unnamed<E>(E);

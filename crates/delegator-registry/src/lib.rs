@@ -51,8 +51,7 @@ pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion, QueueEntr
 pub use ops::end::CancelOutcome;
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
-pub use ops::list::{Filter, OldestPage, Page};
-pub use ops::list_ended::EndedPage;
+pub use ops::list::{EndedPage, Filter, OldestPage, Page};
 pub use ops::messages::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts};
 pub use ops::notes::AgentChange;
 pub use ops::notifications::{DeliveryOutcome, StoredNotification};

@@ -15,9 +15,6 @@ use sha2::{Digest, Sha256};
 
 use crate::task::{Finish, Idempotency, NewTask};
 
-/// Marks a stored key as a digest.
-const DIGEST: &str = "sha256:";
-
 /// Applies all redactors; without one, the known credential formats are redacted.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
@@ -110,6 +107,6 @@ impl Idempotency {
         let digest =
             Sha256::new_with_prefix("mcp-delegator idempotency key\0").chain_update(&self.key).finalize();
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{DIGEST}{digits}")
+        format!("sha256:{digits}")
     }
 }

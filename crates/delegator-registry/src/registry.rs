@@ -120,7 +120,7 @@ impl Registry {
         loop {
             match write(&mut self.db, &operation) {
                 Err(error)
-                    if is_disk_full(&error) && self.dir.reserve_file().release_slice().unwrap_or(false) => {}
+                    if is_disk_full(&error) && self.dir.reserve_file.release_slice().unwrap_or(false) => {}
                 other => return other.map_err(|error| self.map_error(error)),
             }
         }

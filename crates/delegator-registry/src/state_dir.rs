@@ -70,7 +70,7 @@ impl Default for OpenOptions {
 pub struct StateDir {
     path: PathBuf,
     options: OpenOptions,
-    reserve_file: ReserveFile,
+    pub(crate) reserve_file: ReserveFile,
 }
 
 impl StateDir {
@@ -169,10 +169,6 @@ impl StateDir {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(RegistryError::file(&path, "lock")(error)),
         }
-    }
-
-    pub(crate) fn reserve_file(&self) -> &ReserveFile {
-        &self.reserve_file
     }
 
     /// Bytes that an unprivileged user may still write here.

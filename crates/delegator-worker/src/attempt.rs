@@ -3,7 +3,7 @@
 //! A restarted worker reads the files to continue the attempt. `attempt.json` is written last, when everything
 //! before the submission is done: an attempt without it was interrupted while it was prepared.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{fs, io};
 
@@ -52,7 +52,7 @@ impl Attempt<'_> {
 
 #[derive(Debug, Clone)]
 pub(crate) struct AttemptFiles {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 /// What is known about an attempt that is ready to be submitted.
@@ -74,14 +74,6 @@ impl PreparedAttempt {
 }
 
 impl AttemptFiles {
-    pub(crate) fn new(dir: PathBuf) -> AttemptFiles {
-        AttemptFiles { dir }
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// The checkout in which the agent works.
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.join("work")

@@ -9,41 +9,39 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use delegator_fleet::{Claim, OwnedTask};
+
 /// Names an attempt: task and number.
 pub(crate) type AttemptKey = (String, i32);
 
-/// A task that the database assigns to this session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owned {
-    pub(crate) key: AttemptKey,
-    pub(crate) is_running: bool,
-    pub(crate) is_cancelled: bool,
+pub(crate) fn key_of(claim: &Claim) -> AttemptKey {
+    (claim.task.clone(), claim.attempt)
 }
 
 /// What a heartbeat means for one attempt.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reaction {
-    /// The user has cancelled the task.
-    Cancel(AttemptKey),
+    /// The user has cancelled the task, for this reason.
+    Cancel(AttemptKey, Option<String>),
     /// The task no longer belongs to this worker.
     Lose(AttemptKey),
     /// A claim whose answer was lost: begin the attempt.
-    Begin(AttemptKey),
+    Begin(OwnedTask),
     /// The task is running, but not here: it cannot be continued.
-    GiveUp(AttemptKey),
+    GiveUp(OwnedTask),
 }
 
 /// Compares the attempts that were known before the heartbeat was sent with those that the database knows.
-pub(crate) fn react(known: &BTreeSet<AttemptKey>, owned: &[Owned]) -> Vec<Reaction> {
-    let is_owned = |key: &AttemptKey| owned.iter().any(|owned| owned.key == *key);
-    let lost = known.iter().filter(|key| !is_owned(key)).cloned().map(Reaction::Lose);
-    let others = owned.iter().filter_map(|owned| {
-        let key = owned.key.clone();
-        match (known.contains(&key), owned.is_running, owned.is_cancelled) {
-            (true, _, true) => Some(Reaction::Cancel(key)),
-            (true, _, false) => None,
-            (false, true, _) => Some(Reaction::GiveUp(key)),
-            (false, false, _) => Some(Reaction::Begin(key)),
+pub(crate) fn react(known: &BTreeSet<AttemptKey>, owned: Vec<OwnedTask>) -> Vec<Reaction> {
+    let owned_keys: BTreeSet<AttemptKey> = owned.iter().map(|task| key_of(&task.claim)).collect();
+    let lost = known.difference(&owned_keys).cloned().map(Reaction::Lose);
+    let others = owned.into_iter().filter_map(|task| {
+        let key = key_of(&task.claim);
+        match (known.contains(&key), task.cancel.clone()) {
+            (true, Some(cancel)) => Some(Reaction::Cancel(key, cancel.reason)),
+            (true, None) => None,
+            (false, _) if task.is_running => Some(Reaction::GiveUp(task)),
+            (false, _) => Some(Reaction::Begin(task)),
         }
     });
     lost.chain(others).collect()
@@ -114,45 +112,63 @@ fn longest_delay(empty_hints: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use delegator_domain::task::Mode;
+    use delegator_fleet::{CancelRequest, SessionId, TaskSpec};
+
     use super::*;
 
     fn key(task: &str) -> AttemptKey {
         (task.to_owned(), 1)
     }
 
-    fn owned(task: &str, is_running: bool, is_cancelled: bool) -> Owned {
-        Owned { key: key(task), is_running, is_cancelled }
+    fn owned(task: &str, is_running: bool, is_cancelled: bool) -> OwnedTask {
+        let spec = TaskSpec {
+            environment: "e".to_owned(),
+            repo_url: "/r".to_owned(),
+            branch: None,
+            setup: None,
+            mode: Mode::ReadOnly,
+            push: false,
+            text: String::new(),
+            title: String::new(),
+            labels: BTreeMap::new(),
+            submitter_task: None,
+        };
+        let claim = Claim { task: task.to_owned(), attempt: 1, session: SessionId::random() };
+        let cancel = is_cancelled.then(|| CancelRequest { reason: Some("enough".to_owned()) });
+        OwnedTask { claim, spec, is_running, cancel }
     }
 
     #[test]
     fn a_heartbeat_cancels_loses_begins_and_gives_up() {
         let known = BTreeSet::from([key("cancelled"), key("lost"), key("normal"), key("claimed")]);
-        let owned = [
+        let (unanswered, gone) = (owned("unanswered claim", false, false), owned("gone here", true, false));
+        let owned = vec![
             owned("cancelled", true, true),
             owned("normal", true, false),
             owned("claimed", false, false),
-            owned("unanswered claim", false, false),
-            owned("gone here", true, false),
+            unanswered.clone(),
+            gone.clone(),
         ];
         assert_eq!(
-            react(&known, &owned),
+            react(&known, owned),
             [
                 Reaction::Lose(key("lost")),
-                Reaction::Cancel(key("cancelled")),
-                Reaction::Begin(key("unanswered claim")),
-                Reaction::GiveUp(key("gone here")),
+                Reaction::Cancel(key("cancelled"), Some("enough".to_owned())),
+                Reaction::Begin(unanswered),
+                Reaction::GiveUp(gone),
             ]
         );
     }
 
     #[test]
     fn another_attempt_of_the_same_task_is_another_claim() {
-        let known = BTreeSet::from([("t".to_owned(), 1)]);
-        let owned = [Owned { key: ("t".to_owned(), 2), is_running: false, is_cancelled: false }];
-        assert_eq!(
-            react(&known, &owned),
-            [Reaction::Lose(("t".to_owned(), 1)), Reaction::Begin(("t".to_owned(), 2))]
-        );
+        let mut second = owned("t", false, false);
+        second.claim.attempt = 2;
+        let reactions = react(&BTreeSet::from([key("t")]), vec![second.clone()]);
+        assert_eq!(reactions, [Reaction::Lose(key("t")), Reaction::Begin(second)]);
     }
 
     #[test]

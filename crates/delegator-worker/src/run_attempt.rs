@@ -30,7 +30,7 @@ pub(crate) enum Work {
 
 pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, spec: &TaskSpec, work: Work) {
     let _registration = Registration { shared, control };
-    let files = AttemptFiles::new(shared.workspace.attempt(&control.claim));
+    let files = AttemptFiles { dir: shared.workspace.attempt(&control.claim) };
     let attempt = Attempt { shared, control, spec, files };
     let outcome = match work {
         Work::Begin => match prepare(&attempt) {
@@ -41,14 +41,14 @@ pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, sp
         Work::GiveUp => Outcome::GivenUp("the worker no longer runs the task".to_owned()),
     };
     // The task may be started elsewhere as soon as the fleet knows.
-    let is_unused = outcome.is_ended_here() || end_local_tasks(shared, attempt.files.dir());
+    let is_unused = outcome.is_ended_here() || end_local_tasks(shared, &attempt.files.dir);
     if !is_unused && shared.signals.is_abandoning() {
         return;
     }
     let is_reported = report_end(&attempt, outcome);
     // What was not reported is found again by the next worker process.
     if is_reported && is_unused {
-        remove_checkout(shared, attempt.files.dir());
+        remove_checkout(shared, &attempt.files.dir);
     }
 }
 

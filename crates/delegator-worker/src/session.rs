@@ -8,14 +8,14 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use delegator_engine::BootInstant;
-use delegator_fleet::{ClaimedTask, FleetError, Heartbeat, Listener, OwnedTask, SessionId};
+use delegator_fleet::{FleetError, Heartbeat, Listener, OwnedTask, SessionId};
 
 use crate::attempt_control::Stop;
-use crate::decisions::{AttemptKey, ClaimPace, Owned, Reaction, back_off, claim_count, react};
+use crate::decisions::{AttemptKey, ClaimPace, Reaction, back_off, claim_count, react};
 use crate::port::WorkerEvent;
 use crate::pruning::Pruning;
 use crate::run_attempt::{Work, run_attempt};
-use crate::shared::{LOOK_INTERVAL, Shared, key_of};
+use crate::shared::{LOOK_INTERVAL, Shared};
 
 /// A draining worker ends with its last attempt.
 const DRAINING_LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -142,10 +142,9 @@ impl<'scope> Session<'scope, '_> {
         self.ended_attempts = ended_attempts;
         self.claims.add_claim(Instant::now(), claimed.is_empty(), shared.random_fraction());
         let is_idle = claimed.is_empty() && shared.busy() == 0;
-        for ClaimedTask { claim, spec } in claimed {
-            let event = WorkerEvent::Claimed { task: spec.log_name(&claim.task), title: spec.title.clone() };
-            shared.report(&event);
-            let task = OwnedTask { claim, spec, is_running: false, cancel: None };
+        for task in claimed {
+            let log_name = task.spec.log_name(&task.claim.task);
+            shared.report(&WorkerEvent::Claimed { task: log_name, title: task.spec.title.clone() });
             begin_attempt(shared, self.scope, task, Work::Begin);
         }
         self.is_draining |= is_idle && shared.settings.exit_when_idle;
@@ -212,25 +211,13 @@ impl<'scope> Session<'scope, '_> {
             self.shared.report(&event);
             self.claims.claim_now();
         }
-        let owned: Vec<Owned> = heartbeat.tasks.iter().map(summary).collect();
-        let find = |key: &AttemptKey| heartbeat.tasks.iter().find(|task| key_of(&task.claim) == *key);
-        for reaction in react(known, &owned) {
-            match &reaction {
-                Reaction::Lose(key) => self.shared.stop(key, Stop::Lost),
-                Reaction::Cancel(key) => {
-                    let cancel = find(key).and_then(|task| task.cancel.clone());
-                    self.shared.stop(key, Stop::Cancel { reason: cancel.and_then(|cancel| cancel.reason) });
-                }
-                Reaction::Begin(key) => match (find(key).cloned(), self.is_draining) {
-                    (Some(task), false) => begin_attempt(self.shared, self.scope, task, Work::Begin),
-                    (Some(task), true) => self.shared.database.release(&task.claim)?,
-                    (None, _) => {}
-                },
-                Reaction::GiveUp(key) => {
-                    if let Some(task) = find(key) {
-                        begin_attempt(self.shared, self.scope, task.clone(), Work::GiveUp);
-                    }
-                }
+        for reaction in react(known, heartbeat.tasks) {
+            match reaction {
+                Reaction::Lose(key) => self.shared.stop(&key, Stop::Lost),
+                Reaction::Cancel(key, reason) => self.shared.stop(&key, Stop::Cancel { reason }),
+                Reaction::Begin(task) if self.is_draining => self.shared.database.release(&task.claim)?,
+                Reaction::Begin(task) => begin_attempt(self.shared, self.scope, task, Work::Begin),
+                Reaction::GiveUp(task) => begin_attempt(self.shared, self.scope, task, Work::GiveUp),
             }
         }
         Ok(())
@@ -268,8 +255,4 @@ impl<'scope> Session<'scope, '_> {
             self.next_heartbeat = self.next_heartbeat.min(self.last_heartbeat + HINTED_HEARTBEAT_INTERVAL);
         }
     }
-}
-
-fn summary(task: &OwnedTask) -> Owned {
-    Owned { key: key_of(&task.claim), is_running: task.is_running, is_cancelled: task.cancel.is_some() }
 }

@@ -9,7 +9,7 @@ use delegator_engine::{BootInstant, Engine, WorkerContact, record_contact};
 use delegator_fleet::{Claim, Database, FleetError};
 
 use crate::attempt_control::{AttemptControl, Stop};
-use crate::decisions::{AttemptKey, back_off};
+use crate::decisions::{AttemptKey, back_off, key_of};
 use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 use crate::workspace::{SetupLocks, Workspace};
 
@@ -31,10 +31,6 @@ pub(crate) struct Shared<'a> {
     ended_attempts: AtomicU64,
     /// When the last successful heartbeat was sent.
     last_heartbeat: Mutex<BootInstant>,
-}
-
-pub(crate) fn key_of(claim: &Claim) -> AttemptKey {
-    (claim.task.clone(), claim.attempt)
 }
 
 impl<'a> Shared<'a> {

@@ -67,7 +67,7 @@ pub(super) fn check(text: &str) -> Result<CheckedFile, serde_json::Error> {
         }
     }
     let is_truncated = checker.is_full();
-    checked.problems = checker.into_problems();
+    checked.problems = checker.problems;
     checked.problems.sort_by_key(|problem| problem.at);
     checked.problems.extend(is_truncated.then(ValueProblem::more));
     Ok(checked)
@@ -82,7 +82,7 @@ fn check_entry(checker: &mut Checker<'_>, checked: &mut CheckedFile, Entry { nam
         return checker.add_problem(id, *at, "expected an object".to_owned(), None);
     };
     report_duplicates(checker, &format!("{id}."), fields);
-    let problems_before = checker.problem_count();
+    let problems_before = checker.problems.len();
     let known = FIELDS.iter().map(|(name, kind, default)| (*name, kind, default));
     let (values, unknown) = checker.fields(id, *at, fields, known);
     checked.unknown_fields.extend(unknown.into_iter().map(|given| UnknownField {
@@ -92,7 +92,7 @@ fn check_entry(checker: &mut Checker<'_>, checked: &mut CheckedFile, Entry { nam
         nearest: similar_names::nearest(&given.name, FIELDS.iter().map(|(name, ..)| *name)),
     }));
     // A full checker counts no further problems.
-    if checker.problem_count() == problems_before && !checker.is_full() {
+    if checker.problems.len() == problems_before && !checker.is_full() {
         let mut object: Map<String, Value> =
             values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         object.insert("id".to_owned(), id.as_str().into());

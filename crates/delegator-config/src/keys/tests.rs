@@ -48,7 +48,7 @@ fn every_default_passes_its_own_check() {
         };
         let mut checker = Checker::new(None);
         let value = checker.value(&key.kind, key.name, &Node { at: None, shape });
-        assert_eq!(value, Some(default), "{}: {:?}", key.name, checker.into_problems());
+        assert_eq!(value, Some(default), "{}: {:?}", key.name, checker.problems);
     }
 }
 

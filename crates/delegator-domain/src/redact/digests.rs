@@ -37,7 +37,7 @@ impl SecretDigests {
             let prefix = prefix_of(text)?;
             Some(SecretDigest { length: text.len(), prefix, digest: digest(&salt, text) })
         };
-        let texts = redactor.index.needles().iter().map(|needle| needle.text.as_bytes());
+        let texts = redactor.index.needles.iter().map(|needle| needle.text.as_bytes());
         let mut secrets: Vec<SecretDigest> = texts.filter_map(digest_of).collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.length));
         SecretDigests { salt, secrets }

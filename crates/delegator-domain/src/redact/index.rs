@@ -37,7 +37,7 @@ pub(super) struct Index {
     finder: OnceLock<AhoCorasick>,
     /// Those of each anchor.
     candidates: Vec<Candidates>,
-    needles: Vec<Needle>,
+    pub(super) needles: Vec<Needle>,
     /// Anchors in their original case, sorted, to recognise the start of one at the end of the buffer.
     exact: Vec<Vec<u8>>,
     first_bytes: [bool; 256],
@@ -78,10 +78,6 @@ impl Index {
 
     pub(super) fn finder(&self) -> &AhoCorasick {
         self.finder.get_or_init(|| build_finder(&self.anchors))
-    }
-
-    pub(super) fn needles(&self) -> &[Needle] {
-        &self.needles
     }
 
     /// Whether some value could stand outside a string in JSON.

@@ -19,7 +19,7 @@ pub struct Redactor {
 /// Never shows a value.
 impl fmt::Debug for Redactor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let forms = self.index.needles().len();
+        let forms = self.index.needles.len();
         formatter.debug_struct("Redactor").field("forms", &forms).finish_non_exhaustive()
     }
 }

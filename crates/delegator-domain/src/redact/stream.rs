@@ -156,7 +156,7 @@ impl RedactStream {
         let text = Text { bytes, is_final: self.is_final };
         let bare = self.line.is_bare(bytes[0]);
         let mut value_end = 0;
-        for needle in candidates.needles.iter().map(|&index| &self.index.needles()[index]) {
+        for needle in candidates.needles.iter().map(|&index| &self.index.needles[index]) {
             if !(needle.bare && bare) {
                 value_end = value_end.max(needle::matches(&needle.text, &text, json)?.unwrap_or(0));
             }

@@ -157,6 +157,27 @@ impl fmt::Display for IdError {
 
 impl std::error::Error for IdError {}
 
+named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Provider {
+        /// Hosted Codex.
+        CodexCloud = "codex-cloud",
+        /// Our own workers.
+        Fleet = "fleet",
+    }
+}
+
+impl Provider {
+    /// How a sentence names it.
+    pub fn description(self) -> &'static str {
+        match self {
+            Provider::CodexCloud => "hosted Codex",
+            Provider::Fleet => "the fleet",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

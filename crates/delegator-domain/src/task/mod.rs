@@ -8,7 +8,6 @@ pub mod group;
 pub mod id;
 pub mod lifecycle;
 pub mod mode;
-pub mod provider;
 pub mod queue;
 pub mod verification;
 
@@ -16,9 +15,8 @@ pub use chain::{ChainOutcome, Follows, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS};
 pub use combined_end::{EndCounts, EndedMember, combined_end};
 pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 pub use group::{AttemptFacts, GroupId, GroupMember, MAX_ATTEMPTS, Recommendation, TestCounts, recommend};
-pub use id::{IdError, TaskId, TaskIdPrefix, TaskLocation};
+pub use id::{IdError, Provider, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnclosureChoice, EnvPolicy, EnvPolicyName, Mode, SandboxKind};
-pub use provider::Provider;
 pub use queue::{Claimant, Obstacle, WorkTree};
 pub use verification::Verification;

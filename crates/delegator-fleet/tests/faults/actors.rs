@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskEnd;
 use delegator_fleet::{
-    Claim, ClaimedTask, Database, FinishedTask, FleetEnd, FleetError, FleetState, FleetTask, Listener,
-    NewSession, NewTask, OwnedTask, SessionId, Submitted,
+    Claim, Database, FinishedTask, FleetEnd, FleetError, FleetState, FleetTask, Listener, NewSession,
+    NewTask, OwnedTask, SessionId, Submitted,
 };
 use delegator_testkit::fleet_history::{Ack, Owner, result_of};
 use delegator_testkit::stage::wait_until;
@@ -76,7 +76,7 @@ impl Worker {
         self.database().listener(&self.session, Duration::from_secs(15))
     }
 
-    pub(crate) fn claim(&self, max: u32) -> Result<Vec<ClaimedTask>, FleetError> {
+    pub(crate) fn claim(&self, max: u32) -> Result<Vec<OwnedTask>, FleetError> {
         let claimed = self.database().claim(&self.session, max)?;
         for task in &claimed {
             self.client.record(Ack::Claimed(owner(&task.claim)));
@@ -123,7 +123,7 @@ impl Worker {
     pub(crate) fn work(&self, max: u32) -> Result<usize, FleetError> {
         let owned = self.database().heartbeat(&self.session)?.tasks;
         let owned = owned.into_iter().map(|OwnedTask { claim, cancel, .. }| (claim, cancel.is_some()));
-        let claimed = self.claim(max)?.into_iter().map(|ClaimedTask { claim, .. }| (claim, false));
+        let claimed = self.claim(max)?.into_iter().map(|OwnedTask { claim, .. }| (claim, false));
         let mut ended = 0;
         for (claim, is_cancelled) in owned.chain(claimed) {
             match self.run(&claim, is_cancelled) {

@@ -4,7 +4,6 @@
 //! user requests it.
 
 pub(crate) mod begin_write;
-mod busy_handler;
 pub(crate) mod open;
 pub(crate) mod schema;
 pub(crate) mod set_aside;

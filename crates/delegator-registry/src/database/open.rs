@@ -11,7 +11,7 @@ use std::path::Path;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::busy_handler::busy_handler;
+use super::begin_write::busy_handler;
 use super::schema::{self, APPLICATION_ID, LATEST, Versions};
 use crate::error::{RegistryError, Result, is_disk_full, map_sqlite_error};
 use crate::files::durable;
@@ -53,7 +53,7 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark)> {
     // Change nothing until the file is known to be an intact registry: SQLite would accept any database.
     let (db, versions) = loop {
         match connect(&file).and_then(|db| Versions::read(&db).map(|versions| (db, versions))) {
-            Err(error) if is_disk_full(&error) && dir.reserve_file().release_slice().unwrap_or(false) => {}
+            Err(error) if is_disk_full(&error) && dir.reserve_file.release_slice().unwrap_or(false) => {}
             other => break other.map_err(|error| map_version_error(&file, error))?,
         }
     };

@@ -29,18 +29,12 @@ pub enum BeginOutcome {
     Lost(Lost),
 }
 
+/// Queued again in its old position, cancelled because that had been requested, or failed after too many starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GiveBackOutcome {
-    /// Queued again, in its old position.
-    Queued {
-        starts: u32,
-    },
-    /// A cancel had been requested, so the task was cancelled.
+    Queued { starts: u32 },
     Cancelled,
-    /// Too many starts: `failed` with `supervisor_start_failed`.
-    Failed {
-        starts: u32,
-    },
+    Failed { starts: u32 },
     Lost(Lost),
 }
 

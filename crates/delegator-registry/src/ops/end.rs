@@ -133,20 +133,13 @@ fn follower_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<Follows>)> {
     Ok((id_from(row)?, follows_from(row)?))
 }
 
+/// A cancelled task was queued and will never start. If the request is stored, wake the supervisor; a repeated
+/// one returns the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// It was queued and will never start.
     Cancelled,
-    /// The request is stored; wake the supervisor. A repeated request returns the first one.
-    Requested {
-        state: State,
-        request: CancelRequest,
-        first: bool,
-    },
-    /// It had already ended; nothing was changed.
-    AlreadyEnded {
-        state: State,
-    },
+    Requested { state: State, request: CancelRequest, first: bool },
+    AlreadyEnded { state: State },
     Unknown,
 }
 

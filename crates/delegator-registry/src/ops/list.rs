@@ -1,4 +1,4 @@
-//! Lists tasks by filter, newest first, in pages.
+//! Lists tasks by filter, in pages: newest first, oldest first, or ended ones, the last to end first.
 //!
 //! The statement names the index for each filter. Otherwise SQLite would scan the table to avoid a sort, and
 //! a filter with few matches would read every row.
@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{State, TaskLocation};
-use rusqlite::params_from_iter;
 use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 
 use crate::error::Result;
 use crate::registry::{Registry, query_all};
+use crate::row;
 use crate::task::{SUMMARY_COLUMNS, Task, TaskSummary};
 
 /// Which tasks to list; all conditions must hold.
@@ -230,4 +231,99 @@ impl DirectoryRange {
         let dir = if dir.is_empty() { "/" } else { dir }.to_owned();
         DirectoryRange { dir, inside, until }
     }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedPage {
+    pub tasks: Vec<Task>,
+    /// The number of matching tasks on all pages.
+    pub total: u64,
+    /// The `before` of the next page, if there is one.
+    pub next: Option<i64>,
+}
+
+impl Registry {
+    /// Lists the tasks that match the filter and ended at or after `since_ms`; with `before`, the page after
+    /// that one.
+    pub fn list_ended(
+        &self,
+        filter: &Filter,
+        since_ms: i64,
+        limit: u32,
+        before: Option<i64>,
+    ) -> Result<EndedPage> {
+        if filter.is_live_only() {
+            return Ok(EndedPage { tasks: Vec::new(), total: 0, next: None });
+        }
+        let (tasks, total) = self.read(|db| {
+            if !filter.labels.is_empty() {
+                return labelled_page(db, filter, since_ms, limit.saturating_add(1), before);
+            }
+            let (sql, values) = count_ended(filter, since_ms);
+            let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
+            let (sql, values) = select_ended(filter, since_ms, limit.saturating_add(1), before);
+            Ok((query_all(db, &sql, params_from_iter(values), Task::from_row)?, total))
+        })?;
+        let (tasks, has_more) = truncate_page(tasks, limit);
+        let next = tasks.last().filter(|_| has_more).and_then(|last| Some(last.ended.as_ref()?.order));
+        Ok(EndedPage { tasks, total, next })
+    }
+}
+
+/// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and
+/// the total.
+fn labelled_page(
+    db: &Connection,
+    filter: &Filter,
+    since_ms: i64,
+    fetch_limit: u32,
+    before: Option<i64>,
+) -> rusqlite::Result<(Vec<Task>, u64)> {
+    let (sql, values) = select_orders(filter, since_ms);
+    let mut found: Vec<(i64, i64)> =
+        query_all(db, &sql, params_from_iter(values), |row| Ok((row.get("ended_order")?, row.get("seq")?)))?;
+    let total = found.len() as u64;
+    found.retain(|(order, _)| before.is_none_or(|before| *order < before));
+    found.sort_unstable_by(|left, right| right.cmp(left));
+    let page = found.into_iter().take(usize::try_from(fetch_limit).unwrap_or(usize::MAX));
+    Ok((page.map(|(_, seq)| row::task_at(db, seq)).collect::<rusqlite::Result<_>>()?, total))
+}
+
+pub(crate) fn select_orders(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
+    ended_statement(ended_terms(filter, since_ms), filter, "ended_order, seq", "")
+}
+
+pub(crate) fn select_ended(
+    filter: &Filter,
+    since_ms: i64,
+    limit: u32,
+    before: Option<i64>,
+) -> (String, Vec<Value>) {
+    let mut terms = ended_terms(filter, since_ms);
+    if let Some(before) = before {
+        terms.add("ended_order < ?", [before]);
+    }
+    ended_statement(terms, filter, "*", &format!("ORDER BY ended_order DESC LIMIT {limit}"))
+}
+
+pub(crate) fn count_ended(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
+    ended_statement(ended_terms(filter, since_ms), filter, "count(*)", "")
+}
+
+fn ended_terms(filter: &Filter, since_ms: i64) -> WhereTerms {
+    let mut terms = WhereTerms::of(filter);
+    terms.add("ended_order IS NOT NULL AND ended_at_ms >= ?", [since_ms]);
+    terms
+}
+
+fn ended_statement(terms: WhereTerms, filter: &Filter, columns: &str, order: &str) -> (String, Vec<Value>) {
+    // A directory or a label is more selective than a time.
+    let index = if filter.working_dir.is_some() {
+        "INDEXED BY tasks_dir"
+    } else if !filter.labels.is_empty() {
+        "NOT INDEXED"
+    } else {
+        "INDEXED BY tasks_ended"
+    };
+    terms.into_statement(|where_clause| format!("SELECT {columns} FROM tasks {index} {where_clause} {order}"))
 }

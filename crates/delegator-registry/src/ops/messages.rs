@@ -42,14 +42,11 @@ record! {
     }
 }
 
+/// Only a queued message is stored. `Full`: [`MAX_QUEUED_MESSAGES`] messages wait already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnqueueOutcome {
     Queued(Message),
-    /// The task has ended; nothing was stored.
-    Ended {
-        state: State,
-    },
-    /// [`MAX_QUEUED_MESSAGES`] messages wait already; nothing was stored.
+    Ended { state: State },
     Full,
     Unknown,
 }

@@ -11,7 +11,6 @@ pub(crate) mod end;
 pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;
-pub(crate) mod list_ended;
 pub(crate) mod messages;
 pub(crate) mod notes;
 pub(crate) mod notifications;

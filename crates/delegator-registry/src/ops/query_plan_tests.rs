@@ -7,9 +7,7 @@ use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{
-    chain, claim, end, list_ended, messages, notifications, queries, questions, remote, submit, usage,
-};
+use super::{chain, claim, end, messages, notifications, queries, questions, remote, submit, usage};
 use crate::database::schema;
 
 fn database() -> Connection {
@@ -177,16 +175,16 @@ fn ended_tasks_are_listed_by_index() {
         (Filter { states: vec![State::Failed], ..any() }, "INDEX tasks_ended"),
         (Filter { working_dir: Some("/p".to_owned()), ..any() }, "INDEX tasks_dir"),
     ] {
-        for (sql, values) in [list_ended::select(&filter, 1, 5, Some(9)), list_ended::count(&filter, 1)] {
+        for (sql, values) in [list::select_ended(&filter, 1, 5, Some(9)), list::count_ended(&filter, 1)] {
             assert_uses_index(&db, &sql, Some(values), index);
         }
     }
     let labelled = Filter { labels, ..any() };
-    let (sql, values) = list_ended::select_orders(&labelled, 1);
+    let (sql, values) = list::select_orders(&labelled, 1);
     assert_uses_index(&db, &sql, Some(values), "SEARCH labels USING PRIMARY KEY");
-    let (sql, values) = list_ended::count(&any(), 1);
+    let (sql, values) = list::count_ended(&any(), 1);
     assert_uses_index(&db, &sql, Some(values), "COVERING INDEX tasks_ended");
-    let (sql, values) = list_ended::select(&any(), 1, 5, Some(9));
+    let (sql, values) = list::select_ended(&any(), 1, 5, Some(9));
     let steps = plan(&db, &sql, Some(values));
     assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{steps:#?}");
 }
