@@ -20,7 +20,6 @@ use crate::problem::{ValueProblem, escaped, quoted};
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
 
-/// Checks values and collects their problems.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     home: Option<&'a Path>,
@@ -157,8 +156,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// All checked entries of a table, or `None` if one has a problem; `check` reports the problems of an
-    /// entry.
+    /// All checked entries of a table, or `None` if one has a problem, which `check` reports.
     fn table(
         &mut self,
         entries: &[Entry],
@@ -272,8 +270,7 @@ impl<'a> Checker<'a> {
         is_complete.then(|| (entry.name.clone(), agent.into_iter().collect()))
     }
 
-    /// Checks the fields of a table that begins at `at`: the valid ones and the defaults of those that are
-    /// absent, and the fields that are not known.
+    /// The valid fields of a table with the defaults of absent ones, and the fields that are not known.
     pub(crate) fn fields<'e>(
         &mut self,
         path: &str,

@@ -59,7 +59,6 @@ impl Config {
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }
 
-    /// The file with the URL of the fleet, if one is set.
     pub fn database_url_file(&self) -> Option<&Path> {
         self.settings.database_url_file.as_deref()
     }
@@ -106,8 +105,7 @@ impl Config {
 }
 
 impl Config {
-    /// The agent of this name. The configuration of a built-in agent may replace its protocol and its
-    /// command.
+    /// The configuration of a built-in agent may replace its protocol and its command.
     pub fn agent(&self, name: &str) -> Option<ConfiguredAgent> {
         let built_in = built_in_agent(name);
         let settings = self.settings.agents.get(name);
@@ -132,7 +130,6 @@ impl Config {
         })
     }
 
-    /// The names of all agents, the built-in ones first.
     pub fn agent_names(&self) -> Vec<&str> {
         let built_in = BUILT_IN_AGENTS.iter().map(|agent| agent.name);
         let configured = self.settings.agents.keys().map(String::as_str);

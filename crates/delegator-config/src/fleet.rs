@@ -84,8 +84,7 @@ fn problem(setting: &SourcedSetting, message: String) -> Problem {
     }
 }
 
-/// The problem with times that do not ascend, in the value of the pair whose source has the higher
-/// precedence.
+/// A problem is one of the value whose source has the higher precedence.
 pub(crate) fn time_problems(sourced: &[SourcedSetting]) -> Vec<Problem> {
     let times = ASCENDING_TIMES.map(|key| sourced.iter().find(|setting| setting.key.name == key));
     let out_of_order = times.windows(2).filter_map(|pair| match pair {

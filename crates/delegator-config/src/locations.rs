@@ -1,8 +1,9 @@
 //! The inputs of a configuration, and the files that they name: the user's configuration file,
 //! `environments.json` next to it, the state directory, and the project file.
 //!
-//! This crate reads no global state: the program passes its environment, its directory and the number of cores.
-//! A relative path is not allowed, because its meaning would depend on the directory the program is started in.
+//! This crate reads no global state: the program passes its environment, its directory and the number of
+//! cores. A relative path is not allowed, because its meaning would depend on the directory the program is
+//! started in.
 //!
 //! The project file is searched from the current directory up to the one that contains `.git`, and never
 //! outside: neither above the work tree nor through a link that leads out of it. Without a git directory only
@@ -42,7 +43,6 @@ impl UserFile {
     }
 }
 
-/// The directory of the registry and the task files.
 pub fn state_dir(sources: &Sources) -> Result<PathBuf, ConfigError> {
     let found = path_from_variable(sources, STATE_DIR_VARIABLE)?
         .or_else(|| standard_dir(sources, "XDG_STATE_HOME", ".local/state"));
@@ -65,7 +65,6 @@ pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigErr
     Ok(directory.map(|directory| UserFile { path: directory.join("config.toml"), is_explicit: false }))
 }
 
-/// A path set by one of our variables.
 fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(value) = sources.variable(variable) else { return Ok(None) };
     match absolute(Path::new(value), sources.home()) {
@@ -74,7 +73,6 @@ fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBu
     }
 }
 
-/// Our directory in one of the XDG base directories.
 fn standard_dir(sources: &Sources, xdg_variable: &str, below_home: &str) -> Option<PathBuf> {
     let base = match sources.absolute_dir(xdg_variable) {
         Some(directory) => directory.to_owned(),
@@ -199,7 +197,6 @@ pub(crate) enum PathError {
     HomeNotUtf8,
 }
 
-/// The path with a leading `~` replaced; an error if it is not absolute then.
 pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, PathError> {
     match path.strip_prefix("~") {
         Ok(rest) if rest.as_os_str().is_empty() => Ok(home.ok_or(PathError::NoHome)?.to_owned()),

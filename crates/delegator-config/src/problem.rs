@@ -51,11 +51,9 @@ pub struct Problem {
     pub column: Option<usize>,
     /// The dotted key; empty if the problem concerns a source as a whole.
     pub key: String,
-    /// What is wrong and what was expected.
     pub problem: String,
     /// The invalid value, if a message may repeat it.
     pub value: Option<Value>,
-    /// What the key accepts.
     pub expected: Option<String>,
     /// The key or value that was probably meant.
     pub suggestion: Option<String>,
@@ -95,7 +93,6 @@ impl From<&Origin> for ProblemSource {
 /// A problem that does not prevent the use of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigWarning {
-    /// Stable code, for programs.
     pub code: WarningCode,
     pub message: String,
 }

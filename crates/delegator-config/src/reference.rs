@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use crate::keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, VARIABLE_PREFIX, ValueKind};
 
-/// A Markdown table of all keys.
 pub fn reference() -> String {
     let mut table = String::from(
         "| key | value | default | variable | project file | meaning |\n|---|---|---|---|---|---|\n",

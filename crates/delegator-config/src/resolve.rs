@@ -59,8 +59,7 @@ pub(crate) fn resolve(mut layers: [Layer; 3], cores: usize) -> Vec<SourcedSettin
     keys::settings().map(resolve_key).collect()
 }
 
-/// Applies the values of a project file. Values of keys that do not apply are ignored; values of limits that
-/// are not lower are ignored with a warning.
+/// Ignores values of keys that do not apply, and with a warning values of limits that are not lower.
 pub(crate) fn apply_project(
     settings: &mut [SourcedSetting],
     mut project: Layer,
@@ -91,7 +90,6 @@ fn not_lower(setting: &SourcedSetting, given: &Value, origin: &Origin) -> Config
     }
 }
 
-/// The checked values of the keys as their types.
 pub(crate) fn typed(settings: &[SourcedSetting]) -> Settings {
     let values = settings.iter().map(|setting| (setting.key.name.to_owned(), setting.value.clone()));
     serde_json::from_value(Value::Object(values.collect()))

@@ -143,8 +143,7 @@ pub struct RepositorySettings {
 }
 
 impl Settings {
-    /// The settings of the repository that contains a directory; of several, the innermost. Both paths may
-    /// have symbolic links.
+    /// The innermost repository that contains the directory. Both paths may have symbolic links.
     pub fn repository(&self, directory: &Path) -> Option<&RepositorySettings> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let directory = real(directory);
@@ -244,7 +243,6 @@ pub enum HideStateDir {
     Always,
 }
 
-/// Format of a tool response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolFormat {
@@ -253,7 +251,6 @@ pub enum ToolFormat {
 }
 
 named_enum! {
-    /// Envelope of a JSON response.
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Envelope {

@@ -16,7 +16,6 @@ use crate::node::node_from_text;
 use crate::problem::{ConfigWarning, Origin, Problem, ProblemSource, ValueProblem, escaped, quoted};
 use crate::resolve::Layer;
 
-/// Reads all keys set by variables.
 pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
@@ -59,7 +58,6 @@ pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
     set.map(|(name, _)| name.as_os_str()).filter(|name| is_unknown(name)).map(warning).collect()
 }
 
-/// Reads all keys set by flags.
 pub(crate) fn read_flags(flags: &[(String, String)], home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();

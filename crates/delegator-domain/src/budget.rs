@@ -40,7 +40,6 @@ impl std::fmt::Display for BudgetScope {
     }
 }
 
-/// What one or several tasks have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amounts {
     /// Input and output.
@@ -98,7 +97,6 @@ impl Caps {
         }
     }
 
-    /// The lower limit of each measure.
     pub fn lower(self, other: Caps) -> Caps {
         let lower = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -119,7 +117,6 @@ pub struct Budget {
     pub caps: Caps,
 }
 
-/// How much of a budget is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetLevel {
     /// At least 80 %.
@@ -127,7 +124,6 @@ pub enum BudgetLevel {
     Exhausted,
 }
 
-/// A budget that is nearly or completely used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetFinding {
     pub level: BudgetLevel,

@@ -105,14 +105,12 @@ pub fn set_crash_hook(hook: CrashHook) {
 #[cfg(debug_assertions)]
 static INHERITED_VARIABLES: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
-/// Sets the variables that supervisors started by this process inherit, so that a test can install a hook in
-/// them, too. Only the first call has an effect.
+/// For supervisors, so that a test can install a hook in them, too. Only the first call has an effect.
 #[cfg(debug_assertions)]
 pub fn set_inherited_variables(variables: Vec<(OsString, OsString)>) {
     let _ = INHERITED_VARIABLES.set(variables);
 }
 
-/// The variables that supervisors inherit from a test.
 #[cfg(debug_assertions)]
 pub fn inherited_variables() -> Vec<(OsString, OsString)> {
     INHERITED_VARIABLES.get().cloned().unwrap_or_default()

@@ -30,7 +30,6 @@ named_enum! {
 }
 
 named_enum! {
-    /// How far the delivery of a message has come.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum MessageState {

@@ -126,7 +126,6 @@ named_enum! {
     }
 }
 
-/// The template that applies if none is configured.
 pub const DEFAULT_TEMPLATE: &str =
     "{state}: {title}\n{summary}\n{subject} {subject_id}, {duration}, {working_dir}";
 
@@ -142,7 +141,6 @@ enum Part {
 }
 
 impl Template {
-    /// An error describes the first thing that is wrong.
     pub fn parse(text: &str) -> Result<Template, String> {
         let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
@@ -196,7 +194,6 @@ fn unknown_placeholder(name: &str) -> String {
     format!("there is no placeholder `{{{shown}}}`; there are {}", placeholder_list())
 }
 
-/// All placeholders, for messages and documentation.
 pub fn placeholder_list() -> String {
     let names: Vec<String> = Placeholder::NAMES.iter().map(|name| format!("{{{name}}}")).collect();
     names.join(", ")

@@ -30,7 +30,6 @@ named_enum! {
 }
 
 named_enum! {
-    /// What choosing an option means.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum OptionKind {

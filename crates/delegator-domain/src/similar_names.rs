@@ -5,7 +5,6 @@
 
 const MAX_TYPED_BYTES: usize = 128;
 
-/// The known names similar enough to `typed` to be suggested, most similar first.
 pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     // A longer input is no misspelling, and the comparison costs the product of both lengths.
     if typed.len() > MAX_TYPED_BYTES {

@@ -45,7 +45,6 @@ pub fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{end}{fence}")
 }
 
-/// Markdown inline code, on one line.
 pub fn inline_code(text: &str) -> String {
     let fence = "`".repeat(longest_backticks(text) + 1);
     let text = text.replace(['\n', '\r'], " ");

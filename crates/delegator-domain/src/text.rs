@@ -9,7 +9,6 @@ pub fn shorten(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// The first line, at most this many characters of it.
 pub fn first_line(text: &str, max_chars: usize) -> String {
     text.lines().next().unwrap_or_default().chars().take(max_chars).collect()
 }

@@ -53,7 +53,6 @@ impl Database {
         self.transaction(async |db| start(db, claim).await)
     }
 
-    /// Returns a claimed task to the queue.
     pub fn release(&self, claim: &Claim) -> Result<(), FleetError> {
         self.transaction(async |db| lose_task(db, claim, Some("claimed"), "").await)
     }

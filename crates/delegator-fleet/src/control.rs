@@ -30,7 +30,6 @@ impl Database {
         self.transaction(async |db| set_pause(db, worker, true).await)
     }
 
-    /// Ends a pause. False if there was none.
     pub fn resume(&self, worker: Option<&str>) -> Result<bool, FleetError> {
         self.transaction(async |db| set_pause(db, worker, false).await)
     }

@@ -24,8 +24,7 @@ pub struct EventPage {
 }
 
 impl Database {
-    /// Appends events at `offset` and returns the end of the stored stream. Bytes that are already stored are
-    /// ignored.
+    /// Appends events at `offset` and returns the end of the stored stream. Stored bytes are ignored.
     pub fn append_events(&self, claim: &Claim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
         self.transaction(async |db| {
             let stored = sqlx::query_scalar!(

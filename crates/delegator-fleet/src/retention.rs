@@ -35,8 +35,7 @@ pub struct Pruned {
 }
 
 impl Database {
-    /// Deletes ended tasks that are too old, and the oldest ones if all together are too large. Unfinished
-    /// tasks stay.
+    /// Deletes ended tasks that are too old, and the oldest ones while all together are too large.
     pub fn prune(&self, retention: &Retention) -> Result<Pruned, FleetError> {
         let mut pruned = Pruned::default();
         if !self.begin_pruning(retention.interval)? {

@@ -1,5 +1,5 @@
-//! Sessions of workers, one for each run of a worker process, and the tasks that they own. A session holds the
-//! lease of all its tasks.
+//! Sessions of workers, one for each run of a worker process, and the tasks that they own. A session holds
+//! the lease of all its tasks.
 //!
 //! Every change of a task is a function of the database that names task, attempt and the secret of the
 //! session. One that comes too late matches no row.

@@ -20,9 +20,7 @@ pub struct FleetStatus {
     pub unmatched: u64,
     /// Attempts that ended in the last 24 hours because their worker was lost.
     pub lost_last_day: u64,
-    /// Tasks that ended in the last 24 hours.
     pub ended_last_day: u64,
-    /// Size of the stored events and results of ended tasks.
     pub stored_bytes: u64,
     pub schema: i32,
     /// The role of this connection does not own the tables, and can write to tasks that are not its own.

@@ -15,8 +15,7 @@ use crate::task::{
 const RUNNING: &str = "running";
 
 impl Database {
-    /// Stores a task. A repetition with the same id, or with the same idempotency key and request, returns
-    /// the stored one.
+    /// Stores a task. A repetition with the same id, or the same key and request, returns the stored one.
     pub fn submit(&self, task: &NewTask) -> Result<Submitted, FleetError> {
         let spec = serde_json::to_string(&task.spec)
             .map_err(|error| FleetError::Corrupt { what: "a task", problem: error.to_string() })?;
@@ -105,8 +104,7 @@ impl Database {
 }
 
 impl Database {
-    /// Ends the sessions whose lease has passed, in a transaction of its own: if that fails, a later call
-    /// does it.
+    /// Ends the sessions whose lease has passed. If that fails, a later call does it.
     pub(crate) fn expire_others(&self) {
         let _ = self.transaction(async |db| expire_sessions(db).await);
     }

@@ -70,8 +70,7 @@ impl Registry {
         open::quick_check(&self.dir.database(), &self.db)
     }
 
-    /// Size of the write-ahead log. It exceeds a few MiB only during a long read; over 64 MiB deserves a
-    /// warning.
+    /// It exceeds a few MiB only during a long read; over 64 MiB deserves a warning.
     pub fn wal_bytes(&self) -> u64 {
         std::fs::metadata(self.dir.beside_database("-wal")).map_or(0, |metadata| metadata.len())
     }
@@ -111,8 +110,7 @@ impl Registry {
         set_synchronous(&self.db, "FULL").and(written).map_err(|error| self.map_error(error))
     }
 
-    /// Runs a transaction that must not fail on a full disk, such as an end. Releases reserved space slice by
-    /// slice.
+    /// For what must not fail on a full disk, such as an end. Releases reserved space slice by slice.
     pub(crate) fn write_with_reserve<T>(
         &mut self,
         operation: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,

@@ -70,7 +70,6 @@ pub(crate) fn apply_transition(
     insert_transition(db, seq, Some(from), to, cause, now_ms)
 }
 
-/// Moves a queued task to `working`.
 pub(crate) fn start(db: &Connection, seq: i64, cause: &str, now_ms: i64) -> rusqlite::Result<()> {
     for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
         apply_transition(db, seq, Transition { from, to }, cause, now_ms)?;
@@ -78,7 +77,6 @@ pub(crate) fn start(db: &Connection, seq: i64, cause: &str, now_ms: i64) -> rusq
     Ok(())
 }
 
-/// Records a transition; `from` is `None` for the first.
 pub(crate) fn insert_transition(
     db: &Connection,
     seq: i64,

@@ -74,7 +74,6 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the directory, creating what is missing.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
         if fs::symlink_metadata(path).is_err() {
             // Check the file system of the nearest existing parent first, so that no directory is created on
@@ -151,12 +150,10 @@ impl StateDir {
         Ok(lock)
     }
 
-    /// Takes the lock of the pruning process; `None` while another process holds it.
     pub fn try_lock_pruning(&self) -> Result<Option<File>> {
         self.try_lock("prune.lock")
     }
 
-    /// Takes the lock of the process that delivers notifications; `None` while another process holds it.
     pub fn try_lock_delivery(&self) -> Result<Option<File>> {
         self.try_lock("notify.lock")
     }
@@ -197,8 +194,7 @@ impl StateDir {
         Ok(())
     }
 
-    /// Fills the reserve if there is enough free space. A failure is ignored: the reserve is only needed on a
-    /// full disk.
+    /// A failure is ignored: the reserve is only needed on a full disk.
     fn fill_reserve(&self) {
         let missing = self.reserve_file.missing_bytes();
         let plenty = self.options.min_free_bytes.saturating_add(missing);

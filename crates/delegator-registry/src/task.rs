@@ -139,12 +139,10 @@ impl Idempotency {
     }
 }
 
-/// The columns from which a [`TaskSummary`] is read.
 pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox, follows, follows_on, \
      group_id, attempt";
 
 record! {
-    /// A live task in a list.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct TaskSummary {
         /// The order of submission.
@@ -237,8 +235,7 @@ record! {
         pub imported_at_ms: Option<i64>,
         /// `None` for a task that runs on this machine.
         pub remote: Option<RemoteTask> = remote_from,
-        /// The task for which the worktree was created that it works in; `None` if it works in the directory
-        /// of the user.
+        /// The task for which its worktree was created; `None` if it works in the directory of the user.
         pub worktree: Option<TaskId>,
         /// The task that it follows in a chain. That task may have been pruned.
         pub follows: Option<Follows> = follows_from,
@@ -313,9 +310,7 @@ pub struct Finish {
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
     pub survivors: Vec<i32>,
-    /// The result of the verify command, if the task has one.
     pub verification: Option<Verification>,
-    /// Token usage, if the agent reported it.
     pub tokens: Option<Tokens>,
     pub turns: Option<u64>,
     /// Millionths of a US dollar, if the agent reported it.

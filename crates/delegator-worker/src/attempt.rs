@@ -1,7 +1,7 @@
 //! One attempt of a task: git for it, its files, and how it ended.
 //!
-//! A restarted worker reads the files to continue the attempt. `attempt.json` is written last, when everything
-//! before the submission is done: an attempt without it was interrupted while it was prepared.
+//! A restarted worker reads the files to continue the attempt. `attempt.json` is written last, when
+//! everything before the submission is done: an attempt without it was interrupted while it was prepared.
 
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -84,12 +84,10 @@ impl AttemptFiles {
         self.dir.join("before")
     }
 
-    /// For temporary files of git.
     pub(crate) fn temp(&self) -> PathBuf {
         self.dir.join("temp")
     }
 
-    /// Creates the directory; removes what an interrupted worker has left.
     pub(crate) fn create(&self) -> io::Result<()> {
         remove_directory(&self.dir)?;
         fs::create_dir_all(self.temp())
@@ -99,7 +97,6 @@ impl AttemptFiles {
         fs::write(self.dir.join("setup-output"), output)
     }
 
-    /// The output of the setup script; `None` if there is no script.
     pub(crate) fn setup_output(&self) -> Option<Vec<u8>> {
         fs::read(self.dir.join("setup-output")).ok()
     }
@@ -109,7 +106,6 @@ impl AttemptFiles {
         replace_file(&self.dir.join("attempt.json"), &serde_json::to_vec(prepared)?, Durability::Synced)
     }
 
-    /// `None` if the attempt was not prepared completely.
     pub(crate) fn read_prepared(&self) -> Result<Option<PreparedAttempt>, EngineError> {
         let path = self.dir.join("attempt.json");
         match fs::read(&path) {
@@ -119,7 +115,6 @@ impl AttemptFiles {
         }
     }
 
-    /// When the attempt was prepared, in seconds since 1970.
     pub(crate) fn prepared_at_sec(&self) -> Result<u64, EngineError> {
         let modified = fs::metadata(self.dir.join("attempt.json")).and_then(|found| found.modified());
         let modified = modified.map_err(EngineError::io("read the state of an attempt"))?;
@@ -173,7 +168,6 @@ impl Outcome {
     }
 }
 
-/// The outcome of an attempt that was stopped before its agent was started.
 pub(crate) fn stopped(control: &AttemptControl) -> Outcome {
     match control.stop() {
         Some(Stop::Cancel { reason }) => Outcome::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason }))),

@@ -57,7 +57,6 @@ impl AttemptControl {
         AttemptControl { claim, log_name, state, changed: Condvar::new(), interrupt: Arc::default() }
     }
 
-    /// Returns whether this is a new request.
     pub(crate) fn request(&self, stop: Stop) -> bool {
         let mut state = self.state();
         // A started task is not released: it runs to its end.
@@ -96,7 +95,6 @@ impl AttemptControl {
         Arc::clone(&self.interrupt)
     }
 
-    /// Waits for this time, or until a stop is requested or the worker exits.
     pub(crate) fn pause(&self, length: Duration) {
         let state = self.state();
         let known = state.stop.clone();

@@ -1,7 +1,7 @@
 //! The life of a worker: from the first contact with the database over its sessions to the last attempt.
 //!
-//! A thread of its own stops the agents of a worker that has no contact with the database, before its lease can
-//! end: it must not depend on calls that wait for the database.
+//! A thread of its own stops the agents of a worker that has no contact with the database, before its lease
+//! can end: it must not depend on calls that wait for the database.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
@@ -54,8 +54,7 @@ pub fn run_worker(
     })
 }
 
-/// Creates or upgrades the tables, then opens sessions until the worker is drained. A session that the fleet
-/// has declared lost is followed by another.
+/// A session that the fleet has declared lost is followed by another.
 pub(crate) fn run_sessions<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
@@ -184,8 +183,6 @@ impl Drop for CutoffWatch<'_> {
     }
 }
 
-/// Stops all agents when the worker has been without the database for too long, so that they end before the
-/// lease does.
 fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         if shared.since_last_heartbeat() >= shared.settings.cutoff && shared.stop_all(&Stop::CutOff) {

@@ -1,5 +1,5 @@
-//! What a worker does next, and when a worker with free slots claims tasks. Pure: the caller provides times and
-//! random numbers.
+//! What a worker does next, and when a worker with free slots claims tasks. Pure: the caller provides times
+//! and random numbers.
 //!
 //! A worker claims after a hint. Where hints arrive, its polls only make up for lost ones and are rare;
 //! elsewhere polls are how it finds tasks. Every idle worker gets the hint of a queued task, and one of them

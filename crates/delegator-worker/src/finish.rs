@@ -1,12 +1,12 @@
 //! Reports the end of an attempt to the fleet: diff, setup output, pushed branch, result.
 
+use std::error::Error;
+
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
 use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, TaskFiles};
 use delegator_fleet::{BlobName, Claim, FinishedTask, FleetError};
-use delegator_git::{
-    DiffText, GitError, LeftOut, NewCommit, RemoteError, RemoteUrl, TaskCheckout, WorkTreeDiff,
-};
+use delegator_git::{DiffText, LeftOut, NewCommit, RemoteUrl, TaskCheckout, WorkTreeDiff};
 
 use crate::attempt::{Attempt, Ended, Outcome, PreparedAttempt};
 use crate::fleet_result::FleetResult;
@@ -83,7 +83,6 @@ fn redacted(outcome: Outcome, redactor: &Redactor) -> Outcome {
     }
 }
 
-/// The failure of a task, in one line.
 fn detail(end: &TaskEnd) -> Option<String> {
     match end {
         TaskEnd::Failed { kind, message, .. } => {
@@ -156,36 +155,20 @@ fn record_of(stored: Result<Option<TaskFiles>, EngineError>) -> (Record, Vec<Str
 
 /// Files that are named although they are not in the diff; the others are counted.
 const MAX_LISTED: usize = 100;
-/// Files that a warning names.
 const NAMED_FILES: usize = 5;
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChangesError {
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    #[error(transparent)]
-    Git(#[from] GitError),
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    #[error("{0}")]
-    Files(String),
-}
-
 /// A stop does not end it: the changes of a cancelled task are part of its result.
-pub(crate) fn find_changes(
-    attempt: &Attempt<'_>,
-    base: &PreparedAttempt,
-) -> Result<WorkTreeDiff, ChangesError> {
+fn find_changes(attempt: &Attempt<'_>, base: &PreparedAttempt) -> Result<WorkTreeDiff, Box<dyn Error>> {
     let (git, files) = (attempt.git()?, &attempt.files);
     let mirror = attempt.mirror(&git)?;
-    let before = files.files_before().map_err(ChangesError::Files)?;
+    let before = files.files_before()?;
     let (dir, store) = (files.work(), files.before());
     let checkout = TaskCheckout { dir: &dir, base: &base.base_commit, store: &store };
     Ok(WorkTreeDiff::take(&git, &checkout, &mirror, &before, &files.temp())?)
 }
 
 /// What is missing in the diff. File names may contain secrets of this machine.
-pub(crate) fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissions {
+fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissions {
     let redacted =
         |file: &LeftOut| LeftOut { path: redactor.redact_str(&file.path).into_owned(), ..file.clone() };
     DiffOmissions {
@@ -199,7 +182,7 @@ pub(crate) fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissi
 }
 
 /// Names the files in which the diff has edits of the setup script.
-pub(crate) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
+fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
     let files = &found.with_setup_edits;
     let more = match files.len().saturating_sub(NAMED_FILES) {
         0 => String::new(),
@@ -212,11 +195,11 @@ pub(crate) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
 }
 
 /// Pushes the changes and returns the branch. A stop of the attempt ends the push.
-pub(crate) fn push_changes(
+fn push_changes(
     attempt: &Attempt<'_>,
     base: &PreparedAttempt,
     found: &WorkTreeDiff,
-) -> Result<String, ChangesError> {
+) -> Result<String, Box<dyn Error>> {
     let Attempt { control, spec, files, .. } = attempt;
     let git = attempt.git()?.with_cancel(control.interrupt());
     let branch = branch_of(&control.claim);

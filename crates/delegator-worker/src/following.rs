@@ -217,7 +217,6 @@ impl<'a> EventsUpload<'a> {
     }
 }
 
-/// The next bytes; none at the end of the file, or before it exists.
 fn read_chunk(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -18,7 +18,6 @@ use crate::port::WorkerEvent;
 use crate::shared::Shared;
 use crate::workspace::Workspace;
 
-/// Time limit for stopping the tasks of a checkout.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long one step of it waits: the worker may be stopped for good meanwhile.
 const CANCEL_STEP: Duration = Duration::from_secs(1);

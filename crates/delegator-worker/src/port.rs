@@ -45,8 +45,7 @@ pub struct LocalRequest {
 }
 
 pub trait WorkerPort: Sync {
-    /// Combines a request with the configuration of this machine. The error says why the task cannot run
-    /// here.
+    /// The error says why the task cannot run here.
     fn build_submission(&self, request: &LocalRequest) -> Result<Submission, String>;
 
     fn report(&self, event: &WorkerEvent);

@@ -173,8 +173,7 @@ fn run_script(attempt: &Attempt<'_>, revision: &Revision, script: &str) -> Resul
     Ok(setup.run(&control.interrupt()).map_err(EngineError::io("run a setup script"))?)
 }
 
-/// The environment of the worker, without what is only for the worker itself: its database and its
-/// configuration.
+/// The environment of the worker without its database and its configuration.
 fn script_variables(variables: &Variables) -> Variables {
     let is_own = |name: &str| name.starts_with("MCP_DELEGATOR_") || name.starts_with("PGPASS");
     variables.iter().filter(|(name, _)| !is_own(&name.to_string_lossy())).cloned().collect()
@@ -186,8 +185,7 @@ fn quoted_line(output: &[u8]) -> String {
     line.map(|line| format!(": {line}")).unwrap_or_default()
 }
 
-/// Deletes the other revisions of an environment, unless a thread uses them. What cannot be deleted now is
-/// deleted later.
+/// Deletes the other revisions of an environment, unless a thread uses them: those are deleted later.
 fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
     for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -83,7 +83,6 @@ impl<'a> Shared<'a> {
         Some(control)
     }
 
-    /// Stops one attempt, if it is known.
     pub(crate) fn stop(&self, key: &AttemptKey, stop: Stop) {
         let control = self.attempts().get(key).cloned();
         if let Some(control) = control {
@@ -97,7 +96,6 @@ impl<'a> Shared<'a> {
         self.attempt_ended.notify_all();
     }
 
-    /// How many attempts have ended so far: their slots are free.
     pub(crate) fn ended_attempts(&self) -> u64 {
         self.ended_attempts.load(Ordering::Relaxed)
     }
@@ -123,13 +121,11 @@ impl<'a> Shared<'a> {
         drop(waited);
     }
 
-    /// A random number from 0 to 1.
     pub(crate) fn random_fraction(&self) -> f64 {
         let [first, second, ..] = self.engine.random_bytes().unwrap_or_default();
         f64::from(u16::from_le_bytes([first, second])) / f64::from(u16::MAX)
     }
 
-    /// Waits for this time, or until the next signal.
     pub(crate) fn pause(&self, length: Duration) {
         let (signals, deadline) = (self.signals.count(), Instant::now() + length);
         while self.signals.count() == signals
@@ -152,7 +148,6 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// What the supervisors of the tasks watch.
     pub(crate) fn contact(&self) -> WorkerContact {
         WorkerContact { file: self.workspace.contact(), limit: self.settings.cutoff }
     }

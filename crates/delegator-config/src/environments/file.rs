@@ -25,7 +25,6 @@ pub struct Environments {
     pub file: PathBuf,
     /// In the order of the file.
     pub all: Vec<Environment>,
-    /// Warnings about unknown fields.
     pub warnings: Vec<ConfigWarning>,
 }
 
@@ -39,7 +38,6 @@ impl Environments {
         })
     }
 
-    /// The id that was probably meant.
     pub fn nearest(&self, wanted: &str) -> Option<&str> {
         similar_names::nearest(wanted, self.all.iter().map(|environment| environment.id.as_str()))
     }
@@ -108,7 +106,6 @@ pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsEr
     Ok(environment.clone())
 }
 
-/// The text of the file; `None` if it does not exist.
 fn read_if_present(path: &Path) -> Result<Option<String>, ConfigError> {
     match files::read_text(path) {
         Ok(text) => Ok(Some(text)),

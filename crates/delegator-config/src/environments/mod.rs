@@ -3,8 +3,6 @@
 //! The file is one object, keyed by environment id. Reading is `text ► JSON ► check ► Environments`; all
 //! problems of the file are reported at once, each with its line and column. Unknown fields are preserved: an
 //! edit changes one entry of the object that was read, keeps the order, and replaces the file as a whole.
-//!
-//! `check` defines the fields and checks entries, `file` is the only module that reads or writes.
 
 mod check;
 mod file;
@@ -12,7 +10,6 @@ mod file;
 pub use check::{entry_problems, field_default, new_entry};
 pub use file::{Environments, EnvironmentsError, add, read, remove};
 
-/// An example file.
 pub fn sample() -> &'static str {
     include_str!("sample.json")
 }

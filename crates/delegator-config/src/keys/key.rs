@@ -37,14 +37,12 @@ pub enum ValueKind {
     Choices(&'static [&'static str]),
     Text(TextFormat),
     Texts(TextFormat),
-    /// An absolute path.
     Path,
     Paths,
     /// The name of a program to look up on PATH, or its absolute path.
     Program,
     /// A program and its arguments, run without a shell.
     Command,
-    /// A table of texts by name.
     Labels,
     /// The table of configured agents; the fields of an agent are entries of their own.
     Agents,
@@ -68,7 +66,6 @@ pub enum DefaultValue {
     Cores,
 }
 
-/// What a project file may do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectRight {
     None,
@@ -140,7 +137,6 @@ impl ValueKind {
         matches!(self, Bool | Integer { .. } | Choice(_) | Choices(_))
     }
 
-    /// Whether a value is a list of texts.
     pub(crate) fn is_list(&self) -> bool {
         use ValueKind::{Choices, Command, Paths, Texts};
         matches!(self, Choices(_) | Texts(_) | Paths | Command)

@@ -14,7 +14,6 @@ use super::redactor::Redactor;
 const PREFIX_BYTES: usize = 4;
 const PREFIX_BITS: u32 = 12;
 
-/// The digests of the secrets that a [`Redactor`] masks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretDigests {
     /// Makes the digests of two tasks differ.

@@ -4,11 +4,11 @@
 //! replaces both by `[REDACTED:<kind>]`. It is built once, is cheap to clone, and creates streams that
 //! process bytes as they arrive.
 //!
-//! * `names` decides which variables hold secrets, `secret_values` which of their values are masked.
+//! * `secret_values` decides which variables hold secrets, and which of their values are masked.
 //! * `needle` recognises a value in any escaping; `credential_formats` and `url_and_header` recognise
 //!   credentials.
 //! * `index` finds candidate positions, `context` tracks the preceding text, `text` reads ahead.
-//! * `stream` combines them; `tail` drops the rest of tokens of any length.
+//! * `stream` combines them; `credential` drops the rest of tokens of any length.
 //! * `digests` finds values that are not known any more.
 //!
 //! JSON stays JSON: in a JSON line a match never starts inside an escape, never includes an unescaped quote,
@@ -19,7 +19,6 @@ mod credential;
 mod credential_formats;
 mod digests;
 mod index;
-mod names;
 mod needle;
 mod redactor;
 mod secret_values;
@@ -30,6 +29,6 @@ mod text;
 mod url_and_header;
 
 pub use digests::SecretDigests;
-pub use names::{is_listed, is_secret_name};
 pub use redactor::{Redactor, RedactorBuilder};
+pub use secret_values::{is_listed, is_secret_name};
 pub use stream::RedactStream;

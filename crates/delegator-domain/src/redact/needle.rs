@@ -96,8 +96,7 @@ fn escaped(
     Ok(matched.then_some((literal + 1, written + 1)))
 }
 
-/// Length of `wanted` written as `uXXXX` after the first run of backslashes; astral characters need two
-/// escapes.
+/// Length of `wanted` as `uXXXX` after the first backslashes; astral characters need two escapes.
 fn unicode_escape(wanted: char, text: &Text<'_>, at: usize) -> Lookahead<Option<usize>> {
     let mut units = [0; 2];
     let units = wanted.encode_utf16(&mut units);

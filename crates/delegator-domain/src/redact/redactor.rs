@@ -6,8 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::index::Index;
-use super::names::{is_listed, is_secret_name};
-use super::secret_values::{self, MaskRule};
+use super::secret_values::{self, MaskRule, is_listed, is_secret_name};
 use super::stream::RedactStream;
 
 /// Masks secrets in text. Clones share their tables.
@@ -38,7 +37,6 @@ impl Redactor {
         RedactStream::new(Arc::clone(&self.index))
     }
 
-    /// The text with its secrets masked; borrowed when there are none.
     pub fn redact_str<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.index.next_candidate(text.as_bytes(), 0).is_none() {
             return Cow::Borrowed(text);

@@ -25,10 +25,7 @@ use super::text::{Lookahead, NeedMore, Text};
 /// Larger chunks are scanned in parts of this size, so that the buffer stays in the cache.
 const SCAN_BYTES: usize = 64 * 1024;
 
-/// Redacts a byte stream that arrives in chunks.
-///
-/// The output does not depend on how the input is split. Bytes that cannot be part of a secret are written at
-/// once; the others follow with a later [`push`](Self::push) or with [`finish`](Self::finish).
+/// Bytes that cannot be part of a secret are written at once; the others follow later.
 pub struct RedactStream {
     index: Arc<Index>,
     buffer: Vec<u8>,

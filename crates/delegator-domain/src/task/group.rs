@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
+use super::end::Verification;
 use super::id::{IdError, is_random_part, random_part, read_random_part};
-use super::verification::Verification;
 
 pub const MAX_ATTEMPTS: u8 = 4;
 
@@ -54,7 +54,6 @@ impl fmt::Debug for GroupId {
     }
 }
 
-/// The place of a task in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
     pub group: GroupId,
@@ -68,7 +67,6 @@ pub struct TestCounts {
     pub failed: u64,
 }
 
-/// What the recommendation of an attempt depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptFacts {
     pub attempt: u8,
@@ -91,7 +89,6 @@ impl AttemptFacts {
     }
 }
 
-/// The attempt to take, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recommendation {
     pub attempt: Option<u8>,

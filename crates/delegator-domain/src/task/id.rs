@@ -169,7 +169,6 @@ named_enum! {
 }
 
 impl Provider {
-    /// How a sentence names it.
     pub fn description(self) -> &'static str {
         match self {
             Provider::CodexCloud => "hosted Codex",

@@ -28,7 +28,6 @@ impl Mode {
 }
 
 named_enum! {
-    /// What enforces the mode of a task.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum SandboxKind {
@@ -42,7 +41,6 @@ named_enum! {
 }
 
 named_enum! {
-    /// Which mechanism encloses agents that have no sandbox of their own.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum EnclosureChoice {
@@ -92,7 +90,6 @@ impl EnvPolicyName {
     }
 }
 
-/// The form in which a policy is stored.
 #[derive(Serialize, Deserialize)]
 struct EnvPolicyFields {
     env_policy: EnvPolicyName,

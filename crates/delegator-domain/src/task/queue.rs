@@ -49,7 +49,6 @@ impl WorkTree {
         &self.root
     }
 
-    /// Whether a write in one tree may be a write in the other.
     pub fn overlaps(&self, other: &WorkTree) -> bool {
         let inside =
             |inner: &WorkTree, outer: &WorkTree| !inner.linked && inner.root.starts_with(&outer.root);
@@ -67,8 +66,7 @@ pub struct Claimant {
     pub id: TaskId,
     /// See [`super::Mode::may_write`].
     pub may_write: bool,
-    /// Every tree the task may write to: that of its working directory first, then those of its additional
-    /// directories.
+    /// Every tree the task may write to, that of its working directory first.
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     /// The threads of the task: the one it resumes and the one its agent reported.

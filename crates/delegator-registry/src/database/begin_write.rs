@@ -5,8 +5,8 @@
 //! millisecond. Short sleeps give every writer a fair chance. The handler gives up after [`MAX_TRIES`].
 //!
 //! That is right if one process holds the lock all that time. With many writers on a slow disk it is not: the
-//! lock goes to whichever of them tries first, so a writer can miss it often. As long as others commit, this one
-//! tries again.
+//! lock goes to whichever of them tries first, so a writer can miss it often. As long as others commit, this
+//! one tries again.
 
 #![expect(clippy::disallowed_methods, reason = "SQLite has no way to wait for its lock, only to retry")]
 

@@ -13,9 +13,7 @@ use super::open;
 use crate::error::{RegistryError, Result};
 use crate::state_dir::{IntegrityCheck, OpenOptions, StateDir};
 
-/// Renames a damaged registry to `registry.db.damaged-<ms>` and creates an empty one in its place. The task
-/// directories stay where they are, because supervisors may be running in them. An intact registry is left
-/// alone. Returns the renamed files: none if the registry was missing.
+/// Returns the renamed files: none if the registry was missing.
 pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<Vec<PathBuf>> {
     let _lock = dir.setup_lock()?;
     let file = dir.database();

@@ -1,8 +1,8 @@
 //! Files that survive a power cut, and files and directories that belong to this user alone.
 //!
 //! A file is durable when its bytes *and* its name are: sync the file, then its directory. A failed sync
-//! fails the whole operation and is never retried, because the kernel may have dropped the data. Everything is
-//! private under any umask; files of others are refused.
+//! fails the whole operation and is never retried, because the kernel may have dropped the data. Everything
+//! is private under any umask; files of others are refused.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};

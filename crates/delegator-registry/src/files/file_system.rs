@@ -61,7 +61,6 @@ fn mounted_as(path: &Path) -> io::Result<Option<String>> {
     Ok(type_in_mount_table(&std::fs::read_to_string("/proc/self/mountinfo")?, &device))
 }
 
-/// The type of the mount on `device` (`major:minor`) in a `mountinfo` table.
 fn type_in_mount_table(table: &str, device: &str) -> Option<String> {
     let line = table.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
     let (_, after) = line.split_once(" - ")?;

@@ -1,6 +1,4 @@
 //! Files of the state directory: durable writes, task directories, locks, reserved space and socket paths.
-//!
-//! Everything created here is private to the user.
 
 pub(crate) mod durable;
 pub(crate) mod file_system;

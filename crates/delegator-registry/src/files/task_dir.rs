@@ -171,8 +171,7 @@ impl TaskDir {
         durable::remove_if_exists(&path).map_err(RegistryError::file(&path, "remove"))
     }
 
-    /// Removes the unredacted files that only the start and the run need: `launch`, the output schema and
-    /// messages.
+    /// Removes the unredacted files: `launch`, the output schema and messages.
     pub(crate) fn remove_inputs(&self) -> Result<()> {
         if self.remove_launch()? {
             durable::sync_dir(&self.path).map_err(RegistryError::file(&self.path, "sync"))?;
@@ -240,8 +239,7 @@ impl TaskDir {
         })
     }
 
-    /// The first and the last `max_bytes` bytes of a file, and its size; all of a file that is not longer
-    /// than both.
+    /// The first and the last `max_bytes` bytes of a file, or all of a shorter one, and its size.
     pub fn read_ends(&self, which: TaskFile, max_bytes: u64) -> Result<Option<(Vec<u8>, u64)>> {
         let mut size = 0;
         let ends = self.read_with(which, |mut file, bytes| {
@@ -255,8 +253,7 @@ impl TaskDir {
         Ok(ends.map(|bytes| (bytes, size)))
     }
 
-    /// The lines of a file before the one with this number, but only the last `max_lines` of them. Empty
-    /// lines do not count.
+    /// The last `max_lines` lines of a file before the one with this number. Empty lines do not count.
     pub fn read_last_lines(&self, which: TaskFile, before: u64, max_lines: usize) -> Result<LastLines> {
         let mut found = LastLines::default();
         self.read_with(which, |file, _| {
@@ -330,8 +327,7 @@ impl TaskDir {
         lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Claims the worktree that was created for this task; `None` while another command has a claim that
-    /// excludes this one.
+    /// Claims the worktree of this task; `None` while another command has a claim that excludes this one.
     pub fn try_claim_worktree(&self, kind: ClaimKind) -> Result<Option<WorktreeClaim>> {
         let path = self.file(TaskFile::WorktreeLock);
         lock::try_claim(&path, kind).map_err(RegistryError::file(&path, "lock"))
@@ -343,8 +339,7 @@ impl TaskDir {
         lock::adopt(&path, &self.id, handed_over).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Writes the path of the control socket if it is not in this directory; the supervisor calls this once
-    /// it listens.
+    /// Writes the path of the control socket if it is elsewhere; the supervisor calls this once it listens.
     pub fn publish_socket(&self, socket: &Path) -> Result<()> {
         if socket == socket_in(&self.path) {
             return self.remove_file(TaskFile::SocketPath);

@@ -29,7 +29,7 @@ pub enum BeginOutcome {
     Lost(Lost),
 }
 
-/// Queued again in its old position, cancelled because that had been requested, or failed after too many starts.
+/// Queued again in its old position, cancelled as requested before, or failed after too many starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GiveBackOutcome {
     Queued { starts: u32 },

@@ -50,7 +50,6 @@ impl Registry {
         })
     }
 
-    /// The attempts of a group that have not been pruned, in order.
     pub fn group(&self, id: &GroupId) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, GROUP, [id.as_str()], Task::from_row))
     }

@@ -113,7 +113,6 @@ impl Registry {
         self.read(is_paused)
     }
 
-    /// The queue in order, with what blocks each task.
     pub fn queue_with_blockers(&self, now_ms: i64) -> Result<Vec<QueueEntry>> {
         self.read(|db| {
             let pauses = agent_pauses::pauses(db, now_ms)?;

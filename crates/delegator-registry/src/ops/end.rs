@@ -133,8 +133,8 @@ fn follower_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<Follows>)> {
     Ok((id_from(row)?, follows_from(row)?))
 }
 
-/// A cancelled task was queued and will never start. If the request is stored, wake the supervisor; a repeated
-/// one returns the first.
+/// A cancelled task was queued and will never start. If the request is stored, wake the supervisor; a
+/// repeated one returns the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelOutcome {
     Cancelled,

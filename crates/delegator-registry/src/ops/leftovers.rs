@@ -70,7 +70,6 @@ impl Registry {
         Ok(found)
     }
 
-    /// Reads the submit's state before the row: see the module header.
     fn classify(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>> {
         let is_over = match self.submit_state(id)? {
             SubmitState::UnderWay => false,

@@ -14,7 +14,6 @@ use crate::registry::{Registry, query_all};
 use crate::row;
 use crate::task::{SUMMARY_COLUMNS, Task, TaskSummary};
 
-/// Which tasks to list; all conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Any of these; empty for all states.
@@ -43,15 +42,12 @@ const FIRST: i64 = 0;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub tasks: Vec<Task>,
-    /// The `before` of the next page, if there is one.
     pub next: Option<i64>,
 }
 
-/// Tasks in order of submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldestPage<T> {
     pub tasks: Vec<T>,
-    /// All matching tasks.
     pub total: u64,
     /// Those from the beginning of this page on.
     pub remaining: u64,
@@ -236,15 +232,12 @@ impl DirectoryRange {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedPage {
     pub tasks: Vec<Task>,
-    /// The number of matching tasks on all pages.
     pub total: u64,
-    /// The `before` of the next page, if there is one.
     pub next: Option<i64>,
 }
 
 impl Registry {
-    /// Lists the tasks that match the filter and ended at or after `since_ms`; with `before`, the page after
-    /// that one.
+    /// Lists matching tasks that ended at or after `since_ms`; with `before`, the page after that one.
     pub fn list_ended(
         &self,
         filter: &Filter,

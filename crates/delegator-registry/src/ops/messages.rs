@@ -205,7 +205,6 @@ impl Registry {
         self.read(|db| db.prepare_cached(COUNT_BY_STATE)?.query_row([id.as_str()], MessageCounts::from_row))
     }
 
-    /// The last messages of a task, oldest first.
     pub fn last_messages(&self, id: &TaskId, limit: u32) -> Result<Vec<Message>> {
         let mut messages = self.read(|db| query_all(db, LAST, (id.as_str(), limit), Message::from_row))?;
         messages.reverse();

@@ -78,13 +78,11 @@ impl Registry {
         self.read(|db| query_all(db, DUE, (now_ms, latest_ms, limit), StoredNotification::from_row))
     }
 
-    /// When the next attempt is due; `None` if no notification is pending.
     pub fn next_notification_at(&self) -> Result<Option<i64>> {
         self.read(|db| db.query_row(NEXT, (), |row| row.get(0)))
     }
 
-    /// Up to `limit` notifications that are to be sent, the next one first, and as many that failed, the
-    /// newest first.
+    /// Notifications to be sent, the next one first, and those that failed, the newest first: `limit` each.
     pub fn undelivered_notifications(
         &self,
         limit: u32,
@@ -161,8 +159,6 @@ impl Registry {
         })
     }
 
-    /// The tasks that were submitted with a group or as a chain and have not been pruned, in order of
-    /// submission.
     pub fn submitted_together(&self, subject: &Subject) -> Result<Vec<Task>> {
         self.read(|db| submitted_together(db, subject))
     }

@@ -98,8 +98,7 @@ impl Registry {
     }
 }
 
-/// Deletes the row of an ended task, unless a follower needs its report or its worktree exists: what is in
-/// that may exist nowhere else. Adds the task to the outcome.
+/// A task stays while a follower needs its report, or its worktree has what may exist nowhere else.
 fn delete_row(
     db: &Connection,
     id: &TaskId,

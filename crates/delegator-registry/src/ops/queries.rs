@@ -132,7 +132,6 @@ impl Registry {
         })
     }
 
-    /// Tasks that worked on a thread, newest first.
     pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), Task::from_row))
     }
@@ -142,7 +141,6 @@ impl Registry {
         self.read(|db| db.prepare_cached(KNOWS_THREAD)?.query_row([thread_id], |row| row.get(0)))
     }
 
-    /// Threads that agents announced, in no particular order.
     pub fn threads(&self, limit: u32) -> Result<Vec<String>> {
         self.read(|db| query_all(db, THREADS, [limit], |row| row.get(0)))
     }
@@ -156,13 +154,11 @@ impl Registry {
         self.read(|db| query_all(db, ACTIVE, (), ActiveTask::from_row))
     }
 
-    /// The queue of this machine, next first.
     pub fn queue(&self, limit: u32) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, QUEUE, [limit], Task::from_row))
     }
 
-    /// Number of tasks queued before this one, without those that await a predecessor; `None` if it is not
-    /// queued.
+    /// Number of queued tasks before this one that await no predecessor; `None` if it is not queued.
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>> {
         self.read(|db| match row::load_state(db, id)? {
             Some(stored) if stored.state == State::Queued && !stored.is_remote => {
@@ -178,8 +174,7 @@ impl Registry {
         self.read(|db| query_all(db, sql, [id.as_str()], HistoryEntry::from_row))
     }
 
-    /// Unread ended tasks in or below a directory: their number and the newest ids. `location` `None` means
-    /// both.
+    /// Unread ended tasks in or below a directory, with the newest ids. `location` `None` means both.
     pub fn unread(&self, under: &str, location: Option<TaskLocation>, limit: u32) -> Result<UnreadResults> {
         let DirectoryRange { dir, inside, until } = DirectoryRange::new(under);
         // The id says where a task runs, and is a column of the index.
@@ -192,7 +187,6 @@ impl Registry {
         })
     }
 
-    /// Number of tasks that ended, or were imported, before a time.
     pub fn count_ended_before(&self, before_ms: i64) -> Result<u64> {
         self.read(|db| db.prepare_cached(COUNT_ENDED_BEFORE)?.query_row([before_ms], |row| row.get(0)))
     }

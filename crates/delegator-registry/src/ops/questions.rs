@@ -181,7 +181,6 @@ impl Registry {
         self.read(|db| find(db, id, number))
     }
 
-    /// The open questions of a task, oldest first.
     pub fn open_questions(&self, id: &TaskId) -> Result<Vec<StoredQuestion>> {
         self.read(|db| query_all(db, OPEN, [id.as_str()], StoredQuestion::from_row))
     }

@@ -26,7 +26,6 @@ pub enum RemoteReport {
 pub(crate) const UNFINISHED_REMOTE: &str = "SELECT * FROM tasks WHERE provider IS NOT NULL AND state IN ('queued', 'starting', 'working') ORDER BY seq";
 
 impl Registry {
-    /// Every task of a provider that has not ended, oldest first.
     pub fn unfinished_remote(&self) -> Result<Vec<Task>> {
         self.read(|db| query_all(db, UNFINISHED_REMOTE, (), Task::from_row))
     }
@@ -112,8 +111,7 @@ fn possible_time(
     Ok(reported_ms.min(now_ms).max(created_at_ms))
 }
 
-/// Moves a queued task to `working`; a task that works already is unchanged. If it is unknown when it
-/// started, the time of its submission counts.
+/// A task that works already is unchanged. If its start is unknown, the time of its submission counts.
 fn begin(
     db: &Connection,
     stored: &StoredState,

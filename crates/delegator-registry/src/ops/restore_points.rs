@@ -42,8 +42,7 @@ pub(crate) const DUE: &str = "SELECT * FROM restore_points INDEXED BY restore_po
      WHERE reason IS NULL OR reason <> 'unique' OR task_ended_at_ms < ?1 ORDER BY tried_at_ms LIMIT ?2";
 
 impl Registry {
-    /// Restore points to examine or, if their task ended before the time, to drop; the longest unexamined
-    /// first.
+    /// To be examined, or dropped if their task ended before the time; the longest unexamined first.
     pub fn due_restore_points(&self, ended_before_ms: i64, limit: u32) -> Result<Vec<RecordedPoint>> {
         self.read(|db| query_all(db, DUE, (ended_before_ms, limit), RecordedPoint::from_row))
     }
@@ -78,7 +77,6 @@ impl Registry {
             .inspect(|()| crash_point(CrashPoint::RestorePointForgotten))
     }
 
-    /// The clock readings of the last retention pass.
     pub fn retention_clock(&self) -> Result<Option<String>> {
         self.read(|db| meta(db, "retention_clock"))
     }

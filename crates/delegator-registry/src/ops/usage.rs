@@ -115,8 +115,7 @@ impl Registry {
         })
     }
 
-    /// Durations of the last completed tasks in the directory of this task, with its agent, mode and model;
-    /// in no order.
+    /// Durations of completed tasks in the directory of this task, with its agent, mode and model, unordered.
     pub fn similar_durations_ms(&self, id: &TaskId, limit: u32) -> Result<Vec<u64>> {
         self.read(|db| query_all(db, SIMILAR_DURATIONS, (id.as_str(), MAX_SCANNED, limit), |row| row.get(0)))
     }

@@ -42,7 +42,6 @@ impl Registry {
         self.read(|db| db.query_row(sql, [owner.as_str()], StoredWorktree::from_row).optional())
     }
 
-    /// All worktrees that have not been removed, the oldest first.
     pub fn present_worktrees(&self) -> Result<Vec<StoredWorktree>> {
         let sql =
             "SELECT * FROM worktrees INDEXED BY worktrees_present WHERE removed_at_ms IS NULL ORDER BY task";
