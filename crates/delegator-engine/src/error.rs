@@ -1,7 +1,5 @@
-//! The error type of the engine.
-//!
-//! Each variant carries the facts that a caller needs to choose an error code and a hint. Codes, exit codes
-//! and hints are decided by the callers, never here.
+//! The error type of the engine. Each variant carries what a caller needs to choose an error code and a hint,
+//! which are never decided here.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,5 @@
-//! The real [`System`]: this machine.
-//!
-//! It only connects the port with the code that does the work; it decides nothing. The only module of the
-//! engine that reads the wall clock.
+//! The real [`System`]: this machine. It decides nothing, and is the only module of the engine that reads the
+//! wall clock.
 
 #![expect(clippy::disallowed_methods, reason = "this module reads the wall clock and sleeps for the engine")]
 

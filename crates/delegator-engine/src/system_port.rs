@@ -1,8 +1,5 @@
-//! The port through which the engine reaches the machine: clocks, randomness, processes and agents.
-//!
-//! An [`Engine`] gets its [`System`] at construction. `RealSystem` is the real one; the model tests use a
-//! simulated one. Files and the registry are not behind this port: they are real in the model tests, too.
-//! Time limits use `Instant` directly, because no model test waits for one.
+//! The port through which the engine reaches the machine: clocks, randomness, processes and agents. Files and
+//! the registry are not behind it. Time limits use `Instant` directly, because no model test waits for one.
 
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -83,7 +80,6 @@ pub(crate) trait System: Debug + Send + Sync {
 
 pub(crate) type BackgroundJob = Box<dyn FnOnce() -> Result<(), EngineError> + Send>;
 
-/// A reading of the boot clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BootTime {
     /// Differs between two boots.
@@ -92,17 +88,14 @@ pub(crate) struct BootTime {
 }
 
 impl Engine {
-    /// The wall clock, in milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         self.system.now_ms()
     }
 
-    /// Blocks the calling thread for this time.
     pub fn sleep(&self, length: Duration) {
         self.system.sleep(length);
     }
 
-    /// Unpredictable bytes that no other call returns, in any process.
     pub fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
         self.system.random_bytes()
     }

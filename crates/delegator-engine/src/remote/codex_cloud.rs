@@ -1,7 +1,6 @@
-//! Hosted Codex as a provider, through the command `codex cloud`.
-//!
-//! The command reports only the state, the title and the diff of a task, and does not distinguish a queued
-//! task from a running one, or a cancelled task from a failed one. There are no events, and it cannot cancel.
+//! Hosted Codex as a provider, through the command `codex cloud`. The command reports only the state, the
+//! title and the diff of a task, and does not distinguish a queued task from a running one, or a cancelled
+//! task from a failed one. There are no events, and it cannot cancel.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -114,7 +113,6 @@ fn unsupported(task: &RemoteRef, action: UnsupportedAction) -> ProviderError {
     ProviderError::Unsupported { provider: PROVIDER, action, url: task.url.clone() }
 }
 
-/// The status of a task. That of an ended one includes its first diff.
 fn status(
     cloud: &CodexCloud,
     id: &str,

@@ -1,6 +1,5 @@
-//! The progress of a task that a provider runs, folded from its copied events.
-//!
-//! The folds of a process are retained while their tasks run, so that a wait reads each event once.
+//! The progress of a task that a provider runs, folded from its copied events. The folds of a process are
+//! retained while their tasks run, so that a wait reads each event once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +12,6 @@ use delegator_transcript::{Framer, LineLimits, LineSummarizer};
 
 use crate::error::EngineError;
 
-/// The fold of one attempt.
 #[derive(Debug)]
 pub(super) struct EventFold {
     position: ReadPosition,
@@ -73,12 +71,10 @@ impl EventFold {
     }
 }
 
-/// The folds of the running tasks that this process watches.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventFolds(Arc<Mutex<HashMap<TaskId, EventFold>>>);
 
 impl EventFolds {
-    /// Folds the new events of a task.
     pub(super) fn update<T>(
         &self,
         dir: &TaskDir,
@@ -90,7 +86,6 @@ impl EventFolds {
         Ok(then(fold))
     }
 
-    /// Drops the fold of a task that has ended.
     pub(super) fn remove(&self, id: &TaskId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }

@@ -1,10 +1,9 @@
 //! Copies the events of a task from its provider into the task's events file, where every reader of events
 //! finds them.
 //!
-//! The file has the bytes of one attempt from its beginning on, so its length is the position of the next
-//! byte; a second file says which attempt that is. The events of a new attempt replace the file. Several
-//! processes may copy the same task: each holds the task lock during a pass. The order of the writes is such
-//! that a crash leaves at worst a file without an attempt, which is copied again.
+//! The file has the bytes of one attempt, so its length is the position of the next byte; a second file says
+//! which attempt that is. Each process holds the task lock during a pass. A crash leaves at worst a file
+//! without an attempt, which is copied again.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -29,7 +28,6 @@ const MAX_PROGRESS_PAGES: usize = 4;
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The content of `events-position.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct CopiedAttempt {
     version: FormatVersion<1>,
@@ -72,7 +70,6 @@ impl Engine {
         }
     }
 
-    /// Copies new events of a running task and updates its snapshot.
     pub(super) fn mirror_for_progress(&self, registry: &Registry, task: &Task) -> Result<(), EngineError> {
         let dir = registry.dir().task(&task.id);
         self.mirror_pass(&dir, task, MAX_PROGRESS_PAGES)?;
@@ -88,7 +85,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Copies at most this many pages.
     pub(super) fn mirror_pass(
         &self,
         dir: &TaskDir,
@@ -112,7 +108,6 @@ impl Engine {
     }
 }
 
-/// Where the events of a task are.
 struct EventSource<'a> {
     provider: Provider,
     service: &'a dyn RemoteProvider,
@@ -161,7 +156,6 @@ impl<T: Into<EngineError>> From<T> for CopyError {
     }
 }
 
-/// A pass over the events of one task.
 struct EventCopy<'a> {
     dir: &'a TaskDir,
     service: &'a dyn RemoteProvider,
@@ -196,7 +190,6 @@ impl EventCopy<'_> {
     }
 }
 
-/// Where to continue.
 fn position(dir: &TaskDir, copied: Option<CopiedAttempt>) -> Result<EventPosition, EngineError> {
     let Some(CopiedAttempt { attempt, .. }) = copied else { return Ok(EventPosition::default()) };
     Ok(EventPosition { attempt, offset: dir.size(TaskFile::Events)? })

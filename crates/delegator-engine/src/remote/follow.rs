@@ -1,7 +1,6 @@
-//! Follows the events of a task that a provider runs: copies them in a thread until the task has ended.
-//!
-//! The reader watches the events file, as for a task of this machine. A provider that does not answer is
-//! queried again for a while, as by a wait.
+//! Follows the events of a task that a provider runs: a thread copies them until the task has ended, and the
+//! reader watches the events file. A provider that does not answer is queried again for a while, as by a
+//! wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;

@@ -78,7 +78,6 @@ pub struct RemoteRequest<'a> {
     /// The first line of the text, redacted.
     pub title: &'a str,
     pub labels: &'a BTreeMap<String, String>,
-    /// Number of solutions to try.
     pub attempts: u8,
     /// The branch to start from, for the fleet also a tag or commit; that of the environment, unless the
     /// caller named another.
@@ -99,13 +98,11 @@ pub struct EventPosition {
 pub struct EventPage {
     /// Not necessarily complete lines.
     pub bytes: Vec<u8>,
-    /// The position after the bytes.
     pub next: EventPosition,
     /// A new attempt replaces the one of the requested position; the bytes are the beginning of its events.
     pub is_restarted: bool,
 }
 
-/// What a request to cancel a task found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelProgress {
     /// Its agent runs until the provider has ended it.
@@ -114,10 +111,8 @@ pub enum CancelProgress {
     Ended,
 }
 
-/// The answer to a query about one task.
 pub type TaskAnswer = Result<RemoteStatus, ProviderError>;
 
-/// What a provider reports about a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RemoteStatus {
     Queued,
@@ -134,7 +129,6 @@ pub struct RemoteEnd {
     pub record: Record,
     /// The unified diff of its changes; `None` if it changed nothing.
     pub diff: Option<Vec<u8>>,
-    /// The output of the setup script of the environment, if the provider has it.
     pub setup_output: Option<Vec<u8>>,
     pub facts: Option<RemoteFacts>,
     /// When its agent started, by the provider's clock.
@@ -144,7 +138,6 @@ pub struct RemoteEnd {
     pub tokens: Option<Tokens>,
 }
 
-/// The providers that an engine can use.
 #[derive(Debug, Clone, Default)]
 pub struct Providers(BTreeMap<Provider, Arc<dyn RemoteProvider>>);
 

@@ -29,7 +29,6 @@ pub struct ProviderProblem {
 }
 
 impl ProviderProblem {
-    /// The error of a call about this task.
     pub(crate) fn for_task(&self, id: &TaskId) -> EngineError {
         EngineError::provider(self.provider, Some(id))(self.error.clone())
     }
@@ -92,7 +91,6 @@ impl Engine {
         cancelled.map(Some).map_err(EngineError::provider(provider, Some(id)))
     }
 
-    /// An error if the provider of a task does not have its events.
     pub fn check_events(&self, task: &Task) -> Result<(), EngineError> {
         let Some(remote) = &task.remote else { return Ok(()) };
         let provider = remote.environment.provider;
@@ -144,7 +142,6 @@ impl Engine {
         }
     }
 
-    /// How long until the provider may be queried again about a task.
     pub(crate) fn query_due_in(&self, remote: &RemoteTask) -> Duration {
         let Some(checked_at_ms) = remote.checked_at_ms else { return Duration::ZERO };
         let Ok(provider) = self.providers.get(remote.environment.provider) else { return Duration::ZERO };
@@ -263,7 +260,6 @@ impl Engine {
     }
 }
 
-/// The error of a call about a task that its provider does not support.
 pub(crate) fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedAction) -> EngineError {
     let provider = remote.environment.provider;
     let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());

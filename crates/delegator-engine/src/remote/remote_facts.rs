@@ -11,11 +11,9 @@ use crate::upkeep::diff_omissions::DiffOmissions;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteFacts {
     version: FormatVersion<1>,
-    /// The commit that the task started from.
     pub base_commit: Option<String>,
     /// The branch of that commit.
     pub branch: Option<String>,
-    /// The branch to which the changes were pushed.
     pub pushed_branch: Option<String>,
     pub worker: Option<String>,
     pub omissions: DiffOmissions,

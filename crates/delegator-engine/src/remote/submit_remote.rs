@@ -1,10 +1,9 @@
-//! Submits a task to a provider: row first, then the provider, then the provider's id in the row.
+//! Submits a task to a provider: row first, then the provider, then the provider's id in the row, so that a
+//! task that the provider accepted is never lost.
 //!
-//! The row comes first, so that a task that the provider accepted is never lost. The submitting process holds
-//! the lock of the task: a row whose provider has not reported yet and whose lock is free belongs to a
-//! submission that was interrupted. If the submitter chose the id, the id is in the row before the provider
-//! is called, so the provider decides whether it has the task. If the provider chooses ids, it is unknown
-//! whether it accepted the task.
+//! The submitting process holds the lock of the task: a row whose provider has not reported yet and whose
+//! lock is free belongs to an interrupted submission. If the submitter chose the id, the id is in the row
+//! before the call, so the provider decides whether it has the task; otherwise that is unknown.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +27,6 @@ use crate::submit::nesting::check_mode;
 /// Pauses before a submission without an answer is repeated with the same id.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 
-/// A task for an environment of a provider.
 #[derive(Debug, Clone)]
 pub struct RemoteSubmission {
     pub environment: Environment,
@@ -37,7 +35,6 @@ pub struct RemoteSubmission {
     pub branch: Option<String>,
     /// The directory of the caller, to which the changes can be applied.
     pub working_dir: String,
-    /// The first line of the text, redacted.
     pub title: String,
     pub agent: String,
     pub labels: BTreeMap<String, String>,
@@ -165,7 +162,6 @@ impl Engine {
         }
     }
 
-    /// Whether the submitter chooses the ids of the provider's tasks.
     pub(super) fn lets_choose_ids(&self, provider: Provider) -> bool {
         self.providers.get(provider).is_ok_and(|service| service.choose_id().is_some())
     }
@@ -245,7 +241,6 @@ fn not_accepted(provider: Provider) -> RemoteReport {
     failure(FailureKind::NotAccepted, &what, "its submission was interrupted")
 }
 
-/// The end of a task that failed without an end that its provider reported.
 pub(super) fn failure(kind: FailureKind, what: &str, cause: &str) -> RemoteReport {
     let end = TaskEnd::failed(kind, format!("{what}: {cause}"));
     let finish = Finish { summary: Some(format!("Failed: {what}")), ..Finish::bare(end) };

@@ -1,7 +1,5 @@
-//! Applies the diff of a task that a provider ran to a work tree of the user.
-//!
-//! All or nothing. The state before is stored as the restore point of the task, so `restore` reverts what was
-//! applied. A diff is never applied while another task may write to the tree.
+//! Applies the diff of a task to a work tree of the user: all or nothing, and never while another task may
+//! write to the tree. The state before is stored as the restore point of the task, so `restore` reverts it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +22,6 @@ use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 /// Long, because the files of a large diff are merged one by one.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How to apply the changes of a worktree.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ApplyOptions<'a> {
     pub dry_run: bool,
@@ -34,13 +31,11 @@ pub struct ApplyOptions<'a> {
     pub keep: bool,
 }
 
-/// What was, or would be, changed.
 #[derive(Debug, Default)]
 pub struct DiffApplication {
     pub report: ApplyReport,
     /// The state before; `None` if nothing was changed.
     pub point: Option<RestorePoint>,
-    /// The commit with the changes, if one was requested.
     pub commit: Option<String>,
     /// What became of an earlier operation in the work tree that was interrupted.
     pub recovery: Option<Recovery>,
@@ -89,7 +84,6 @@ impl Engine {
         self.apply_text(id, request, environment, options)
     }
 
-    /// The same for any diff.
     pub(super) fn apply_text(
         &self,
         id: &TaskId,

@@ -12,14 +12,12 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::supervise::task_report::Record;
 
-/// What an id names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Task(TaskId),
     Group(GroupId),
 }
 
-/// The attempts of a group, and which of them to take.
 #[derive(Debug)]
 pub struct ComparedGroup {
     pub attempts: Vec<ComparedAttempt>,
@@ -99,12 +97,10 @@ impl Engine {
         if tasks.is_empty() { Err(unknown()) } else { Ok(tasks) }
     }
 
-    /// The attempts of a group in order, as they are recorded.
     pub fn recorded_group(&self, id: &GroupId) -> Result<Vec<Task>, EngineError> {
         self.query(|registry| registry.group(id))
     }
 
-    /// Compares the attempts of a group, all of which have ended.
     pub fn compare_group(&self, id: &GroupId, environment: &Variables) -> Result<ComparedGroup, EngineError> {
         let tasks = self.group(id)?;
         if let Some(task) = tasks.iter().find(|task| !task.state.is_terminal()) {

@@ -1,7 +1,5 @@
-//! Imports a session that Codex stored on disk, so that it can be queried and resumed like a task.
-//!
-//! The session file is converted to events and a report, both redacted. Importing the same session again
-//! returns the same task.
+//! Imports a session that Codex stored on disk, so that it can be queried and resumed like a task: converts
+//! it to redacted events and a report. Importing the same session again returns the same task.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,7 +1,5 @@
-//! Sends messages to the agent of a task.
-//!
-//! A message is stored durably, then the supervisor is woken. The supervisor alone delivers it; a task that
-//! is queued gets its messages once it runs.
+//! Sends messages to the agent of a task: stores them durably, then wakes the supervisor, which alone
+//! delivers them. A queued task gets its messages once it runs.
 
 use delegator_domain::message::Delivery;
 use delegator_domain::task::{State, TaskId};
@@ -15,7 +13,6 @@ use crate::provider_error::UnsupportedAction;
 use crate::remote::refresh::unsupported;
 use crate::supervise::wake_socket;
 
-/// Limit for the text of one message.
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// Messages that are listed; the others are only counted.
 const MAX_LISTED: u32 = 20;
@@ -85,7 +82,6 @@ impl Engine {
     }
 }
 
-/// Refuses what the agent of the task cannot take.
 fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> Result<(), EngineError> {
     if task.state.is_terminal() {
         return Err(EngineError::AlreadyEnded { task: task.id.clone(), state: task.state });

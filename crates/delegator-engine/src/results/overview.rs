@@ -45,15 +45,11 @@ pub struct Overview {
     /// Cloud tasks that an overview of the tasks of this machine does not list.
     pub cloud: CloudCounts,
     pub queue_paused: bool,
-    /// Agents of which no queued task starts.
     pub agent_pauses: Vec<AgentPause>,
-    /// Open questions of the listed tasks.
     pub questions: Vec<(TaskId, StoredQuestion)>,
     /// Messages of the running tasks, counted; those of a single task also listed.
     pub messages: HashMap<TaskId, TaskMessages>,
-    /// Providers that could not be queried.
     pub provider_problems: Vec<ProviderProblem>,
-    /// Set if the write-ahead log of the registry is too long.
     pub long_log: Option<LongLog>,
 }
 
@@ -66,7 +62,6 @@ pub struct CloudCounts {
     pub unread: u64,
 }
 
-/// The tasks that a filter selects for a wait.
 #[derive(Debug, Default)]
 pub struct AwaitedTasks {
     pub ids: Vec<TaskId>,
@@ -80,16 +75,13 @@ pub struct QueuedTask {
     /// 0: the task is next.
     pub position: usize,
     pub waiting_for: Option<BlockedBy>,
-    /// Set while its agent is paused.
     pub agent_pause: Option<AgentPause>,
-    /// Estimated from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
 }
 
 #[derive(Debug)]
 pub struct RunningTask {
     pub task: TaskSummary,
-    /// The supervisor's last snapshot, if there is one.
     pub snapshot: Option<Snapshot>,
 }
 
@@ -118,7 +110,6 @@ impl Engine {
             .map(Some)
     }
 
-    /// The overview as the registry has it now.
     fn recorded_overview(
         &self,
         registry: &Registry,
@@ -163,7 +154,6 @@ impl Engine {
         })
     }
 
-    /// The unfinished tasks of providers that an overview may list.
     fn selected_remote(
         &self,
         registry: &Registry,
@@ -322,7 +312,6 @@ fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
     (!states.is_empty()).then(|| Filter { states, ..filter.clone() })
 }
 
-/// Those of the tasks that exist.
 fn all_of<'a>(
     registry: &Registry,
     ids: impl IntoIterator<Item = &'a TaskId>,
@@ -339,7 +328,6 @@ fn open_questions(registry: &Registry, ids: &[TaskId]) -> Result<Vec<(TaskId, St
     Ok(found)
 }
 
-/// Named tasks, each in the list of its state.
 fn named_tasks(tasks: Vec<Task>) -> (OldestPage<TaskSummary>, OldestPage<TaskSummary>, EndedPage) {
     let (mut running, mut queued, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     for task in tasks {

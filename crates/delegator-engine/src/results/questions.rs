@@ -1,7 +1,5 @@
-//! The questions that the agent of a task asks, and their answers.
-//!
-//! An answer is stored durably, then the supervisor is woken, which passes it to the agent. The first answer
-//! wins.
+//! The questions that the agent of a task asks, and their answers. An answer is stored durably, then the
+//! supervisor is woken, which passes it to the agent. The first answer wins.
 
 use delegator_domain::question::{Answer, Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
@@ -24,13 +22,11 @@ impl Engine {
         find(&registry, id, number)
     }
 
-    /// The open questions of these tasks, as they are recorded.
     pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
         let open = self.query(Registry::all_open_questions)?;
         Ok(open.into_iter().filter(|(task, _)| ids.contains(task)).collect())
     }
 
-    /// Answers a question, and wakes the supervisor.
     pub fn answer_question(
         &self,
         id: &TaskId,

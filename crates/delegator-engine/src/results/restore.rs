@@ -1,9 +1,8 @@
 //! Reverts what a task changed, or restores the whole work trees to their state before it.
 //!
-//! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree,
-//! and all are checked before the first change: if a later change overlaps with one of the task's, nothing is
-//! restored. The current state is saved as an undo point first, so a restore can be undone. A restore never
-//! starts while another task may write to one of the trees.
+//! All work trees of a task are checked before the first change: if a later change overlaps with one of the
+//! task's, nothing is restored. The current state is saved as an undo point first. A restore never starts
+//! while another task may write to one of the trees.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +28,6 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestoreRequest {
-    /// Only report what would be done.
     pub dry_run: bool,
     /// Restore the whole work trees, including what changed after the task, or after the restore with `undo`.
     pub whole_tree: bool,
@@ -39,11 +37,9 @@ pub struct RestoreRequest {
     pub undo: bool,
 }
 
-/// What was, or would be, done to one work tree.
 #[derive(Debug)]
 pub struct RestoredTree {
     pub plan: Plan,
-    /// The restored state.
     pub point: RestorePoint,
     /// The state before the restore; `None` if nothing was changed.
     pub undo: Option<RestorePoint>,
@@ -56,7 +52,6 @@ pub struct RestoreReport {
     pub trees: Vec<RestoredTree>,
     /// Work trees whose repository or restore point is missing, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
-    /// Git settings that were, or would be, restored.
     pub settings: Vec<PathBuf>,
     /// What became of earlier operations in the work trees that were interrupted.
     pub recovered: Vec<Recovery>,
@@ -94,7 +89,6 @@ impl RestoreChanges {
     }
 }
 
-/// A work tree whose restore was checked and not yet applied.
 struct CheckedTree {
     point: RestorePoint,
     prepared: PreparedRestore,

@@ -1,7 +1,6 @@
-//! Reverts changes of git's own settings (configuration, hooks, attributes) that were made during a task.
-//!
-//! A file is restored only if it is still as the task left it; one that was changed again is an overlap,
-//! which refuses the whole restore. An undo writes back what the task had left.
+//! Reverts changes of git's own settings (configuration, hooks, attributes) that were made during a task. A
+//! file that is not as the task left it is an overlap, which refuses the whole restore. An undo writes back
+//! what the task had left.
 
 use std::path::PathBuf;
 
@@ -87,7 +86,6 @@ impl SettingsRestore {
     }
 }
 
-/// Whether the supervisor of the task was lost.
 fn is_lost(task: &TaskId, registry: Option<&Registry>) -> Result<bool, EngineError> {
     let row = registry.map(|registry| registry.get(task)).transpose()?.flatten();
     let end = row.and_then(|row| row.ended).map(|ended| ended.end);

@@ -25,7 +25,6 @@ use crate::upkeep::worktrees::WorktreeInfo;
 /// Tasks to read at once in search of the last one. Usually the first of them is it.
 const LAST_TASK_PAGE: u32 = 20;
 
-/// The decoded files of a task, and its messages and open questions.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     pub record: Option<Record>,
@@ -36,7 +35,6 @@ pub struct TaskFiles {
     /// What the provider of an ended task reported besides.
     pub remote: Option<RemoteFacts>,
     pub messages: TaskMessages,
-    /// Questions of the agent that wait for an answer.
     pub open_questions: Vec<StoredQuestion>,
     /// The tasks that directly follow it in a chain.
     pub followers: Vec<Task>,
@@ -136,12 +134,10 @@ impl Engine {
         self.registry_of(id)?.get(id)?.ok_or_else(|| EngineError::unknown(id))
     }
 
-    /// The task that was submitted with a key, also if it has ended.
     pub fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>, EngineError> {
         self.query(|registry| Ok(registry.find_by_key(key)?.map(|task| task.id)))
     }
 
-    /// The newest task that worked on a thread.
     pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>, EngineError> {
         self.query(|registry| Ok(registry.by_thread(thread_id, 1)?.into_iter().next()))
     }
@@ -212,7 +208,6 @@ impl Engine {
         self.query(|registry| read(&registry.dir().task(id)))
     }
 
-    /// Appends a line to the handles file of a task.
     pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<(), EngineError> {
         let mut file = self.registry_of(id)?.dir().task(id).open_append(TaskFile::Handles)?;
         // One write, because another server may append at the same time.

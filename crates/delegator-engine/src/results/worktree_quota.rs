@@ -1,8 +1,5 @@
-//! How much disk space worktrees take, and what is removed when it is too much.
-//!
-//! Only a worktree in which nothing changed is removed without a request of the user. If that is not enough,
-//! a new worktree is refused, and the oldest ones are named: what is in them is for the user to apply or
-//! discard.
+//! How much disk space worktrees take. If it is too much, only a worktree in which nothing changed is removed
+//! without a request of the user; if that is not enough, a new one is refused, and the oldest are named.
 
 use std::path::Path;
 
@@ -15,10 +12,8 @@ use crate::error::EngineError;
 use crate::error::IsolationError;
 use crate::shared::directories::disk_usage;
 
-/// Worktrees that an error names.
 const MAX_NAMED: usize = 5;
 
-/// The disk space of one worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreeSize {
     pub owner: TaskId,

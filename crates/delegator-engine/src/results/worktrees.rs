@@ -1,6 +1,5 @@
-//! The two ways to end a worktree: apply its changes, or discard them.
-//!
-//! A worktree is removed only by these two, and by cleaning up if nothing in it would be lost.
+//! The two ways to end a worktree: apply its changes, or discard them. Nothing else removes one, except
+//! cleaning up if nothing in it would be lost.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +19,6 @@ use crate::upkeep::worktrees::{PresentWorktree, WorktreeChanges};
 
 const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What was, or would be, done with a worktree.
 #[derive(Debug)]
 pub struct WorktreeApplication {
     pub applied: DiffApplication,

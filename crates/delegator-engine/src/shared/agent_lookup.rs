@@ -1,10 +1,9 @@
 //! Finds the program of a configured agent, and its version if the agent's protocol depends on it.
 //!
-//! Running a program to get its version costs more than the rest of a submission, so the version is cached in
-//! `agents.json` in the state directory, by program and arguments, until size or modification time of one of
-//! their files change. A cache that cannot be read or written never fails a submission. The first submission
-//! of a user validates its agent before the state directory exists; so this process also remembers what it
-//! has probed.
+//! Running a program costs more than the rest of a submission, so versions are cached in `agents.json` in the
+//! state directory until size or modification time of their files change, and in this process, because the
+//! first submission validates its agent before the state directory exists. An unusable cache never fails a
+//! submission.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -80,7 +79,6 @@ impl Engine {
         agent.check_sign_in(&given, environment, PROBE_TIMEOUT)
     }
 
-    /// The version that the program of an agent reports.
     pub fn agent_version(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
         let (key, files) = (cache_key(agent), file_stamps(agent));
         if let Some(probed) = PROBED.lock().unwrap_or_else(PoisonError::into_inner).get(&key)

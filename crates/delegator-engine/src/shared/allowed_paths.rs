@@ -1,11 +1,9 @@
-//! Checks that a task may use a directory, or a file that a caller names for us or for an agent to read: it
-//! exists and lies in one of the configured `allowed_roots`.
+//! Checks that a task may use a directory, or a file that a caller names: it exists and is in one of the
+//! configured `allowed_roots`.
 //!
-//! The check of a directory runs three times: in validation, so that the caller can correct the request; at
-//! submission; and when the task starts, because a name may refer to another directory by then. A file is
-//! opened first, without reading and without waiting for a writer, and then checked by its descriptor: type
-//! and resolved path. A reader that uses the returned descriptor is safe from a name that is changed
-//! afterwards.
+//! A directory is checked in validation, at submission and when the task starts, because a name may refer to
+//! another directory by then. A file is opened first, without reading or waiting for a writer, and then
+//! checked by its descriptor: a reader that uses it is safe from a name that is changed afterwards.
 
 use std::fs::File;
 use std::io;
@@ -66,7 +64,6 @@ pub fn open_allowed_file(
     Ok((File::open(name)?, real))
 }
 
-/// The resolved path of a file that the agent will read.
 pub(crate) fn resolve_allowed_file(
     input: &'static str,
     path: &Path,

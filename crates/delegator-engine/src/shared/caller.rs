@@ -1,10 +1,8 @@
-//! Decides which task a process belongs to: the process that calls us, or the one at the other end of a
-//! connection.
+//! Decides which task a process belongs to: that of the nearest supervisor above it, else that of its cgroup,
+//! else that of the marker in its environment, which alone the process itself can remove.
 //!
-//! A process belongs to the task of the nearest supervisor above it. A supervisor is the process whose pid,
-//! start time, boot and pid namespace are in the row of its task; a command line only names the row to look
-//! up, since an agent can copy it. Without a supervisor above it, the cgroup of the process decides, then the
-//! marker in its environment. Only the marker can be removed by the process itself.
+//! A supervisor is the process whose pid, start time, boot and pid namespace are in the row of its task. A
+//! command line only names the row to look up, since an agent can copy it.
 
 use std::net::SocketAddr;
 
@@ -26,7 +24,6 @@ pub(crate) const PARENT: &str = "parent_task_id";
 /// More tasks above each other than any configuration allows.
 const MAX_LINEAGE: usize = 1_000;
 
-/// The task that a process belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallerTask {
     pub id: TaskId,
@@ -95,7 +92,6 @@ impl Engine {
     }
 }
 
-/// Looks up a task by its id.
 type FindTask<'a> = &'a dyn Fn(&TaskId) -> Result<Option<Task>, EngineError>;
 
 enum Found {
@@ -124,7 +120,6 @@ fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found, EngineError
     Ok(Found::Nothing(elsewhere))
 }
 
-/// The task that submitted this one.
 fn parent_of(task: &Task) -> Option<TaskId> {
     task.input[PARENT].as_str()?.parse().ok()
 }
@@ -158,7 +153,6 @@ pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
     }
 }
 
-/// Whether a process is the supervisor of a task that was claimed with this nonce.
 fn is_supervisor(pid: i32, task: &Task, nonce: &Nonce) -> bool {
     task.nonce.as_ref() == Some(nonce)
         && task.supervisor.as_ref().is_some_and(|supervisor| is_same_process(pid, supervisor))

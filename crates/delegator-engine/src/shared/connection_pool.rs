@@ -1,9 +1,6 @@
-//! A pool of open connections to the registry.
-//!
-//! Opening a connection (settings, schema version, query plans) costs more than most queries, so they are
-//! reused. Before reuse, the pool checks that a connection still belongs to the current registry of its
-//! directory, which may have been removed, set aside or migrated by a newer program. The default pool is
-//! disabled: it closes every connection after use.
+//! A pool of open connections to the registry: opening one costs more than most queries. Before reuse, the
+//! pool checks that a connection still belongs to the current registry of its directory, which may have been
+//! removed, set aside or migrated by a newer program.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,23 +15,19 @@ const MAX_IDLE: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionPool {
     idle: Option<Arc<Mutex<Vec<Registry>>>>,
-    /// Redacts what connections write to the database.
     redactor: Option<Redactor>,
     is_long_running: bool,
 }
 
 impl ConnectionPool {
-    /// A pool for a command that ends soon.
     pub fn of_command() -> ConnectionPool {
         ConnectionPool { idle: Some(Arc::default()), ..ConnectionPool::default() }
     }
 
-    /// A pool for a long-running process.
     pub fn of_service() -> ConnectionPool {
         ConnectionPool { is_long_running: true, ..ConnectionPool::of_command() }
     }
 
-    /// Every connection from this pool redacts with `redactor`.
     #[must_use]
     pub fn with_redactor(self, redactor: Redactor) -> ConnectionPool {
         ConnectionPool { redactor: Some(redactor), ..self }
@@ -50,7 +43,6 @@ impl ConnectionPool {
         }
     }
 
-    /// Wraps a connection so that it returns to the pool when dropped.
     pub(crate) fn guard(&self, mut registry: Registry) -> PooledConnection {
         registry.redact_with(self.redactor.clone());
         PooledConnection { registry: Some(registry), pool: self.clone() }
@@ -74,7 +66,6 @@ pub(crate) struct PooledConnection {
 }
 
 impl PooledConnection {
-    /// Whether this process runs for long.
     pub(crate) fn is_long_running(&self) -> bool {
         self.pool.is_long_running
     }

@@ -1,8 +1,6 @@
-//! Estimates how long a task will take and when it will start.
-//!
-//! The estimate uses the durations of completed tasks, of the same directory if there are enough. The
-//! progress of a task is estimated only from similar tasks: same directory, agent, mode and model. Without
-//! history there is no estimate.
+//! Estimates how long a task will take and when it will start, from the durations of completed tasks, of the
+//! same directory if there are enough. Progress is estimated only from similar tasks: same directory, agent,
+//! mode and model.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,14 +12,12 @@ use delegator_registry::{ActiveTask, Registry};
 use crate::Engine;
 use crate::error::EngineError;
 
-/// Completed tasks that are considered.
 const MAX_HISTORY: u32 = 50;
 /// With fewer tasks in the directory, the history of all directories is used.
 const MIN_HISTORY_IN_DIRECTORY: usize = 3;
 /// With fewer similar tasks, the progress of a task is not estimated.
 const MIN_SIMILAR: usize = 3;
 
-/// Durations of completed tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DurationHistory {
     /// In milliseconds, shortest first; never empty.
@@ -41,7 +37,6 @@ impl DurationHistory {
         (!durations_ms.is_empty()).then_some(DurationHistory { durations_ms })
     }
 
-    /// The history of all completed tasks.
     pub(crate) fn of_all(registry: &Registry) -> Result<Option<DurationHistory>, EngineError> {
         Ok(DurationHistory::of(registry.durations_ms(None, MAX_HISTORY)?))
     }

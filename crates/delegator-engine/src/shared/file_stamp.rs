@@ -1,6 +1,5 @@
-//! Identifies a version of a file without opening it: by its inode, its size and its modification time.
-//!
-//! A file that is replaced or changed has another stamp, unless its old inode, size and time all return.
+//! Identifies a version of a file without opening it. A file that is replaced or changed has another stamp,
+//! unless its old inode, size and time all return.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

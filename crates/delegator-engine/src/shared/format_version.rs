@@ -1,7 +1,5 @@
-//! What the JSON records that the engine stores have in common: a version, and errors that name the file.
-//!
-//! A record that this program cannot read completely is an error: a missing or unknown value never becomes a
-//! default that the program then acts on.
+//! What the JSON records that the engine stores have in common: a version, and errors that name the file. A
+//! missing or unknown value is an error; it never becomes a default that the program then acts on.
 
 use std::path::Path;
 
@@ -47,7 +45,6 @@ pub(crate) fn read_record<T: DeserializeOwned>(
     dir.read(file)?.map(|bytes| decode(&dir.file(file), &bytes)).transpose()
 }
 
-/// Decodes a stored file.
 pub fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T, EngineError> {
     serde_json::from_slice(bytes)
         .map_err(|error| EngineError::StoredRecord { file: file.to_owned(), problem: error.to_string() })

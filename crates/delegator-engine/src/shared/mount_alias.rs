@@ -1,8 +1,7 @@
 //! The one path by which we know a directory that bind mounts show at several.
 //!
 //! Two paths lead to the same directory if they have the same device and the same path within its file
-//! system, which the list of mounts tells. The mount that shows most of the file system gives a directory its
-//! primary path.
+//! system. The mount that shows most of the file system gives a directory its primary path.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

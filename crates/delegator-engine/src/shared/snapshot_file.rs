@@ -1,7 +1,6 @@
-//! The progress of a live run, stored as `snapshot.json`.
-//!
-//! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot
-//! be written is skipped, and one that cannot be decoded counts as missing.
+//! The progress of a live run, stored as `snapshot.json`, which the supervisor replaces about once a second.
+//! Nothing is decided by it, so one that cannot be written is skipped, and one that cannot be decoded counts
+//! as missing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::shared::file_stamp::{FileStamp, file_stamp};
 use crate::shared::format_version::FormatVersion;
 
-/// The content of `snapshot.json`.
 #[derive(Serialize, Deserialize)]
 struct SnapshotFile<S> {
     version: FormatVersion<1>,
@@ -35,7 +33,6 @@ pub(crate) fn read_snapshot(dir: &TaskDir) -> Result<Option<Snapshot>, RegistryE
 /// A cache with this many snapshots is emptied.
 const MAX_CACHED: usize = 1000;
 
-/// What this process has read, by file.
 static CACHE: Mutex<BTreeMap<PathBuf, (FileStamp, Snapshot)>> = Mutex::new(BTreeMap::new());
 
 /// Like [`read_snapshot`], but reads the file only if it was replaced since the last call in this process.

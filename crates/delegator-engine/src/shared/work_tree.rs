@@ -1,6 +1,5 @@
-//! Finds the work tree of a directory, so that two writing tasks never share one.
-//!
-//! Reads names and `.git` files only and runs no git: an untrusted repository must not influence the result.
+//! Finds the work tree of a directory, so that two writing tasks never share one. Reads names and `.git`
+//! files only and runs no git: an untrusted repository must not influence the result.
 
 use std::path::{Path, PathBuf};
 

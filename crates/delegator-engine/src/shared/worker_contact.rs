@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 /// cancelled.
 pub const CONTACT_LOST: &str = "the worker had no contact with the fleet for too long";
 
-/// What a supervisor watches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerContact {
     pub file: PathBuf,
@@ -53,7 +52,6 @@ pub fn record_contact(file: &Path, sent_at: BootInstant) -> io::Result<()> {
     file.write_all_at(format!("{:020}", sent_at.0.as_millis()).as_bytes(), 0)
 }
 
-/// Watches the contact file during a run.
 #[derive(Debug)]
 pub(crate) struct ContactWatch {
     contact: WorkerContact,

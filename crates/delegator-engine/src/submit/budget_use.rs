@@ -55,7 +55,6 @@ fn used_so_far(snapshot: &Snapshot) -> Amounts {
 }
 
 impl Engine {
-    /// Refuses a task whose budget is exhausted before it begins.
     pub(super) fn check_budgets(&self, settings: &Settings) -> Result<(), EngineError> {
         if settings.budgets.iter().all(|budget| budget.scope == BudgetScope::Task) {
             return Ok(());

@@ -1,8 +1,5 @@
-//! The tasks of a submission: the submitted one and those that follow it, each with its launch file.
-//!
-//! The followers of a submission are submissions of their own, with their own agent, mode and limits, and are
-//! checked and stored together with it. They take environment and umask from the same submitter, even if
-//! another process starts them later.
+//! The tasks of a submission: the submitted one and those that follow it, each with its launch file. All are
+//! checked and stored together, with environment and umask of the same submitter.
 
 use std::ffi::{OsStr, OsString};
 
@@ -83,7 +80,6 @@ impl Engine {
         Ok(chain)
     }
 
-    /// The checked launch file of a task, with all of its agents.
     pub(super) fn launch_of(&self, task: &ChainTask<'_>) -> Result<Launch, EngineError> {
         let id = &task.id;
         let mut launches = Vec::new();

@@ -1,16 +1,11 @@
 //! Starts a supervisor that outlives the process that starts it, however that process ends.
 //!
-//! A double fork: this program starts itself as a *launcher*, in a process group of its own. The launcher
-//! forks the supervisor and exits, and the supervisor opens a session of its own. It is then no descendant of
-//! the starting process, and in neither its process group nor its session: a client that ends the process
-//! tree of its server does not reach it. The launcher is executed and not only forked, because a fork without
-//! an exec is not safe in a process with threads; the launcher has none.
+//! A double fork: this program starts itself as a *launcher*, which forks the supervisor and exits; the
+//! supervisor opens a session of its own. A client that ends the process tree of its server does not reach
+//! it. The launcher is executed, because a fork without an exec is not safe in a process with threads.
 //!
-//! Both get an environment that is built here and inherits nothing: an agent can read the environment of
-//! every process of its user. What a task needs of its submitter's environment is in its launch file.
-//!
-//! The starting process acquires the task lock and passes it on as standard input; it is held until the
-//! supervisor exits.
+//! Both get an environment that is built here: an agent can read the environment of every process of its
+//! user. The starting process acquires the task lock and passes it on as standard input.
 
 #![expect(
     clippy::disallowed_methods,
@@ -28,7 +23,6 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::shared::caller::SUPERVISE;
 
-/// The exit code of a launcher that could not fork its supervisor.
 const EXIT_NOT_FORKED: u8 = 71;
 
 impl Engine {
@@ -67,7 +61,6 @@ pub(crate) fn launcher_failed(mut launcher: Child) -> bool {
     launcher.wait().is_ok_and(|status| status.code() == Some(i32::from(EXIT_NOT_FORKED)))
 }
 
-/// Which process [`fork_supervisor`] returned in.
 #[derive(Debug, Clone, Copy)]
 pub enum Forked {
     /// It must exit with this code.

@@ -87,7 +87,6 @@ impl Engine {
     }
 }
 
-/// Why agents cannot be enclosed.
 #[derive(Debug, thiserror::Error)]
 pub enum EnclosureProblem {
     #[error(transparent)]

@@ -1,8 +1,6 @@
-//! The launch file: everything a supervisor needs to start a task as its submitter requested.
-//!
-//! Another process may promote the task later; it starts with the *submitter's* environment, umask and
-//! limits. The file contains the task text and the secrets to redact. It is private to the user and is
-//! removed as soon as the agent has its input.
+//! The launch file: everything a supervisor needs to start a task as its submitter requested, with the
+//! *submitter's* environment, umask and limits. It has the task text and the secrets to redact, is private to
+//! the user and is removed as soon as the agent has its input.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,7 +24,6 @@ use crate::shared::mount_alias::{primary_path, shown_below};
 use crate::shared::work_tree::work_tree_of;
 use crate::shared::worker_contact::WorkerContact;
 
-/// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub mode: Mode,
@@ -40,7 +37,6 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
-    /// Run without a restore point.
     #[serde(default)]
     pub no_restore_point: bool,
     /// Ask the user for each permission that the agent requests.
@@ -60,7 +56,6 @@ pub struct Settings {
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     pub sweep_exempt: Vec<String>,
-    /// Configured niceness of the agent.
     pub niceness: u8,
     /// Nesting depth: the number of tasks above this one.
     pub depth: u32,
@@ -148,7 +143,6 @@ pub(crate) struct Launch {
     pub(crate) settings: Settings,
     /// Located once, at submission.
     pub(crate) agent: Agent,
-    /// What encloses the agent; decided at submission.
     #[serde(default)]
     pub(crate) enclosure: Option<Mechanism>,
     /// Agents that may run instead of the first one if it cannot run, in this order.
@@ -206,7 +200,6 @@ impl Launch {
         if self.settings.without_group { None } else { Cgroup::create(id) }
     }
 
-    /// Redacts the secrets of the submitter's environment.
     pub(crate) fn redactor(&self) -> Redactor {
         let builder = self.secrets.iter().fold(Redactor::builder(), |builder, secret| builder.secret(secret));
         self.named_secrets.iter().fold(builder, |builder, secret| builder.named_secret(secret)).build()
@@ -243,7 +236,6 @@ impl Fallback {
 }
 
 impl Settings {
-    /// The default settings for a task in a directory.
     pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
         Settings {
             mode,
@@ -344,7 +336,6 @@ impl Settings {
         }
     }
 
-    /// Whether the submitter gave this input.
     pub(crate) fn is_given(&self, input: AgentInput) -> bool {
         match input {
             AgentInput::Model => self.model.is_some(),

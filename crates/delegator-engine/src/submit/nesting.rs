@@ -1,7 +1,6 @@
-//! Limits for tasks that are submitted from inside a task: nesting depth, number of children, and rights.
-//!
-//! [`crate::shared::caller`] finds the parent. A task never has more rights than its parent: neither a wider
-//! mode, nor other directories to write in, nor an agent without a sandbox.
+//! Limits for tasks that are submitted from inside a task: depth, number of children, and rights. A task
+//! never has more rights than its parent: no wider mode, no other directories to write in, no agent without a
+//! sandbox.
 
 use std::path::PathBuf;
 
@@ -12,10 +11,8 @@ use serde_json::Value;
 use crate::error::EngineError;
 use crate::shared::caller::{CallerTask, PARENT};
 
-/// The parent of a submission, and the configured limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nesting {
-    /// The task that submits, if any.
     pub parent: Option<CallerTask>,
     pub max_depth: u32,
     pub max_children: usize,
@@ -52,7 +49,6 @@ impl Nesting {
     }
 }
 
-/// Refuses a mode that the parent does not have.
 pub(crate) fn check_mode(parent: &Task, mode: Mode) -> Result<(), EngineError> {
     if mode > parent.mode {
         let right = format!("mode {}", mode.name());

@@ -1,8 +1,6 @@
-//! Starts queued tasks: claims them in one transaction, then starts one supervisor process for each claim.
-//!
-//! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions),
-//! detached from the process that starts it (see [`super::detach`]). If it cannot be started, the claim is
-//! released at once; if it dies before it begins to work, the next upkeep pass releases the claim.
+//! Starts queued tasks: claims them in one transaction, then starts one detached supervisor process for each
+//! claim ([`super::detach`]). If it cannot be started, the claim is released at once; if it dies before it
+//! begins to work, by the next upkeep pass.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -18,7 +16,6 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_LOCK_TRIES: u32 = 100;
 
 impl Engine {
-    /// Starts as many queued tasks as there are free slots.
     pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
         loop {
             let claims =

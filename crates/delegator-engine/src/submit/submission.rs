@@ -52,7 +52,6 @@ pub struct Follower {
     pub submission: Submission,
 }
 
-/// The task whose changes a task reviews.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewed {
     Task(TaskId),
@@ -60,7 +59,6 @@ pub enum Reviewed {
     Predecessor,
 }
 
-/// An agent whose program was found, and the variables that the user's configuration passes to it.
 #[derive(Debug, Clone)]
 pub struct AgentChoice {
     pub agent: Agent,
@@ -78,7 +76,6 @@ pub enum Isolation {
     Of(TaskId),
 }
 
-/// What a new worktree contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorktreeRequest {
     /// A branch, tag or commit; `None`: HEAD.
@@ -87,7 +84,6 @@ pub struct WorktreeRequest {
     pub carry_dirty: bool,
     /// Patterns of untracked files to copy from the user's work tree.
     pub copy: Vec<String>,
-    /// A script that prepares the worktree.
     pub setup: Option<String>,
 }
 
@@ -107,7 +103,6 @@ impl Submission {
         Ok(())
     }
 
-    /// Refuses what the agent cannot do: resume a thread, honour an input.
     pub(super) fn check_capabilities(&self) -> Result<(), EngineError> {
         let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
         let capabilities = self.agent.capabilities();

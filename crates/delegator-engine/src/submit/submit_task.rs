@@ -1,5 +1,4 @@
-//! Submits a task, or several attempts at it, with their followers: checks the request, stores launch files
-//! and rows, starts what may start.
+//! Submits a task, or several attempts at it, with their followers.
 //!
 //! All checks come before the rows are written. From then on the task exists: a failed start is not reported
 //! as an error, because the caller would submit the task again.
@@ -35,7 +34,6 @@ pub struct SubmitOutcome {
     pub queue_paused: bool,
     /// Set while the agent of a queued task is paused.
     pub agent_pause: Option<AgentPause>,
-    /// Estimates from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
     pub expected: Option<ExpectedDuration>,
     /// All tasks that follow it, directly or not.
@@ -47,7 +45,6 @@ pub struct SubmitOutcome {
     pub attempts: Vec<Task>,
 }
 
-/// A stored task, and what is not in its row.
 struct StoredSubmission {
     submitted: delegator_registry::Submission,
     worktree: Option<PathBuf>,
@@ -55,7 +52,6 @@ struct StoredSubmission {
 }
 
 impl Engine {
-    /// Stores the task and its followers durably, then starts whatever may start.
     pub fn submit(&self, submission: Submission) -> Result<SubmitOutcome, EngineError> {
         self.submit_attempts(vec![submission])
     }
@@ -172,7 +168,6 @@ impl Engine {
         self.with_promotion(|promotion| Ok(registry.submit_and_claim(&stored, promotion, self.now_ms())?))
     }
 
-    /// The current state of the task, its position in the queue, what blocks it, and the estimates.
     fn submit_outcome(
         &self,
         registry: &Registry,
@@ -217,7 +212,6 @@ impl Engine {
         })
     }
 
-    /// The pause of a task's agent, if it is paused now.
     pub(crate) fn agent_pause(
         &self,
         registry: &Registry,

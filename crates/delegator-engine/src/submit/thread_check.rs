@@ -2,9 +2,8 @@
 //! stored.
 //!
 //! A thread exists if the agent's own store holds it, or if the agent of one of our tasks announced it: an
-//! agent behind a wrapper (a container, another machine) keeps its threads where we cannot look. What neither
-//! shows is decided here; an agent that has meanwhile lost an announced thread fails the task with
-//! `thread_not_found`.
+//! agent behind a wrapper (a container, another machine) keeps its threads where we cannot look. An agent
+//! that has lost an announced thread fails the task with `thread_not_found`.
 
 use delegator_domain::agents::ConfiguredAgent;
 use delegator_domain::similar_names;

@@ -1,8 +1,6 @@
-//! The verify command: where it runs.
-//!
-//! It runs in the same sandbox as the agent's commands. Submission probes the sandbox, so that a task whose
-//! command could not be sandboxed is refused before it starts, unless the user's configuration allows to run
-//! it without a sandbox. With `danger-full-access` neither the agent nor the verify command is sandboxed.
+//! The verify command runs in the same sandbox as the agent's commands. Submission probes the sandbox and
+//! refuses a task without one, unless the user's configuration allows that. With `danger-full-access` nothing
+//! is sandboxed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -122,7 +120,6 @@ fn probe(
     probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
 }
 
-/// A command that writes to a forbidden path.
 pub(super) fn writing_request(forbidden: &Path, sandbox: VerifySandbox, marker: String) -> VerifyRequest {
     let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
     VerifyRequest {

@@ -1,8 +1,5 @@
-//! Decides at submission in which worktree an isolated task works.
-//!
-//! What cannot become a worktree is refused here, before the task exists. The base commit and the user's
-//! uncommitted changes are those at submission, however long the task is queued; the supervisor creates the
-//! worktree itself.
+//! Decides at submission in which worktree an isolated task works, and refuses what cannot become one. The
+//! base commit and the user's uncommitted changes are those at submission, however long the task is queued.
 
 use std::fs;
 use std::io;

@@ -10,10 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::shared::format_version::{FormatVersion, decode, encode};
 
-/// Worktrees are on branches below this name.
 pub(crate) const BRANCH_FOLDER: &str = "delegator";
 
-/// The worktree of a task, as its launch file and the registry store it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreePlan {
     pub(crate) version: FormatVersion<1>,
@@ -31,7 +29,6 @@ impl WorktreePlan {
         decode(Path::new(&stored.path), stored.facts.as_bytes())
     }
 
-    /// What the registry stores about a task that works there.
     pub(super) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse, EngineError> {
         if *task != self.owner {
             return Ok(WorktreeUse::Of(self.owner.clone()));

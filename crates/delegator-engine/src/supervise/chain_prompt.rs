@@ -1,8 +1,6 @@
 //! The prompt of a task that follows or reviews another: its own text, then what the other task did, as
-//! quoted data.
-//!
-//! The supervisor composes it when the task starts, because only then the other task has ended. A report that
-//! is missing or cannot be read does not keep a follower from starting: the prompt says so.
+//! quoted data. Composed when the task starts, because only then the other task has ended. A report that is
+//! missing does not keep a follower from starting.
 
 use std::fmt::Write;
 
@@ -26,7 +24,6 @@ const MAX_ERRORS_BYTES: usize = 1536;
 /// What a reviewer reads of a diff. It can read the rest in the files.
 const MAX_DIFF_BYTES: usize = 256 * 1024;
 
-/// Adds what the task needs to know about others to its prompt.
 pub(super) fn complete_prompt(
     engine: &Engine,
     registry: &Registry,
@@ -103,7 +100,6 @@ fn describe(title: &str, state: State, ended: Option<&EndRecord>, record: Option
     shorten(&text, MAX_REPORT_BYTES, Keep::Beginning)
 }
 
-/// Why the task failed, and the commands that failed last.
 fn errors(end: &TaskEnd, record: &Record) -> String {
     let mut text = match end {
         TaskEnd::Failed { kind, message, .. } => format!("{}: {message}\n", kind.name()),

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::submit::launch::Verify;
 
-/// Stored in the task's report. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
     pub outcome: Verification,
@@ -23,7 +22,6 @@ pub struct CheckRecord {
     pub duration_ms: u64,
     pub output: StreamSummary,
     pub last_output: String,
-    /// Test results in its output.
     pub tests: Option<TestReport>,
 }
 
@@ -75,7 +73,6 @@ impl CheckRecord {
     }
 }
 
-/// The first line of the command, at most 120 characters.
 fn short_command(command: &str) -> String {
     let mut short = first_line(command, 120);
     if short.len() < command.len() {

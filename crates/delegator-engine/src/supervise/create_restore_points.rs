@@ -1,7 +1,6 @@
-//! Creates the restore points of a task before its agent starts.
-//!
-//! If that of a directory which the caller named cannot be created, the agent is not started: its changes
-//! could not be reverted. For a repository inside, the problem is recorded and reported with the result.
+//! Creates the restore points of a task before its agent starts. If that of a directory which the caller
+//! named cannot be created, the agent is not started. For a repository inside, the problem is reported with
+//! the result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -67,12 +66,10 @@ impl<'a> RestorePointWriter<'a> {
         }
     }
 
-    /// Why the last restore point could not be created.
     pub(crate) fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// Records that a directory has no restore point.
     pub(crate) fn skip(&mut self, directory: &Path, problem: &str) {
         self.record.problems.push(PointProblem { path: directory.to_owned(), problem: problem.to_owned() });
     }

@@ -1,8 +1,5 @@
 //! Prepares the enclosure of a run: opens everything that the agent may write to, and creates its temporary
-//! directory.
-//!
-//! The mechanism was chosen at submission. A task whose enclosure cannot be prepared fails; it never runs
-//! without it.
+//! directory. A task whose enclosure cannot be prepared fails; it never runs without it.
 
 use std::fs::DirBuilder;
 use std::io;

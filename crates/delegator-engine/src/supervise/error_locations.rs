@@ -10,7 +10,6 @@ use std::path::{Component, Path};
 use delegator_transcript::CommandFailure;
 use rustix::fs::{AtFlags, statat};
 
-/// Corrects the file names in the failures of a report, using the files as they are now.
 pub(crate) fn correct_paths(failures: &mut [CommandFailure], workdir: impl AsFd) {
     let is_there = |path: &str| exists(workdir.as_fd(), path);
     for CommandFailure { directory, places, .. } in failures {
@@ -27,7 +26,6 @@ fn exists(workdir: BorrowedFd<'_>, path: &str) -> bool {
     statat(workdir, path, AtFlags::empty()).is_ok()
 }
 
-/// The corrected path, if it needs correction.
 fn from_workdir(file: &str, directory: &str, is_there: impl Fn(&str) -> bool) -> Option<String> {
     let joined = joined(directory, file)?;
     (Path::new(file).is_relative() && !is_there(file) && is_there(&joined)).then_some(joined)

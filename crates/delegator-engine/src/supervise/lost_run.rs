@@ -1,8 +1,6 @@
-//! The record of a run whose supervisor was lost, rebuilt from what is stored.
-//!
-//! The report is the fold of the stored events, which are redacted. The changes are those since the restore
-//! points, or since the creation of the worktree, until the loss was noticed: others may have made some of
-//! them. An error here never prevents that the end of the task is recorded.
+//! The record of a run whose supervisor was lost: the fold of the stored events, and the changes until the
+//! loss was noticed, some of which others may have made. An error here never prevents that the end of the
+//! task is recorded.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -90,7 +88,6 @@ impl Engine {
     }
 }
 
-/// The report of the stored events, and their size.
 fn fold_events(dir: &TaskDir, task: &Task) -> (Report, u64) {
     let fold = |dialect| {
         let thread = task.thread_id.clone().or(task.resumed_thread.clone());

@@ -27,6 +27,5 @@ mod supervisor_log;
 pub(crate) mod supervisor_process;
 pub(crate) mod task_diff;
 pub(crate) mod task_report;
-mod user_dialogue;
 pub(crate) mod wake_socket;
 mod worktree;

@@ -1,13 +1,11 @@
 //! Raises the niceness of agents when many may run at once.
 //!
-//! What slows down the rest of the machine is the scheduling weight of all agents together. Each step of
-//! niceness reduces the weight of a process by a fifth. If more agents may run than the processors can carry,
-//! each gets more niceness, until their total weight is that of a few. Measured with 500 agents on two
-//! processors: p99 of `status` was 67 ms with the configured niceness and 14 ms with this.
+//! Each step of niceness reduces the weight of a process by a fifth. If more agents may run than the
+//! processors can carry, each gets more niceness, until their total weight is that of a few. Measured with
+//! 500 agents on two processors: p99 of `status` was 67 ms with the configured niceness and 14 ms with this.
 
 use std::sync::LazyLock;
 
-/// The highest niceness of Linux.
 const MAX_NICENESS: u8 = 19;
 /// Agents per processor that may run with the configured niceness. At the default of 10, eight agents weigh
 /// as much as one ordinary process.
@@ -31,7 +29,6 @@ pub(crate) fn adjusted_niceness(configured: u8, max_concurrent: usize, processor
     niceness
 }
 
-/// The number of processors that this process may use.
 pub fn processors() -> usize {
     // Read once: that opens several files.
     static PROCESSORS: LazyLock<usize> =

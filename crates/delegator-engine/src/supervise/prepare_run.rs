@@ -5,8 +5,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::redact::Redactor;
-use delegator_domain::task::{Mode, TaskId};
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{LaunchRequest, dialect_of};
 use delegator_supervisor::process::{Cgroup, SweepLimits};
@@ -14,47 +12,25 @@ use delegator_supervisor::run::RunSpec;
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
+use super::run_ports::TaskPorts;
 use super::{enclosure, niceness};
-use crate::Engine;
 use crate::error::{DirectoryProblem, EngineError};
 use crate::shared::allowed_paths::{check_within, resolve_allowed_file};
-use crate::submit::launch::{Launch, Limits, Settings, Verify};
-
-/// A run that can begin, and the settings that its record needs.
-pub(super) struct Prepared {
-    pub(super) spec: RunSpec,
-    pub(super) mode: Mode,
-    pub(super) may_write: bool,
-    pub(super) is_isolated: bool,
-    pub(super) limits: Limits,
-    pub(super) verify: Option<Verify>,
-    /// Canonical paths of the additional directories.
-    pub(super) add_dirs: Vec<PathBuf>,
-}
-
-/// What a run gets besides its launch file.
-pub(super) struct RunParts {
-    pub(super) group: Option<Cgroup>,
-    /// That of the launch file: it is expensive to build.
-    pub(super) redactor: Redactor,
-}
+use crate::submit::launch::{Launch, Settings};
 
 /// Builds the run from the launch file. Checks directories and files again, because names may have changed
-/// meaning.
+/// meaning. The first pinned directories are the additional ones.
 pub(super) fn prepare(
-    engine: &Engine,
-    id: &TaskId,
-    dir: &TaskDir,
     launch: &Launch,
-    RunParts { group, redactor }: RunParts,
-) -> Result<Prepared, EngineError> {
-    let roots = &launch.settings.allowed_roots;
-    let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
-    let mut pinned = added_directories(&launch.settings)?;
-    let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
-    pinned.extend(commit_directories(&launch.settings)?);
-    let images = images(engine, &launch.settings)?;
-    let settings = &launch.settings;
+    group: Option<Cgroup>,
+    ports: &TaskPorts,
+) -> Result<RunSpec, EngineError> {
+    let (engine, id, dir, settings) = (&ports.engine, &ports.id, &ports.dir, &launch.settings);
+    let roots = &settings.allowed_roots;
+    let (workdir, real) = open_dir("working_dir", &settings.working_dir, roots)?;
+    let pinned = pinned_directories(settings)?;
+    let image = |image: &PathBuf| resolve_allowed_file("images", image, roots, &engine.state_dir);
+    let images = settings.images.iter().map(image).collect::<Result<_, _>>()?;
     let mut environment = launch.variables.clone();
     let workspace = pinned.iter().map(|(directory, path)| (directory, path.as_path()));
     let workspace: Vec<_> = [(&workdir, real.as_path())].into_iter().chain(workspace).collect();
@@ -68,7 +44,7 @@ pub(super) fn prepare(
         output_schema: write_output_schema(dir, settings)?,
         ..launch.request(id, &engine.state_dir)
     };
-    let spec = RunSpec {
+    Ok(RunSpec {
         task: id.clone(),
         protocol: launch.agent.protocol,
         plan: launch.agent.plan(&request, &workdir)?,
@@ -87,7 +63,7 @@ pub(super) fn prepare(
         own_niceness: 0,
         sweep: SweepLimits::default(),
         group,
-        redactor,
+        redactor: ports.redactor.clone(),
         fold: FoldOptions {
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before,
@@ -97,43 +73,23 @@ pub(super) fn prepare(
         budgets: settings.budgets.clone(),
         salvage: settings.salvage,
         answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
-    };
-    Ok(Prepared {
-        spec,
-        mode: settings.mode,
-        may_write: launch.may_write(),
-        is_isolated: settings.worktree.is_some(),
-        limits: settings.limits,
-        verify: settings.verify.clone(),
-        add_dirs,
     })
 }
 
-/// The agent reads the output schema from a file.
 fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
     let Some(schema) = &settings.output_schema else { return Ok(None) };
     dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
     Ok(Some(dir.file(TaskFile::OutputSchema)))
 }
 
-/// Opens the additional directories. The agent accepts names only, so it gets the real path of each open
+/// Opens the additional directories, then what git writes when the agent commits in its worktree, which is
+/// outside of the allowed roots. The agent accepts names only, so it gets the real path of each open
 /// directory. The supervisor compares the two again right before it starts the agent; after that only the
 /// agent's sandbox resolves them.
-fn added_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
-    let open = |directory: &PathBuf| open_dir("add_dirs", directory, &settings.allowed_roots);
-    settings.add_dirs.iter().map(open).collect()
-}
-
-/// Opens what git writes when the agent commits in its worktree. It is outside of the allowed roots.
-fn commit_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
-    let open = |directory: PathBuf| open_dir("isolation", &directory, &[]);
-    settings.commit_dirs().into_iter().map(open).collect()
-}
-
-fn images(engine: &Engine, settings: &Settings) -> Result<Vec<PathBuf>, EngineError> {
-    let real =
-        |image: &PathBuf| resolve_allowed_file("images", image, &settings.allowed_roots, &engine.state_dir);
-    settings.images.iter().map(real).collect()
+fn pinned_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+    let added = settings.add_dirs.iter().map(|dir| open_dir("add_dirs", dir, &settings.allowed_roots));
+    let commit_dirs = settings.commit_dirs().into_iter().map(|dir| open_dir("isolation", &dir, &[]));
+    added.chain(commit_dirs).collect()
 }
 
 /// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if

@@ -1,8 +1,5 @@
-//! Quotes text of another task in a prompt, as data.
-//!
-//! Another agent wrote the text, so it may contain instructions, deliberately or not. The quotation says that
-//! it is data, and its fence is longer than every run of backticks in the text, so that no text can end it.
-//! It is bounded: a prompt never grows with the work of another task.
+//! Quotes text of another task in a prompt, as data: it may contain instructions. The fence is longer than
+//! every run of backticks in the text, so that no text can end it, and the text is bounded.
 
 use std::fmt::Write;
 
@@ -11,7 +8,6 @@ use delegator_domain::text::{beginning, end};
 /// The end of a text that was shortened, or its beginning.
 const OMITTED: &str = "[…]";
 
-/// A text to quote, and which part of it to keep if it is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     Beginning,
@@ -31,7 +27,6 @@ pub(super) fn append_quotation(prompt: &mut String, introduction: &str, text: &s
     );
 }
 
-/// At most `max_bytes` of a text.
 pub(super) fn shorten(text: &str, max_bytes: usize, keep: Keep) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();

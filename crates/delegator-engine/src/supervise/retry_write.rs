@@ -1,7 +1,6 @@
-//! Retries a registry write while other processes hold the write lock.
-//!
-//! The registry gives up after five seconds without progress of others, or after a minute, which suits an
-//! interactive call. A supervisor that gave up would lose the end of its task.
+//! Retries a registry write while other processes hold the write lock. The registry gives up after five
+//! seconds without progress of others, or after a minute; a supervisor that gave up would lose the end of its
+//! task.
 
 use delegator_registry::RegistryError;
 
@@ -10,7 +9,6 @@ use crate::error::EngineError;
 /// Ten minutes, if one process holds the lock all that time.
 const MAX_TRIES: u32 = 120;
 
-/// Calls `act` again as long as it fails because the registry is busy.
 pub(crate) fn retry_while_busy<T>(mut act: impl FnMut() -> Result<T, EngineError>) -> Result<T, EngineError> {
     for _ in 1..MAX_TRIES {
         match act() {

@@ -1,6 +1,7 @@
 //! Connects a run to the registry and the files of its task: the engine's implementation of [`Ports`].
 //!
-//! Errors in this module never fail a run: they are ignored, and the agent continues.
+//! Errors in this module never fail a run: they are ignored, and the agent continues. The end of the task
+//! reports messages and answers that were not delivered.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -14,10 +15,12 @@ use std::time::Duration;
 use delegator_domain::budget::{Amounts, BudgetScope};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::message::{MessageNumber, QueuedMessage};
-use delegator_domain::question::{Answer, Question, QuestionNumber};
+use delegator_domain::question::{Answer, Question, QuestionNumber, QuestionState};
 use delegator_domain::redact::{Redactor, SecretDigests};
 use delegator_domain::task::{TaskEnd, TaskId};
-use delegator_registry::{AgentChange, Attempt, ChangeMark, TaskDir, TaskFile};
+use delegator_registry::{
+    AgentChange, Attempt, Cas, ChangeMark, StoredAnswer, StoredQuestion, TaskDir, TaskFile,
+};
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{
     ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Ports, QuestionEnd, RunResult,
@@ -28,7 +31,6 @@ use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
 use super::niceness::{processors, supervisor_niceness};
 use super::received_signals::EndSignals;
 use super::supervisor_log::SupervisorLog;
-use super::user_dialogue::{Supervised, UserDialogue, settle_message};
 use crate::Engine;
 use crate::shared::caller::owner_of;
 use crate::shared::connection_pool::PooledConnection;
@@ -58,15 +60,25 @@ pub(crate) struct TaskPorts {
     pub(crate) log: SupervisorLog,
     /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
-    /// Redacts the secrets of the submission.
     pub(crate) redactor: Redactor,
-    /// When the agent's commands and patches ran.
     pub(crate) times: RefCell<AgentTimes>,
     /// What changed until the agent and its processes were gone.
     pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
 }
 
-/// The file of a part of a stream.
+/// Messages and questions of the task. The supervision loop asks for messages and answers after every line of
+/// the agent, so the registry is read only if it has changed since the last read found nothing.
+#[derive(Debug, Default)]
+pub(crate) struct UserDialogue {
+    /// The change mark at which there was no message for the running turn.
+    no_message_now: Cell<Option<ChangeMark>>,
+    /// The change mark at which there was no message at all.
+    no_message: Cell<Option<ChangeMark>>,
+    no_answer: Cell<Option<ChangeMark>>,
+    /// The questions without an answer, with the ids of their options as the agent knows them.
+    unanswered: RefCell<Vec<Question>>,
+}
+
 pub(super) fn part_path(dir: &TaskDir, file: TaskFile, part: u32) -> PathBuf {
     let path = dir.file(file);
     match part {
@@ -114,16 +126,6 @@ impl TaskPorts {
         }
     }
 
-    /// Calls `act` with the registry and the attempt that this supervisor runs.
-    fn with_attempt<T>(&self, act: impl FnOnce(Supervised<'_>) -> T) -> T {
-        act(Supervised {
-            registry: &mut self.registry.borrow_mut(),
-            id: &self.id,
-            nonce: &self.attempt.nonce,
-            now_ms: self.engine.now_ms(),
-        })
-    }
-
     /// Why this supervisor must end the task, although no user has cancelled it: it got a signal, or the
     /// worker of a fleet task has lost its fleet.
     pub(crate) fn end_reason(&self) -> Option<String> {
@@ -139,7 +141,6 @@ impl TaskPorts {
         let _ = self.registry.borrow_mut().replace_agent(&self.id, nonce, &change, now_ms);
     }
 
-    /// Why an agent must not run now, if it is paused.
     pub(crate) fn pause_of(&self, agent: &str) -> Option<String> {
         let pauses = self.registry.borrow().agent_pauses(self.engine.now_ms()).ok()?;
         let pause = pauses.into_iter().find(|pause| pause.agent == agent)?;
@@ -188,23 +189,72 @@ impl Ports for TaskPorts {
     }
 
     fn next_message(&self, now_only: bool) -> Option<QueuedMessage> {
-        self.with_attempt(|task| self.dialogue.next_message(task, now_only))
+        let UserDialogue { no_message_now, no_message, .. } = &self.dialogue;
+        let none_at = if now_only { no_message_now } else { no_message };
+        let mut registry = self.registry.borrow_mut();
+        let mark = registry.change_mark().ok();
+        if mark.is_some() && none_at.get() == mark {
+            return None;
+        }
+        let taken = registry.take_next_message(&self.id, &self.attempt.nonce, now_only, self.engine.now_ms());
+        none_at.set(mark.filter(|_| matches!(taken, Ok(None))));
+        taken.ok().flatten()
     }
 
     fn on_message_settled(&self, message: MessageNumber, outcome: MessageOutcome) {
-        self.with_attempt(|task| settle_message(task, message, &outcome));
+        let refusal = match &outcome {
+            MessageOutcome::Accepted => None,
+            MessageOutcome::Refused { reason } => Some(reason.as_str()),
+        };
+        let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
+        let _ = self.registry.borrow_mut().settle_message(&self.id, nonce, message, refusal, now_ms);
     }
 
     fn on_question(&self, question: &Question, expires_ms: i64) {
-        self.with_attempt(|task| self.dialogue.ask(task, question, expires_ms));
+        let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
+        let _ = self.registry.borrow_mut().ask(&self.id, nonce, question, expires_ms, now_ms);
+        self.dialogue.unanswered.borrow_mut().push(question.clone());
     }
 
-    fn close_question(&self, question: QuestionNumber, reason: QuestionEnd) -> bool {
-        self.with_attempt(|task| self.dialogue.close_question(task, question, reason))
+    fn close_question(&self, number: QuestionNumber, reason: QuestionEnd) -> bool {
+        let state = match reason {
+            QuestionEnd::Expired => QuestionState::Expired,
+            QuestionEnd::Withdrawn => QuestionState::Withdrawn,
+        };
+        let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
+        let mut registry = self.registry.borrow_mut();
+        let closed = registry.close_question(&self.id, nonce, number, state, now_ms);
+        let is_answered = |found: StoredQuestion| found.state == QuestionState::Answered;
+        let was_answered = matches!(closed, Ok(Cas::Lost(_)))
+            && registry.question(&self.id, number).is_ok_and(|found| found.is_some_and(is_answered));
+        // An agent that withdrew its question takes no answer.
+        if was_answered && reason == QuestionEnd::Expired {
+            return false;
+        }
+        self.dialogue.unanswered.borrow_mut().retain(|question| question.number != number);
+        true
     }
 
     fn answers(&self) -> Vec<(QuestionNumber, Answer)> {
-        self.with_attempt(|task| self.dialogue.answers(task))
+        let mut unanswered = self.dialogue.unanswered.borrow_mut();
+        let mut registry = self.registry.borrow_mut();
+        let mark = registry.change_mark().ok();
+        if unanswered.is_empty() || (mark.is_some() && self.dialogue.no_answer.get() == mark) {
+            return Vec::new();
+        }
+        let numbers: Vec<QuestionNumber> = unanswered.iter().map(|question| question.number).collect();
+        let Ok(taken) = registry.take_answers(&self.id, &numbers) else { return Vec::new() };
+        self.dialogue.no_answer.set(mark);
+        let mut answers = Vec::new();
+        for (number, StoredAnswer { option, text }) in taken {
+            let Some(index) = unanswered.iter().position(|question| question.number == number) else {
+                continue;
+            };
+            let question = unanswered.swap_remove(index);
+            let option = option.and_then(|position| question.options.into_iter().nth(position));
+            answers.push((number, Answer { option: option.map(|option| option.id), text }));
+        }
+        answers
     }
 
     fn on_log(&self, action: LogAction) {
@@ -255,12 +305,8 @@ impl Ports for TaskPorts {
     }
 
     fn on_thread(&self, thread_id: &str) {
-        let _ = self.registry.borrow_mut().set_thread(
-            &self.id,
-            &self.attempt.nonce,
-            thread_id,
-            self.engine.now_ms(),
-        );
+        let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
+        let _ = self.registry.borrow_mut().set_thread(&self.id, nonce, thread_id, now_ms);
         self.dir.announce_change();
     }
 

@@ -1,7 +1,5 @@
-//! One last, read-only turn for an agent whose work a time limit has ended: it reports what it has done.
-//!
-//! The task stays ended by its limit, whatever the agent reports. The turn has its own, short limits and
-//! files.
+//! One last, read-only turn for an agent whose work a time limit has ended: it reports what it has done. The
+//! task stays ended by its limit. The turn has its own, short limits and files.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +10,7 @@ use delegator_registry::TaskFile;
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, RunResult, Stream};
 
-use super::prepare_run::{RunParts, prepare};
+use super::prepare_run::prepare;
 use super::run_ports::{TaskPorts, create_stream, part_path};
 use super::task_report::Salvage;
 use crate::error::EngineError;
@@ -36,7 +34,7 @@ pub(super) fn salvage(launch: &Launch, result: &mut RunResult, ports: &TaskPorts
     // What changes from now on is not the work of the task.
     ports.observe_changes(result);
     let failed =
-        |reason: &str| Some(Salvage::Failed { reason: launch.redactor().redact_str(reason).into_owned() });
+        |reason: &str| Some(Salvage::Failed { reason: ports.redactor.redact_str(reason).into_owned() });
     let Some(thread) = result.report.thread_id.clone().filter(|_| launch.agent.capabilities().threads) else {
         return failed("the agent has no thread that could be resumed");
     };
@@ -70,10 +68,8 @@ fn run_turn(
         ..launch.clone()
     };
     turn.renew_enclosure()?;
-    let group = turn.create_group(&ports.id);
-    let parts = RunParts { group, redactor: turn.redactor() };
-    let prepared = prepare(&ports.engine, &ports.id, &ports.dir, &turn, parts)?;
-    Ok(ports.engine.system.run_agent(prepared.spec, &TurnPorts { task: ports }))
+    let spec = prepare(&turn, turn.create_group(&ports.id), ports)?;
+    Ok(ports.engine.system.run_agent(spec, &TurnPorts { task: ports }))
 }
 
 fn settings_of_turn(settings: &Settings, thread: String, result: &RunResult) -> Settings {

@@ -1,6 +1,5 @@
-//! Summarizes in one sentence what a task did. Pure.
-//!
-//! The sentence is based on evidence; only without evidence on the agent's own report.
+//! Summarizes in one sentence what a task did, by evidence; only without evidence by the agent's own report.
+//! Pure.
 
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_domain::text::first_line;
@@ -35,7 +34,6 @@ pub(crate) fn one_sentence_summary(end: &TaskEnd, exit: Option<ExitStatus>, reco
     }
 }
 
-/// The facts of the sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ChangeSummary {
     pub(crate) modified: u64,

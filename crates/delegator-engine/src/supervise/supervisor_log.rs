@@ -1,7 +1,5 @@
-//! The log of a supervisor, `supervisor.jsonl`: when its agent was idle, and when it was done.
-//!
-//! One JSON object per line, in the order of the events. The log is limited, because an agent may report that
-//! it is idle as often as it likes. Errors never fail a run: an entry that cannot be written is missing.
+//! The log of a supervisor, `supervisor.jsonl`: when its agent was idle, and when it was done. The log is
+//! limited, because an agent may report that it is idle as often as it likes. Errors never fail a run.
 
 use std::cell::Cell;
 use std::io::Write;

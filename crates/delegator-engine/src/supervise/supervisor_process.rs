@@ -23,15 +23,14 @@ use delegator_supervisor::verdict::has_acted;
 use super::chain_prompt::complete_prompt;
 use super::check_record::CheckRecord;
 use super::evidence::{self, ObservationContext};
-use super::prepare_run::{Prepared, RunParts, prepare};
+use super::prepare_run::prepare;
 use super::received_signals::EndSignals;
 use super::retry_write::retry_while_busy;
-use super::run_ports::TaskPorts;
+use super::run_ports::{TaskPorts, UserDialogue};
 use super::salvage::salvage;
 use super::summary::one_sentence_summary;
 use super::supervisor_log::SupervisorLog;
-use super::task_report::{Record, Salvage, tokens};
-use super::user_dialogue::UserDialogue;
+use super::task_report::{Record, tokens};
 use super::worktree::prepare_worktree;
 use super::{error_locations, wake_socket};
 use crate::Engine;
@@ -39,13 +38,12 @@ use crate::error::EngineError;
 use crate::shared::directories::disk_usage;
 use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
-use crate::submit::launch::{Launch, Limits, SkippedAgent, Verify};
+use crate::submit::launch::{Launch, SkippedAgent, Verify};
 use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 use crate::upkeep::restore_lookup::MERGE_TIMEOUT;
 use crate::upkeep::restore_record::{RestorePointRecord, git};
 
-/// The main function of a supervisor process.
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
     open_session();
     let signals = EndSignals::install().map_err(EngineError::io("handle signals"))?;
@@ -53,14 +51,12 @@ pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(),
     supervise_task(engine, id, nonce, Inherited { lock: take_stdin()?, signals })
 }
 
-/// What a supervisor has from the start of its process.
 pub(crate) struct Inherited {
     /// The task lock, acquired by the process that started the supervisor.
     pub(crate) lock: OwnedFd,
     pub(crate) signals: EndSignals,
 }
 
-/// Supervises one task to its end.
 pub(crate) fn supervise_task(
     engine: &Engine,
     id: &TaskId,
@@ -98,7 +94,7 @@ pub(crate) fn supervise_task(
         signals,
         contact: launch.as_ref().ok().and_then(contact_watch),
         engine: engine.clone(),
-        redactor: redactor.clone(),
+        redactor,
         last_read_mark: Cell::new(None),
         dialogue: UserDialogue::default(),
         log: SupervisorLog::default(),
@@ -110,7 +106,7 @@ pub(crate) fn supervise_task(
     let environment = launch.as_ref().map(|launch| launch.variables.clone()).unwrap_or_default();
     let worktree = launch.as_ref().ok().and_then(|launch| launch.settings.worktree.clone());
     let outcome = match launch {
-        Ok(launch) => run_and_record(launch, RunParts { group, redactor }, &ports),
+        Ok(launch) => run_and_record(launch, group, &ports),
         Err(error) => Finish::bare(TaskEnd::failed(FailureKind::Internal, error.to_string())),
     };
     let mut registry = ports.into_registry();
@@ -142,7 +138,6 @@ fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
     }
 }
 
-/// The size of the worktree, which the quota limits.
 fn record_worktree_size(registry: &mut Registry, plan: Option<&WorktreePlan>) -> Result<(), EngineError> {
     let Some(WorktreePlan { owner, worktree, .. }) = plan else { return Ok(()) };
     Ok(registry.record_worktree_size(owner, disk_usage(&worktree.path) + disk_usage(&worktree.own_dir()))?)
@@ -186,8 +181,7 @@ fn own_identity() -> Result<Identity, EngineError> {
 }
 
 /// Runs the agent, or the next one if it cannot run. Writes the report; returns how the task ended.
-fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Finish {
-    let RunParts { mut group, redactor } = parts;
+fn run_and_record(mut launch: Launch, mut group: Option<Cgroup>, ports: &TaskPorts) -> Finish {
     let mut skipped = std::mem::take(&mut launch.skipped);
     if let Err(end) = prepare_worktree(&launch, ports) {
         return Finish::bare(end);
@@ -201,19 +195,17 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
                 continue;
             }
         }
-        let parts = RunParts { group: group.take(), redactor: redactor.clone() };
-        let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, parts) {
+        let spec = match prepare(&launch, group.take(), ports) {
             Ok(_) if ports.end_reason().is_some() => {
                 return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
             }
-            Ok(prepared) => prepared,
+            Ok(spec) => spec,
             Err(error) => return Finish::bare(TaskEnd::failed(FailureKind::Internal, error.to_string())),
         };
-        if let Err(problem) = begin_observation(&prepared, launch.settings.no_restore_point, ports) {
+        if let Err(problem) = begin_observation(&spec, &launch, ports) {
             return Finish::bare(TaskEnd::failed(FailureKind::RestorePointFailed, problem));
         }
         crash_point(CrashPoint::BaselineTaken);
-        let Prepared { spec, limits, verify, .. } = prepared;
         let spec = RunSpec { own_niceness: ports.own_niceness(spec.niceness), ..spec };
         let workdir = spec.workdir.try_clone();
         let mut result = ports.engine.system.run_agent(spec, ports);
@@ -229,8 +221,9 @@ fn run_and_record(mut launch: Launch, parts: RunParts, ports: &TaskPorts) -> Fin
             }
         }
         let salvage = salvage(&launch, &mut result, ports);
-        let run = FinishedRun { result, limits, verify, skipped, salvage, redactor, workdir: workdir.ok() };
-        return record(run, ports);
+        let settings = &launch.settings;
+        let record = Record { skipped_agents: skipped, salvage, ..Record::of(&result, settings.limits) };
+        return record_run(record, &result, settings.verify.as_ref(), workdir.ok(), ports);
     }
 }
 
@@ -251,58 +244,65 @@ fn reason_to_fall_back(result: &RunResult) -> Option<String> {
 
 /// Records the state of the files before the first agent. Returns the problem if a restore point could not be
 /// created.
-fn begin_observation(prepared: &Prepared, no_restore_point: bool, ports: &TaskPorts) -> Result<(), String> {
+fn begin_observation(spec: &RunSpec, launch: &Launch, ports: &TaskPorts) -> Result<(), String> {
     if ports.observation.borrow().is_some() {
         return Ok(());
     }
-    let Prepared { spec, mode, may_write, is_isolated, add_dirs, .. } = prepared;
+    let settings = &launch.settings;
+    let added = spec.pinned.iter().take(settings.add_dirs.len());
     let observation = evidence::begin_observation(ObservationContext {
         task: &ports.id,
         dir: &ports.dir,
         workdir: &spec.workdir,
-        add_dirs,
+        add_dirs: &added.map(|(_, real)| real.clone()).collect::<Vec<_>>(),
         environment: &spec.environment,
-        is_isolated: *is_isolated,
+        is_isolated: settings.worktree.is_some(),
         state_dir: &ports.engine.state_dir,
-        mode: *mode,
-        may_write: *may_write,
-        no_restore_point,
+        mode: settings.mode,
+        may_write: launch.may_write(),
+        no_restore_point: settings.no_restore_point,
         since_ms: ports.engine.now_ms(),
     })?;
     ports.observation.replace(observation);
     Ok(())
 }
 
-/// A run, and what its record needs besides.
-struct FinishedRun {
-    result: RunResult,
-    limits: Limits,
-    verify: Option<Verify>,
-    skipped: Vec<SkippedAgent>,
-    salvage: Option<Salvage>,
-    redactor: Redactor,
+fn record_run(
+    mut record: Record,
+    result: &RunResult,
+    verify: Option<&Verify>,
     workdir: Option<OwnedFd>,
-}
-
-fn record(run: FinishedRun, ports: &TaskPorts) -> Finish {
-    let FinishedRun { result, limits, verify, skipped, salvage, redactor, workdir } = run;
-    ports.observe_changes(&result);
+    ports: &TaskPorts,
+) -> Finish {
+    ports.observe_changes(result);
     crash_point(CrashPoint::ChangesObserved);
-    let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
-        CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
+    record.check = result.verification.as_ref().zip(verify).map(|(verification, verify)| {
+        CheckRecord::of(verification, verify, |text| ports.redactor.redact_str(text).into_owned())
     });
-    let mut record = Record { check, skipped_agents: skipped, salvage, ..Record::of(&result, limits) };
     if let Some(workdir) = workdir {
         error_locations::correct_paths(&mut record.report.failures, workdir);
     }
     if let Some(observed) = ports.observed.take() {
-        record.add_evidence(observed, &redactor);
+        record.add_evidence(observed, &ports.redactor);
     }
-    let verification = verify.is_some().then(|| match &record.check {
-        Some(check) => check.outcome,
-        None => Verification::not_run(&result.end),
-    });
-    Finish { verification, ..write_record(&ports.dir, &result, &record) }
+    if let Ok(bytes) = serde_json::to_vec(&record) {
+        // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
+        let _ = ports.dir.write_report(&bytes);
+    }
+    Finish {
+        end: result.end.clone(),
+        exit: result.exit,
+        ran_ms: Some(record.elapsed_ms),
+        summary: Some(one_sentence_summary(&result.end, result.exit, &record)),
+        verification: verify.map(|_| match &record.check {
+            Some(check) => check.outcome,
+            None => Verification::not_run(&result.end),
+        }),
+        survivors: record.survivors,
+        tokens: tokens(&result.report),
+        turns: Some(result.report.turns),
+        cost_microdollars: result.report.cost.map(|cost| cost.own),
+    }
 }
 
 /// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the
@@ -315,7 +315,6 @@ fn take_stdin() -> Result<OwnedFd, EngineError> {
     lock.map_err(EngineError::io("take over the task lock"))
 }
 
-/// The name of the mechanism by which all processes of a task are found.
 fn containment(with_group: bool) -> &'static str {
     if with_group { "cgroup" } else { "subreaper" }
 }
@@ -323,24 +322,6 @@ fn containment(with_group: bool) -> &'static str {
 /// The best containment that this machine offers.
 pub fn best_containment() -> &'static str {
     containment(Cgroup::is_available())
-}
-
-fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
-    if let Ok(bytes) = serde_json::to_vec(record) {
-        // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
-        let _ = dir.write_report(&bytes);
-    }
-    Finish {
-        end: result.end.clone(),
-        exit: result.exit,
-        ran_ms: Some(record.elapsed_ms),
-        summary: Some(one_sentence_summary(&result.end, result.exit, record)),
-        survivors: record.survivors.clone(),
-        verification: None,
-        tokens: tokens(&result.report),
-        turns: Some(result.report.turns),
-        cost_microdollars: result.report.cost.map(|cost| cost.own),
-    }
 }
 
 /// Records the end; returns the queued tasks that were claimed with it and must be started.

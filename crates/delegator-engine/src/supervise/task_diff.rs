@@ -1,9 +1,6 @@
-//! The diff of a task that wrote: what its agent changed.
-//!
-//! A task that worked in the user's own directories has a restore point of the state before it in each work
-//! tree, and beside it the state after it; the diff is derived from both. While the task runs, the present
-//! state takes the place of the latter. In a worktree everything since its creation counts. The diff of a
-//! task that a provider ran, and of a removed worktree, is stored. Changes nothing and queries no provider.
+//! The diff of a task that wrote: between its restore points and the states after it, or the present state
+//! while it runs; in a worktree everything since its creation. The diff of a task that a provider ran, and of
+//! a removed worktree, is stored. Changes nothing and queries no provider.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +41,6 @@ pub struct TaskDiff {
     pub with_setup_edits: Vec<String>,
 }
 
-/// Which states a diff compares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DiffSource {
     /// The work trees of the user before and after the task.
@@ -58,12 +54,10 @@ pub enum DiffSource {
     Late,
     /// The worktree of the task since it was created.
     Worktree,
-    /// The provider of the task.
     Remote,
 }
 
 impl Engine {
-    /// What a task changed, as it is recorded and stored here.
     pub(crate) fn recorded_diff(
         &self,
         registry: &Registry,
@@ -163,7 +157,6 @@ fn without_points(registry: &Registry, task: &Task, found: &FoundPoints) -> Resu
     Err(EngineError::NoDiff { task: task.id.clone(), reason })
 }
 
-/// The diffs of the work trees of a task, one after the other.
 struct TreeDiffs {
     task: TaskId,
     diff: TaskDiff,

@@ -1,6 +1,4 @@
-//! The record of a finished run, stored as `report.json`.
-//!
-//! Everything in it is redacted.
+//! The record of a finished run, stored as `report.json`. Everything in it is redacted.
 
 use delegator_domain::redact::Redactor;
 use delegator_registry::{TaskDir, TaskFile, Tokens};
@@ -16,11 +14,9 @@ use crate::shared::format_version::{FormatVersion, read_record};
 use crate::submit::launch::Limits;
 use crate::submit::launch::SkippedAgent;
 
-/// The content of `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub version: FormatVersion<1>,
-    /// The fold of the agent's events.
     pub report: Report,
     pub last_output: String,
     pub last_stderr: String,
@@ -61,11 +57,9 @@ pub enum Salvage {
     Failed { reason: String },
 }
 
-/// Processes that outlived the agent and were swept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptProcesses {
     pub processes: usize,
-    /// Whether any of them needed SIGKILL.
     pub killed: bool,
 }
 
@@ -110,7 +104,6 @@ impl Record {
     }
 }
 
-/// The tokens used by this run, if the agent reported them.
 pub fn tokens(report: &Report) -> Option<Tokens> {
     let own = report.usage?.own;
     Some(Tokens {

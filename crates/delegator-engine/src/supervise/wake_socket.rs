@@ -1,8 +1,6 @@
 //! The wake socket of a supervisor: any datagram makes it check the registry at once for a cancel request,
-//! messages and answers.
-//!
-//! Datagrams carry no information and are not trusted: the request itself is in the registry. A lost datagram
-//! delays the check by at most a second; a repeated or forged one costs one extra check.
+//! messages and answers. Datagrams carry no information and are not trusted. A lost one delays the check by
+//! at most a second.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -27,7 +25,6 @@ pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixData
     Ok(socket)
 }
 
-/// Wakes the supervisor of the task, if it has a socket.
 pub(crate) fn wake(dir: &TaskDir) {
     let Ok(Some(path)) = dir.published_socket() else { return };
     if let Ok(socket) = UnixDatagram::unbound() {

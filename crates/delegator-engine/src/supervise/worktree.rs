@@ -1,8 +1,6 @@
 //! Creates the worktree of an isolated task before its agent starts: the files of the commit, the user's
-//! uncommitted changes, copies of untracked files, then the setup script.
-//!
-//! All of it is a step of its own, whose output is the setup log of the task. It can be cancelled and counts
-//! neither as idle time nor as running time of the agent.
+//! uncommitted changes, copies of untracked files, then the setup script. Its output is the setup log of the
+//! task. It can be cancelled and counts neither as idle time nor as running time of the agent.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +14,7 @@ use delegator_domain::task::{ExitStatus, FailureKind, TaskEnd};
 use delegator_domain::text::last_line;
 use delegator_git::{CreatedWorktree, Git, GitError, TaskWorktree, WorktreeError};
 use delegator_registry::{TaskDir, TaskFile, WorktreeEvent};
-use delegator_supervisor::agent::{Variables, locate, variable};
+use delegator_supervisor::agent::{locate, variable};
 use delegator_supervisor::run::Ports;
 use delegator_supervisor::setup_script::{SetupEnd, SetupScript};
 
@@ -35,39 +33,21 @@ const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
 const SETUP_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// How soon a cancelled step ends.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
-/// Length of the line of output that is part of the failure's message.
 const QUOTED_CHARS: usize = 300;
 
-/// Why the agent does not start.
 enum StepError {
-    Worktree(WorktreeError),
-    Engine(EngineError),
-    /// The setup script failed.
-    Script(String),
+    Failed(FailureKind, String),
     Cancelled,
 }
 
-impl From<GitError> for StepError {
-    fn from(error: GitError) -> StepError {
-        match error {
-            GitError::Cancelled { .. } => StepError::Cancelled,
-            error => StepError::Worktree(error.into()),
+impl<T: Into<EngineError>> From<T> for StepError {
+    fn from(error: T) -> StepError {
+        match error.into() {
+            EngineError::Isolation(IsolationError::Worktree(WorktreeError::Git(GitError::Cancelled {
+                ..
+            }))) => StepError::Cancelled,
+            error => StepError::Failed(FailureKind::CheckoutFailed, error.to_string()),
         }
-    }
-}
-
-impl From<WorktreeError> for StepError {
-    fn from(error: WorktreeError) -> StepError {
-        match error {
-            WorktreeError::Git(error) => error.into(),
-            error => StepError::Worktree(error),
-        }
-    }
-}
-
-impl From<EngineError> for StepError {
-    fn from(error: EngineError) -> StepError {
-        StepError::Engine(error)
     }
 }
 
@@ -75,36 +55,16 @@ impl From<EngineError> for StepError {
 /// task if it cannot begin.
 pub(super) fn prepare_worktree(launch: &Launch, ports: &TaskPorts) -> Result<(), TaskEnd> {
     let Some(plan) = &launch.settings.worktree else { return Ok(()) };
-    let is_present =
-        || Ok(ports.registry.borrow().worktree(&plan.owner)?.is_some_and(|stored| stored.is_present()));
-    match is_present() {
-        Err(error) => return Err(end_of(StepError::Engine(error), ports)),
-        Ok(true) => return Ok(()),
-        Ok(false) if plan.owner != ports.id => {
-            let gone = IsolationError::Gone { task: plan.owner.clone() };
-            return Err(end_of(StepError::Engine(gone.into()), ports));
-        }
-        Ok(false) => {}
-    }
     let cancel = AtomicBool::new(false);
     let step = Step { plan, launch, dir: &ports.dir, cancel: &cancel };
-    let prepared =
-        step.create_and_record(ports).and_then(|notes| step.in_background(ports, || step.fill(notes)));
-    prepared.map_err(|error| end_of(error, ports))
-}
-
-fn end_of(error: StepError, ports: &TaskPorts) -> TaskEnd {
-    match error {
+    step.prepare(ports).map_err(|error| match error {
         StepError::Cancelled => {
             TaskEnd::Cancelled { reason: ports.cancel_requested().and_then(|request| request.reason) }
         }
-        StepError::Worktree(error) => TaskEnd::failed(FailureKind::CheckoutFailed, error.to_string()),
-        StepError::Engine(error) => TaskEnd::failed(FailureKind::CheckoutFailed, error.to_string()),
-        StepError::Script(cause) => TaskEnd::failed(FailureKind::SetupFailed, cause),
-    }
+        StepError::Failed(kind, cause) => TaskEnd::failed(kind, cause),
+    })
 }
 
-/// What the thread that creates a worktree needs.
 struct Step<'a> {
     plan: &'a WorktreePlan,
     launch: &'a Launch,
@@ -113,6 +73,18 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
+    fn prepare(&self, ports: &TaskPorts) -> Result<(), StepError> {
+        let owner = &self.plan.owner;
+        if ports.registry.borrow().worktree(owner)?.is_some_and(|stored| stored.is_present()) {
+            return Ok(());
+        }
+        if *owner != ports.id {
+            return Err(IsolationError::Gone { task: owner.clone() }.into());
+        }
+        let created = self.create_and_record(ports)?;
+        self.in_background(ports, || self.fill(created))
+    }
+
     /// Runs a part of the step in another thread, so that a request to cancel is noticed.
     fn in_background<T: Send>(
         &self,
@@ -148,8 +120,8 @@ impl Step<'_> {
         let recorded = created.and_then(|created| {
             let now_ms = ports.engine.now_ms();
             let mut registry = ports.registry.borrow_mut();
-            let recorded = registry.record_worktree(&self.plan.owner, WorktreeEvent::Created, now_ms);
-            recorded.map_err(|error| StepError::Engine(error.into())).map(|()| created)
+            registry.record_worktree(&self.plan.owner, WorktreeEvent::Created, now_ms)?;
+            Ok(created)
         });
         if recorded.is_err() {
             // What cannot be removed now is removed by `discard`, or with the task.
@@ -181,15 +153,12 @@ impl Step<'_> {
             self.run_setup(script, log)?;
         }
         if self.plan.setup.is_some() || !copied.is_empty() {
-            self.record_setup(&self.git()?)?;
+            delegator_registry::make_private_path(&self.plan.worktree.store)
+                .map_err(EngineError::io("create the directory for the state after the setup"))?;
+            let recorded = self.plan.worktree.record_setup(&self.git()?, self.dir.path());
+            recorded.map_err(WorktreeError::from)?;
         }
         Ok(())
-    }
-
-    fn record_setup(&self, git: &Git) -> Result<(), StepError> {
-        delegator_registry::make_private_path(&self.plan.worktree.store)
-            .map_err(EngineError::io("create the directory for the state after the setup"))?;
-        Ok(self.plan.worktree.record_setup(git, self.dir.path())?)
     }
 
     fn write_log(&self, log: &[u8]) -> Result<(), EngineError> {
@@ -201,11 +170,12 @@ impl Step<'_> {
 
     fn run_setup(&self, script: &str, log: String) -> Result<(), StepError> {
         let worktree = &self.plan.worktree;
-        let variables = self.setup_variables();
+        let mut variables = self.launch.variables.clone();
+        variables.push(("SOURCE_TREE".into(), worktree.source.repository.top_level.clone().into()));
+        let failed = |cause| StepError::Failed(FailureKind::SetupFailed, cause);
         let shell =
             locate(OsStr::new("bash"), variable(&variables, "PATH"), &untrusted_trees([&*worktree.path]));
-        let shell =
-            shell.map_err(|problem| StepError::Script(format!("bash could not be started: {problem}")))?;
+        let shell = shell.map_err(|problem| failed(format!("bash could not be started: {problem}")))?;
         let file = self.dir.path().join("worktree-setup");
         fs::write(&file, script).map_err(EngineError::io("write the setup script"))?;
         let setup = SetupScript {
@@ -223,25 +193,12 @@ impl Step<'_> {
         let cause = match run.end {
             SetupEnd::Exited(ExitStatus::Code(0)) => return Ok(()),
             SetupEnd::Cancelled => return Err(StepError::Cancelled),
-            SetupEnd::TimedOut => {
-                format!("the setup of the worktree did not end within {} minutes", SETUP_LIMIT.as_secs() / 60)
-            }
-            SetupEnd::Exited(ExitStatus::Code(code)) => {
-                format!("the setup of the worktree failed with exit code {code}")
-            }
-            SetupEnd::Exited(ExitStatus::Signal(signal)) => {
-                format!("the setup of the worktree was killed by signal {signal}")
-            }
+            SetupEnd::TimedOut => format!("did not end within {} minutes", SETUP_LIMIT.as_secs() / 60),
+            SetupEnd::Exited(ExitStatus::Code(code)) => format!("failed with exit code {code}"),
+            SetupEnd::Exited(ExitStatus::Signal(signal)) => format!("was killed by signal {signal}"),
         };
         let quoted = last_line(&output, QUOTED_CHARS).map(|line| format!(": {line}"));
-        Err(StepError::Script(cause + &quoted.unwrap_or_default()))
-    }
-
-    /// The environment of the agent, and where the user's own work tree is.
-    fn setup_variables(&self) -> Variables {
-        let mut variables = self.launch.variables.clone();
-        variables.push(("SOURCE_TREE".into(), self.plan.worktree.source.repository.top_level.clone().into()));
-        variables
+        Err(failed(format!("the setup of the worktree {cause}{}", quoted.unwrap_or_default())))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Starts the processes that do upkeep for many tasks: pruning, and the delivery of notifications.
 //!
-//! Each is this program in an internal mode, in a process group of its own and without the environment of the
-//! process that starts it: an agent can read the environment of every process of its user. Locks, not this
-//! module, ensure that one of each kind works in a state directory. A child is reaped when the next one is
-//! wanted.
+//! Each is this program in an internal mode, without the environment of the process that starts it: an agent
+//! can read the environment of every process of its user. Locks ensure that one of each kind works in a state
+//! directory. A child is reaped when the next one is wanted.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts the processes for upkeep")]
 
@@ -14,7 +13,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::Engine;
 use crate::error::EngineError;
 
-/// PATH of these processes.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// One kind of process: the one that this process started, until it is reaped.
@@ -51,7 +49,6 @@ impl BackgroundProcess {
         Ok(())
     }
 
-    /// Reaps the process if it has ended.
     pub(super) fn reap(&self) {
         let mut child = self.lock();
         if !child.as_mut().is_some_and(is_running) {

@@ -25,11 +25,9 @@ use crate::shared::connection_pool::PooledConnection;
 pub struct CleanRequest {
     pub stuck_after_ms: i64,
     pub old_after_ms: i64,
-    /// Only report what would be done.
     pub dry_run: bool,
     /// Drop all restore points of deleted tasks, even those with unique content.
     pub include_restore_points: bool,
-    /// Delete although the clock jumped.
     pub trust_clock: bool,
     /// The environment for git, which deletes the refs of restore points.
     pub environment: Variables,
@@ -38,23 +36,18 @@ pub struct CleanRequest {
 #[derive(Debug, Default)]
 pub struct CleanReport {
     pub stuck: Vec<TaskId>,
-    /// How many of these are ended now.
     pub stuck_ended: usize,
     pub old_found: u64,
-    /// Old tasks that were, or would be, deleted.
     pub old: Vec<TaskId>,
     pub oldest_age_ms: Option<i64>,
     /// How many directories have files that crashes left behind.
     pub leftovers_found: usize,
-    /// Those of which the files were, or would be, removed.
     pub leftovers: Vec<TaskId>,
     /// Task directories with results but without a row in the registry; they are not deleted.
     pub unclaimed: Vec<TaskId>,
     /// Restore points that are, or would be, retained without their task; at most [`MAX_LISTED_POINTS`].
     pub retained_points: Vec<RetainedRestorePoint>,
-    /// The total number of them.
     pub retained_points_found: u64,
-    /// Restore points that were, or would be, dropped.
     pub dropped_points: Vec<RetainedRestorePoint>,
     /// How far the wall clock moved against the boot clock; set if that blocks deletion by age.
     pub clock_jumped_by_ms: Option<i64>,
@@ -62,7 +55,6 @@ pub struct CleanReport {
     pub failures: Vec<CleanFailure>,
 }
 
-/// An item that could not be cleaned.
 #[derive(Debug)]
 pub struct CleanFailure {
     /// A task id, or the reference of a restore point.
@@ -77,7 +69,6 @@ pub enum CleanProblem {
     DirectoryLeft(EngineError),
     /// Another process holds the lock of the stuck task.
     Locked,
-    /// The restore point could not be dropped, for this reason.
     NotDropped(String),
 }
 
@@ -117,7 +108,6 @@ impl Engine {
     }
 }
 
-/// One call of the cleanup command.
 struct CleaningPass<'a> {
     engine: &'a Engine,
     registry: PooledConnection,
@@ -205,7 +195,6 @@ impl CleaningPass<'_> {
         Ok(())
     }
 
-    /// Drops the restore points of deleted tasks that are no longer needed, and lists the others.
     fn drop_restore_points(&mut self, clock: ClockVerdict) -> Result<(), EngineError> {
         let deadline = Instant::now() + TOTAL_GIT_TIMEOUT;
         let retention_ms = self.engine.restore_point_retention_ms;

@@ -1,10 +1,8 @@
-//! The delivery of notifications: a process of its own sends what the outbox holds, and ends when nothing is
-//! left.
+//! The delivery of notifications: a process of its own sends what the outbox holds, because a receiver may
+//! not answer. Every upkeep pass starts it if something is due.
 //!
-//! Every upkeep pass starts it if something is due and it does not run. It is this program with the argument
-//! [`DELIVER`]: a receiver may not answer, and a command may hang. One such process works in a state
-//! directory. It may be killed at any moment: an attempt is counted before it is made, so the next process
-//! makes another one. A receiver can therefore get a notification twice, with the same id.
+//! An attempt is counted before it is made, so after a crash the next process makes another one: a receiver
+//! can get a notification twice, with the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Sender, channel};
@@ -23,7 +21,6 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::shared::notifications::{Notifications, stored_settings};
 
-/// The argument that makes this program the delivery process.
 pub const DELIVER: &str = "deliver-notifications";
 
 const MAX_AT_ONCE: usize = 8;
@@ -112,7 +109,6 @@ impl Engine {
     }
 }
 
-/// The main function of the delivery process.
 pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<(), EngineError> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     // A process that enqueues a notification while the lock is held starts no other: so look again after the
@@ -127,7 +123,6 @@ pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<(), EngineError>
     Ok(())
 }
 
-/// A notification that is being sent.
 struct Delivery {
     notification: StoredNotification,
     number: u32,

@@ -8,7 +8,6 @@ use delegator_registry::{Registry, StoredNotification, Task, TaskFile};
 
 use crate::error::EngineError;
 
-/// How and what to send; the error says why that is unknown.
 pub(super) fn load(
     registry: &Registry,
     notification: &StoredNotification,
@@ -42,7 +41,6 @@ fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<NotifiedWork> {
     })
 }
 
-/// What is known about an ended task.
 fn task_facts(task: Task) -> Option<NotifiedTask> {
     let ended = task.ended?;
     let failure = match ended.end {

@@ -30,7 +30,6 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The longest time until the next attempt, in milliseconds.
     pub(super) const LONGEST_DELAY_MS: i64 = 2 * LONGEST.as_millis() as i64;
 
     /// The time between this attempt, counted from 1, and the next. `random` is any random number.

@@ -4,7 +4,6 @@
 use delegator_git::LeftOut;
 use serde::{Deserialize, Serialize};
 
-/// What the stored diff of a task does not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiffOmissions {
     /// Changed files that are not in it, up to a limit.
@@ -14,7 +13,6 @@ pub struct DiffOmissions {
     pub size_limit: Option<usize>,
 }
 
-/// Files that an error names.
 const MAX_NAMED: usize = 5;
 
 impl DiffOmissions {
@@ -22,7 +20,6 @@ impl DiffOmissions {
         self.left_out_count == 0 && self.size_limit.is_none()
     }
 
-    /// Names the files, with their sizes.
     pub(crate) fn names(&self) -> String {
         let name = |file: &LeftOut| match file.bytes >> 20 {
             0 => file.path.clone(),

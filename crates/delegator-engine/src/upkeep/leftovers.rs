@@ -1,10 +1,9 @@
 //! Removes what dead processes left in task directories, above all launch files: they contain the prompt and
 //! the submitter's variables.
 //!
-//! A submit that was killed before its row was committed is recognised by its entry, and every pass removes
-//! its files. Files without an entry (after a power cut) and launch files of ended tasks are found by an
-//! hourly scan of all directories. The scan is slow, so a process that serves waits runs it on a separate
-//! thread.
+//! A submit that was killed before its row was committed is recognised by its entry. Files without an entry
+//! (after a power cut) and launch files of ended tasks are found by an hourly scan of all directories, which
+//! is slow, so a process that serves waits runs it on a separate thread.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -38,7 +37,6 @@ impl Engine {
         }
     }
 
-    /// The same, on another thread.
     pub(crate) fn remove_orphaned_launches_in_background(
         &self,
         registry: &mut Registry,

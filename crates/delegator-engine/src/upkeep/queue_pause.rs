@@ -9,10 +9,8 @@ use crate::error::EngineError;
 
 const BY_A_USER: &str = "paused by a user";
 
-/// The queue after it was paused or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStatus {
-    /// Whether the call paused or resumed something.
     pub is_changed: bool,
     pub is_paused: bool,
     pub agent_pauses: Vec<AgentPause>,
@@ -21,12 +19,10 @@ pub struct QueueStatus {
 }
 
 impl Engine {
-    /// Whether the queue of this state directory is paused.
     pub fn is_queue_paused(&self) -> Result<bool, EngineError> {
         self.query(Registry::queue_paused)
     }
 
-    /// The agents of which no queued task starts for now.
     pub fn agent_pauses(&self) -> Result<Vec<AgentPause>, EngineError> {
         self.query(|registry| registry.agent_pauses(self.now_ms()))
     }

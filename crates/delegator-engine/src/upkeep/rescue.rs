@@ -1,13 +1,9 @@
 //! Rescue: finishes the record of a task whose supervisor died.
 //!
-//! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock
-//! before. A process that acquires the lock of an active task therefore knows that the task has no
-//! supervisor, and none can start while it holds the lock. A `starting` task returns to the queue. A
-//! `working` task, whose agent may have run, is never started again: it fails with `supervisor_lost`, and its
-//! report is rebuilt from its stored events and from its files.
-//!
-//! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone,
-//! supervisors every thirty seconds, other calls once.
+//! A supervisor, and before it the process that starts it, holds the lock of its task: a process that
+//! acquires the lock of an active task knows that it has no supervisor, and none can start meanwhile. A
+//! `starting` task returns to the queue. A `working` task, whose agent may have run, is never started again:
+//! it fails with `supervisor_lost`, and its report is rebuilt.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,7 +31,6 @@ static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 
 impl Engine {
-    /// Makes a pass over this state directory, if it exists.
     pub fn rescue(&self) -> Result<(), EngineError> {
         match self.find_registry()? {
             Some(mut registry) => self.rescue_in(&mut registry),
@@ -70,7 +65,6 @@ impl Engine {
         self.start_delivery_if_due(registry)
     }
 
-    /// Ends this task if its supervisor is dead.
     pub(crate) fn rescue_task(&self, registry: &mut Registry, id: &TaskId) -> Result<(), EngineError> {
         match registry.active()?.into_iter().find(|active| active.id == *id) {
             Some(active) => self.rescue_one(registry, &active),
@@ -78,7 +72,6 @@ impl Engine {
         }
     }
 
-    /// Whether a pass would change something.
     pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
         for active in registry.active()? {
             if self.is_abandoned(registry, &active)? {
@@ -157,7 +150,6 @@ fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether state and attempt are still those of `active`.
 fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
     let now = registry.get(&active.id)?;
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))

@@ -27,7 +27,6 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Long, because the packs of all restore points of a repository may be written again.
 pub(crate) const MERGE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Where to look for restore points.
 pub(crate) struct PointSource<'a> {
     pub(crate) registry: Option<&'a Registry>,
     pub(crate) environment: &'a Variables,
@@ -91,7 +90,6 @@ impl PointSource<'_> {
         Ok(record)
     }
 
-    /// Adds the restore points of the task in the repository that contains `directory`.
     fn collect(
         &self,
         task: &TaskId,
@@ -159,7 +157,6 @@ impl PointName<'_> {
     }
 }
 
-/// A restore point in a repository, with or without a task in the registry.
 #[derive(Debug)]
 pub struct ListedPoint {
     /// The task id in the name of the ref.
@@ -169,7 +166,6 @@ pub struct ListedPoint {
     pub bytes: u64,
 }
 
-/// A restore point that was, or would be, deleted.
 #[derive(Debug)]
 pub struct DroppedPoint {
     pub is_undo: bool,

@@ -1,6 +1,5 @@
-//! The record of a task's restore points (`restore-point.json`) and the names of their refs.
-//!
-//! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it.
+//! The record of a task's restore points (`restore-point.json`), written before the agent starts, and the
+//! names of their refs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,20 +35,17 @@ pub struct RestorePointRecord {
     pub gone: Vec<PathBuf>,
 }
 
-/// Why a directory has no restore point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointProblem {
     pub path: PathBuf,
     pub problem: String,
 }
 
-/// The settings of one repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedSettings {
     pub before: GitSettings,
     /// What the task left; `None` if they did not change, or if the supervisor was lost.
     pub after: Option<GitSettings>,
-    /// A restore has reverted the change.
     pub is_restored: bool,
 }
 
@@ -68,7 +64,6 @@ impl RestorePointRecord {
         record.write(dir)
     }
 
-    /// Whether it says nothing about restore points.
     pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty() && self.problems.is_empty() && self.undo.is_empty()
     }
@@ -77,7 +72,6 @@ impl RestorePointRecord {
         read_record(dir, TaskFile::RestorePoint)
     }
 
-    /// Sets `gone`.
     pub(crate) fn check_stored(mut self) -> RestorePointRecord {
         let gone = self.points.iter().filter(|point| !point.is_stored());
         self.gone = gone.map(|point| point.top_level.clone()).collect();
@@ -111,7 +105,6 @@ pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
     format!("{first}.undo-{number}")
 }
 
-/// What the git program on the caller's PATH prints as its version.
 pub fn git_version(workdir: &Path, environment: &Variables) -> Result<String, EngineError> {
     let version = git(environment, workdir, VERSION_TIMEOUT)?.version();
     version.map_err(|error| EngineError::io("running git --version")(io::Error::other(error)))

@@ -1,10 +1,8 @@
 //! Restore points of deleted tasks: which are retained, for how long, and dropping the others.
 //!
-//! When a task's row is deleted, its restore points are recorded in the registry in the same transaction,
-//! without running git. Later passes examine them: a restore point whose content is on a branch is dropped;
-//! one with unique content is retained until it expires or the user drops it. A restore point that cannot be
-//! examined, because its repository is missing or git times out, is retained and tried again. Every pass is
-//! bounded in time, and one in the background also in number.
+//! They are recorded in the transaction that deletes the row, without running git. Later passes drop one
+//! whose content is on a branch, and retain one with unique content until it expires or the user drops it.
+//! One that cannot be examined is retained and tried again. Every pass is bounded in time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -22,7 +20,6 @@ use super::restore_record::{RestorePointRecord, first_line, git, reference};
 use crate::Engine;
 use crate::error::EngineError;
 
-/// Time limit for one git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const UNREACHABLE: &str = "unreachable";
 const NO_TIME_LEFT: &str = "git took too long; run the command again";
@@ -32,7 +29,6 @@ const NO_TIME_LEFT: &str = "git took too long; run the command again";
 pub enum RetentionReason {
     /// It holds content that is on no branch.
     UniqueContent,
-    /// Its repository is missing.
     Unreachable,
     NotExamined {
         problem: Option<String>,
@@ -68,13 +64,11 @@ pub struct RetainedRestorePoint {
     pub expires_at_ms: Option<i64>,
 }
 
-/// Which recorded restore points a pass drops.
 #[derive(Debug)]
 pub(crate) struct DropPolicy<'a> {
     /// Drop those of tasks that ended before this time.
     pub(crate) expired_before_ms: Option<i64>,
     pub(crate) drop_all: bool,
-    /// The largest number of restore points to examine.
     pub(crate) limit: u32,
     pub(crate) deadline: Instant,
     pub(crate) environment: &'a Variables,
@@ -116,7 +110,6 @@ pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestoreP
     Ok(record.points.into_iter().chain(record.undo.into_iter().flatten()).collect())
 }
 
-/// The result of a pass.
 #[derive(Debug, Default)]
 pub(crate) struct DropReport {
     pub(crate) dropped: Vec<RetainedRestorePoint>,
@@ -163,7 +156,6 @@ pub(crate) fn drop_due_points(
     Ok(report)
 }
 
-/// The retained restore points of deleted tasks, at most `limit`.
 pub(crate) fn list_retained(
     registry: &Registry,
     retention_ms: Option<i64>,

@@ -1,9 +1,8 @@
 //! Retention: about once an hour, deletes tasks and restore points that are older than their retention time.
 //!
-//! Servers, waiting calls and exiting supervisors decide whether a pass is due; that reads the registry and
-//! the clocks and runs no git. A separate process does the work, this program with the argument [`PRUNE`]:
-//! git in a repository may hang, and removing directories waits for the disk. One such process runs per state
-//! directory. It may be killed at any moment; the next one continues.
+//! Servers, waiting calls and exiting supervisors only decide whether a pass is due. A separate process does
+//! the work, this program with the argument [`PRUNE`]: git may hang, and removing directories waits for the
+//! disk. It may be killed at any moment; the next one continues.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +30,6 @@ const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 static PRUNING_PROCESS: BackgroundProcess = BackgroundProcess::new("start the pruning process");
 
-/// The result of deleting old tasks.
 #[derive(Debug)]
 pub(crate) struct DeletedTasks {
     pub(crate) deleted: Vec<TaskId>,
@@ -93,7 +91,6 @@ impl Engine {
         Ok(DeletedTasks { deleted, has_more, not_removed, not_deleted })
     }
 
-    /// Spawns the pruning process, unless the previous one still runs.
     pub(crate) fn spawn_pruning_process(
         &self,
         tasks_before_ms: i64,
@@ -104,7 +101,6 @@ impl Engine {
     }
 }
 
-/// The main function of the pruning process.
 pub fn prune(
     engine: &Engine,
     tasks_before_ms: i64,

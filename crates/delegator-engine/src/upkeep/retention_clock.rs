@@ -12,13 +12,11 @@ const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 /// Slightly less than the hour between two passes, so that the next pass confirms.
 const AFTER_BOOT_MS: i64 = 50 * MINUTE_MS;
 
-/// Both clocks at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reading {
     pub(crate) boot_id: String,
     /// Since boot, suspended time included.
     pub(crate) boot_ms: i64,
-    /// Since 1970.
     pub(crate) wall_ms: i64,
 }
 
@@ -28,7 +26,6 @@ impl Reading {
     }
 }
 
-/// The state that one pass stores for the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockRecord {
     /// The last reading that was trusted; within one boot the first, so that small steps do not add up to a
@@ -41,7 +38,6 @@ pub(crate) struct ClockRecord {
 }
 
 impl ClockRecord {
-    /// The record of a clock that is trusted now.
     pub(crate) fn trusting(now: Reading) -> ClockRecord {
         ClockRecord { trusted: Some(now), steady_since: None, needed_ms: 0 }
     }
@@ -58,7 +54,6 @@ pub(crate) enum ClockVerdict {
     },
 }
 
-/// The verdict on the clock, and the record for the next pass.
 pub(crate) fn judge(before: Option<&ClockRecord>, now: Reading) -> (ClockVerdict, ClockRecord) {
     let trusted = before.and_then(|before| before.trusted.as_ref());
     if let Some(trusted) = trusted.filter(|trusted| is_consistent(trusted, &now)) {

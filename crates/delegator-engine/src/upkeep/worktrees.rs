@@ -1,6 +1,5 @@
-//! The worktrees of tasks: what is recorded about one, what changed in it, and its removal.
-//!
-//! Before a worktree is removed, its diff is stored with its task, so that it can still be shown and applied.
+//! The worktrees of tasks: what is recorded about one, what changed in it, and its removal, before which its
+//! diff is stored with its task.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,6 @@ pub struct WorktreeInfo {
 }
 
 impl WorktreeInfo {
-    /// The worktree that was created for a task.
     pub(crate) fn read(registry: &Registry, owner: &TaskId) -> Result<Option<WorktreeInfo>, EngineError> {
         let Some(stored) = registry.worktree(owner)? else { return Ok(None) };
         let plan = WorktreePlan::of_stored(&stored)?;
@@ -91,7 +89,6 @@ pub struct WorktreeChanges {
     pub diff: Vec<u8>,
     /// The diff is larger than this many bytes and not here.
     pub too_large: Option<usize>,
-    /// Changed files that are not in it.
     pub left_out: Vec<LeftOut>,
     /// Changed files in which the diff also has what the setup had changed.
     pub with_setup_edits: Vec<String>,
@@ -115,7 +112,6 @@ impl WorktreeChanges {
         }
     }
 
-    /// The stored changes of a worktree that is gone.
     fn stored(registry: &Registry, owner: &TaskId) -> Result<WorktreeChanges, EngineError> {
         let dir = registry.dir().task(owner);
         let diff = dir.read(TaskFile::Diff)?;
@@ -140,7 +136,6 @@ impl WorktreeChanges {
         WorktreeChanges { left_out, ..WorktreeChanges::default() }
     }
 
-    /// Refuses changes of which nothing is left.
     pub(crate) fn refuse_lost(self, task: &TaskId) -> Result<WorktreeChanges, EngineError> {
         if self.is_lost {
             let reason = NoDiff::WorktreeGone { names: self.omissions().names() };
@@ -158,14 +153,12 @@ impl WorktreeChanges {
         }
     }
 
-    /// Whether the diff has everything that changed.
     pub fn is_complete(&self) -> bool {
         self.too_large.is_none() && self.left_out.is_empty()
     }
 }
 
 impl Engine {
-    /// The worktree in which a task works, or worked.
     pub fn worktree_of(&self, task: &Task) -> Result<Option<WorktreeInfo>, EngineError> {
         let Some(owner) = &task.worktree else { return Ok(None) };
         let Some(registry) = self.find_registry()? else { return Ok(None) };
@@ -268,14 +261,12 @@ impl Engine {
     }
 }
 
-/// Where a worktree is moved before it is deleted.
 fn removed_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".removed");
     path.with_file_name(name)
 }
 
-/// A worktree that has not been removed.
 pub(crate) struct PresentWorktree {
     pub(crate) plan: WorktreePlan,
     pub(crate) git: delegator_git::Git,

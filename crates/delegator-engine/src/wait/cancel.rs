@@ -1,7 +1,6 @@
-//! Cancels tasks: stores the request durably, wakes the supervisor, and waits for the end.
-//!
-//! Only the supervisor ends a running task; a queued task is cancelled in the registry at once. A task that a
-//! provider runs is cancelled by the provider.
+//! Cancels tasks: stores the request durably, wakes the supervisor, and waits for the end. Only the
+//! supervisor ends a running task, and only the provider one that it runs; a queued task is cancelled in the
+//! registry.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +34,6 @@ pub(crate) struct Requested {
 }
 
 impl Engine {
-    /// Cancels a task and waits for its end.
     pub fn cancel(
         &self,
         id: &TaskId,
@@ -54,7 +52,6 @@ impl Engine {
         Ok(())
     }
 
-    /// The unfinished tasks that pass a filter, newest first.
     pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
         self.query(|registry| unfinished_tasks(registry, filter))
     }
@@ -103,7 +100,6 @@ impl Engine {
         let _ = self.start_delivery_if_due(registry);
     }
 
-    /// Stores the request and wakes the supervisor.
     pub(crate) fn store_cancel_request(
         &self,
         registry: &mut Registry,

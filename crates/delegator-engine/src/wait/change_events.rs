@@ -1,13 +1,9 @@
-//! Wakes a waiting thread when a supervisor has announced a change of its task.
-//!
-//! A supervisor announces that its task has begun, that the agent has named its thread and that the task has
-//! ended by updating the times of the task's directory, after the change is committed. Without inotify, or on
-//! a file system that does not report such an update, the waiting thread notices the change a moment later:
-//! it also compares the change mark of the registry, and watches the supervisor process.
+//! Wakes a waiting thread when a supervisor has announced a change of its task, by updating the times of the
+//! task's directory after the change is committed. Without inotify the waiting thread notices the change a
+//! moment later, by the change mark of the registry and the supervisor process.
 //!
 //! Closing an inotify descriptor makes the kernel wait for a grace period, ten milliseconds and more. So only
-//! a long-running process uses inotify, and it closes none: a wait takes an idle one and returns it. A
-//! command would wait at its exit.
+//! a long-running process uses inotify, and it closes none: a wait takes an idle one and returns it.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
@@ -22,7 +18,6 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch,
 /// Enough for several events; each has at most a header, because only directories themselves are watched.
 const BUFFER_BYTES: usize = 512;
 
-/// Descriptors that no wait uses.
 static IDLE: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
 
 fn idle() -> impl DerefMut<Target = Vec<OwnedFd>> {
@@ -52,7 +47,6 @@ impl ChangeEvents {
         }
     }
 
-    /// Stops watching the tasks that are not wanted.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
         let unwanted: Vec<i32> =
             self.watched.extract_if(|id, _| !is_wanted(id)).map(|(_, watch)| watch).collect();
@@ -61,7 +55,6 @@ impl ChangeEvents {
         }
     }
 
-    /// The watched tasks with a change that was announced since the last call.
     pub(super) fn take_changed(&self) -> HashSet<&TaskId> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
         let mut events = Reader::new(self.as_fd(), &mut buffer);

@@ -69,12 +69,10 @@ impl TaskWatch {
         self.watched.get(id).map(|watched| &watched.task).ok_or_else(|| EngineError::unknown(id))
     }
 
-    /// The change mark of the registry at the last refresh.
     pub(crate) fn mark(&self) -> ChangeMark {
         self.mark
     }
 
-    /// Stops watching the tasks that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
         self.watched.retain(|id, _| is_wanted(id));
         if let Some(events) = &mut self.events {
@@ -82,18 +80,15 @@ impl TaskWatch {
         }
     }
 
-    /// The watched tasks of providers that have not ended.
     pub(crate) fn unfinished_remote(&self) -> impl Iterator<Item = &Task> {
         let tasks = self.watched.values().map(|watched| &watched.task);
         tasks.filter(|task| task.remote.is_some() && !task.state.is_terminal())
     }
 
-    /// Whether the supervisor of a working task does not exist.
     pub(crate) fn has_missing_supervisor(&self) -> bool {
         self.watched.values().any(|watched| matches!(watched.supervision, Supervision::Missing))
     }
 
-    /// Reads the tasks that may have changed.
     pub(crate) fn refresh(&mut self) -> Result<(), EngineError> {
         let announced = self.events.as_ref().map(ChangeEvents::take_changed).unwrap_or_default();
         let mark = self.registry.change_mark()?;
@@ -128,8 +123,6 @@ impl TaskWatch {
         }
     }
 
-    /// Sleeps until a task may have changed, `waker` is readable, or the time has come. With
-    /// `wake_on_change`, every change of the registry ends the sleep.
     pub(crate) fn sleep(
         &self,
         until: Instant,
@@ -194,7 +187,6 @@ fn process_identity(known: &Identity) -> ProcessIdentity {
     }
 }
 
-/// Sleeps until the time is over or `waker` is readable.
 pub(super) fn sleep_unless_woken(length: Duration, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {
     let mut polled: Vec<PollFd<'_>> =
         waker.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();

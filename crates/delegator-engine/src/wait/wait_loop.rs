@@ -1,7 +1,5 @@
 //! The loop behind every wait: read the tasks, compare them with the goal, make an upkeep pass or sleep.
-//!
-//! [`super::blocking`] runs it in the calling thread for one wait, [`super::wait_thread`] for all waits of a
-//! server. They differ only in who receives the outcome and what happens after an error.
+//! [`super::blocking`] runs it for one wait, [`super::wait_thread`] for all waits of a server.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -21,7 +19,6 @@ use crate::shared::snapshot_file::read_snapshot;
 /// How soon to look again for a registry that does not exist.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When a wait for several tasks is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitGoal {
@@ -40,11 +37,9 @@ pub struct GroupWaitOutcome {
     pub expired: bool,
 }
 
-/// A task that has not ended.
 #[derive(Debug)]
 pub struct TaskProgress<'a> {
     pub task: &'a Task,
-    /// The supervisor's last snapshot, if there is one.
     pub snapshot: Option<Snapshot>,
 }
 
@@ -75,7 +70,6 @@ impl WaitLoop {
         }
     }
 
-    /// Reads the tasks that may have changed.
     pub(super) fn refresh(&mut self, engine: &Engine) -> Result<(), EngineError> {
         match &mut self.watch {
             Some(watch) => {
@@ -89,7 +83,6 @@ impl WaitLoop {
         }
     }
 
-    /// The outcome, if the wait is over.
     pub(super) fn outcome(
         &mut self,
         wait: &Wait,
@@ -132,7 +125,6 @@ impl WaitLoop {
         Ok(&self.questions.1)
     }
 
-    /// Stops watching the tasks that are not awaited.
     pub(super) fn retain(&mut self, is_awaited: impl Fn(&TaskId) -> bool) {
         if let Some(watch) = &mut self.watch {
             watch.retain(is_awaited);

@@ -25,7 +25,6 @@ use crate::error::EngineError;
 pub type WaitCallback = Box<dyn FnOnce(Result<GroupWaitOutcome, EngineError>) + Send>;
 /// Called with the open questions of the awaited tasks whenever they have changed.
 pub type QuestionsCallback = Box<dyn Fn(OpenQuestions) + Send>;
-/// Open questions, with their tasks.
 pub type OpenQuestions = Vec<(TaskId, StoredQuestion)>;
 
 const IDLE_PAUSE: Duration = Duration::from_secs(3600);
@@ -134,7 +133,6 @@ fn send(commands: &Sender<Command>, waker: &OwnedFd, command: Command) {
     let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
 }
 
-/// What runs in the thread.
 struct WaitService {
     engine: Engine,
     receiver: Receiver<Command>,
@@ -183,7 +181,6 @@ impl WaitService {
         wait_loop.pause(&self.engine, until, Some(self.waker.as_fd()), follows_questions)
     }
 
-    /// Calls back the waits for which `outcome_of` returns an outcome.
     fn finish_waits(
         &mut self,
         mut outcome_of: impl FnMut(&Wait) -> Option<Result<GroupWaitOutcome, EngineError>>,

@@ -15,7 +15,6 @@ const MAX_PERIODS: usize = 1_000;
 /// Open actions that are tracked; agents have a handful.
 const MAX_OPEN: usize = 256;
 
-/// The times of all actions of an agent that write files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AgentTimes {
     pub(crate) commands: ActionTimes,
@@ -61,7 +60,6 @@ impl ActionTimes {
         self.periods.is_empty() && self.open.is_empty()
     }
 
-    /// Whether an action ran at this time.
     pub(super) fn contains(&self, at_ms: i64) -> bool {
         let is_within = |(began, ended): &(i64, i64)| (*began..=*ended).contains(&at_ms);
         self.periods.iter().any(is_within) || self.open.values().any(|began| *began <= at_ms)

@@ -1,7 +1,6 @@
-//! Artifacts: the changed files at the end of a task, with size and SHA-256.
-//!
-//! A path is resolved from the top of its tree, one component at a time, without following links. Its type is
-//! checked before it is opened: a pipe, a device or a link is never opened.
+//! Artifacts: the changed files at the end of a task, with size and SHA-256. A path is resolved from the top
+//! of its tree without following links, and its type is checked first: a pipe, a device or a link is never
+//! opened.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +17,6 @@ use sha2::{Digest, Sha256};
 use super::Attribution;
 use super::paths::{TreePaths, display_path};
 
-/// Limits for listing and reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     files: usize,
@@ -32,7 +30,6 @@ impl Default for Budget {
     }
 }
 
-/// A changed regular file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     pub path: String,

@@ -1,8 +1,5 @@
-//! Decides which changes are the agent's. Pure.
-//!
-//! Files change during a task for many reasons: the user and other programs work in the same tree. A change
-//! is the agent's if its events name the file, or if it was made while one of its commands ran that could
-//! write there.
+//! Decides which changes are the agent's: its events name the file, or one of its commands that could write
+//! there ran at that time. The user and other programs work in the same tree. Pure.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::action_times::AgentTimes;
 
 named_enum! {
-    /// Whose change it is.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Attribution {
@@ -27,7 +23,6 @@ named_enum! {
     }
 }
 
-/// What is known about the agent's own doing.
 #[derive(Debug, Default)]
 pub(super) struct AgentActions {
     /// Paths that its events name, relative to the working directory.
@@ -46,7 +41,6 @@ pub(super) struct AgentActions {
     /// It renamed a file, and the new name is not known.
     pub(super) renamed_a_file: bool,
     pub(super) times: AgentTimes,
-    /// When the task began.
     pub(super) since_ms: i64,
 }
 

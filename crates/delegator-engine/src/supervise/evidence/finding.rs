@@ -1,7 +1,5 @@
-//! Findings: what a caller should know about the files besides the lists of changes.
-//!
-//! A message is a fixed sentence. Text that an agent or a repository chose (paths, branches, git errors) is
-//! never part of a message, because it could contain instructions; it is in separate fields.
+//! What a caller should know about the files besides the lists of changes. A message is a fixed sentence:
+//! text that an agent or a repository chose is in separate fields, because it could contain instructions.
 
 use delegator_domain::text::shorten;
 use serde::{Deserialize, Serialize};
@@ -16,7 +14,6 @@ pub struct Finding {
     /// The first paths that the finding is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The number of further paths.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub paths_not_listed: u64,
     /// Ids of other tasks.
@@ -52,11 +49,8 @@ pub enum FindingKind {
     ReadOnlyChanged,
     /// Other tasks wrote in the same tree at the same time.
     OtherWriters,
-    /// The branch or the repository changed.
     Repository,
-    /// Not everything could be examined.
     Partial,
-    /// Nothing could be examined.
     NoEvidence,
     /// The configuration, hooks or attributes of a repository changed.
     GitSettings,

@@ -18,7 +18,6 @@ pub(super) struct Merged {
     pub(super) changes: Vec<Change>,
     pub(super) files: Files,
     pub(super) lines: Lines,
-    /// Changed files whose lines could not be counted.
     pub(super) lines_not_counted: u64,
     /// Changes of the repository of the working directory.
     pub(super) history: Option<RepositoryChanges>,
@@ -32,7 +31,6 @@ pub(super) struct Change {
     pub(super) kind: ChangeKind,
     /// Lines added and deleted, if they were counted.
     pub(super) lines: Option<(u64, u64)>,
-    /// The old path of a renamed file.
     pub(super) from: Option<PathBuf>,
 }
 
@@ -118,7 +116,6 @@ impl Merged {
         }
     }
 
-    /// Findings about files that were not read, not examined or not counted.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let paths = |wanted: fn(LeftOutReason) -> bool| {
             let paths = self.left_out.iter().filter(move |entry| wanted(entry.reason));

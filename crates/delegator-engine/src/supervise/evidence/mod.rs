@@ -38,7 +38,6 @@ pub(crate) type EvidenceAndFindings = (Option<Evidence>, Vec<Finding>);
 pub(crate) const MAX_LISTED: usize = 2_000;
 const MAX_LEFT_OUT: usize = 100;
 
-/// How the files were examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -51,7 +50,6 @@ pub enum Source {
     Late,
 }
 
-/// The observed changes of one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     pub source: Source,
@@ -84,7 +82,6 @@ pub struct ChangeCounts {
     pub added: u64,
     pub deleted: u64,
     pub renamed: u64,
-    /// The lines that could be counted.
     pub lines: Lines,
 }
 
@@ -158,6 +155,5 @@ pub struct RepositoryChanges {
     pub commits: u64,
     /// First lines of the newest commits.
     pub subjects: Vec<String>,
-    /// Whose commits they are.
     pub attribution: Attribution,
 }

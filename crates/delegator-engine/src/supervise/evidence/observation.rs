@@ -1,8 +1,6 @@
-//! Observes all trees that a task may change, from before the run until all its processes are gone.
-//!
-//! The tree of the working directory comes first, then those of the additional directories (for a task that
-//! may write), then repositories inside them (submodules, nested and ignored ones). Their changes become one
-//! [`Evidence`].
+//! Observes all trees that a task may change, from before the run until all its processes are gone: that of
+//! the working directory first, then those of the additional directories (for a task that may write), then
+//! repositories inside them. Their changes become one [`Evidence`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -58,7 +56,6 @@ pub(crate) struct Observation {
     took: Duration,
 }
 
-/// The task whose files are observed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ObservationContext<'a> {
     pub(crate) task: &'a TaskId,
@@ -73,7 +70,6 @@ pub(crate) struct ObservationContext<'a> {
     pub(crate) state_dir: &'a Path,
     pub(crate) mode: Mode,
     pub(crate) may_write: bool,
-    /// The caller wants none.
     pub(crate) no_restore_point: bool,
     /// The wall clock before the run: files modified later may be the task's.
     pub(crate) since_ms: i64,
@@ -472,7 +468,6 @@ impl ChangeCounts {
     }
 }
 
-/// When the newest commit in the tree of the working directory was made.
 fn newest_commit_ms(changes: &[Result<TreeChanges, String>]) -> Option<i64> {
     let compared = changes.first()?.as_ref().ok()?.compared.as_ref()?;
     compared.commits.made_at.iter().max().map(|seconds| seconds.saturating_mul(1000))

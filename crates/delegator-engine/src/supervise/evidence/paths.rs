@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The two directories that paths are relative to.
 #[derive(Debug, Clone)]
 pub(super) struct TreePaths {
     pub(super) workdir: PathBuf,

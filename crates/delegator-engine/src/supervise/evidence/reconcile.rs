@@ -1,8 +1,5 @@
-//! Compares the agent's claims with the observed changes. Pure.
-//!
-//! Findings: claims without a change, changes that nothing attributes to the agent, changes by the agent of a
-//! read-only task, and other writers in the same tree. Unnamed changes by commands are normal and have their
-//! own kind.
+//! Compares the agent's claims with the observed changes. Unnamed changes by commands are normal and have
+//! their own kind. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,13 +13,11 @@ use super::merge::Change;
 use super::paths::display_path;
 use crate::supervise::summary::plural;
 
-/// A file that the agent claims to have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     /// Relative to the working directory, as in the evidence.
     pub(super) path: String,
     pub(super) location: ClaimLocation,
-    /// Whether it claims to have deleted the file.
     pub(super) is_deletion: bool,
 }
 
@@ -37,7 +32,6 @@ pub(super) enum ClaimLocation {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) files: Vec<Claim>,
-    /// Whether the list is complete.
     pub(super) is_whole: bool,
 }
 
@@ -63,12 +57,10 @@ impl Claims {
     }
 }
 
-/// The observed changes, and what is needed to compare claims with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ObservedChanges {
     pub(super) changed: BTreeMap<String, Attribution>,
     pub(super) named: BTreeSet<String>,
-    /// Changes beyond the length of the lists.
     pub(super) not_listed: u64,
     pub(super) was_read_only: bool,
     /// The agent's sandbox prevents writing.
@@ -78,7 +70,6 @@ pub(super) struct ObservedChanges {
     pub(super) is_whole: bool,
 }
 
-/// Compares the agent's claims with the changes that were observed.
 pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Finding> {
     let mut findings = unobserved_claims(claims, observed);
     let changed_by = |wanted: fn(Attribution) -> bool| {
@@ -135,7 +126,6 @@ fn count_files(paths: &[&str]) -> String {
     plural(paths.len() as u64, "file")
 }
 
-/// Findings about claims without an observed change.
 fn unobserved_claims(claims: &Claims, observed: &ObservedChanges) -> Vec<Finding> {
     let unobserved = claims.files.iter().filter(|claim| !observed.changed.contains_key(&claim.path));
     let (examined, elsewhere): (Vec<_>, Vec<_>) =

@@ -21,7 +21,6 @@ use crate::shared::file_stamp::{FileStamp, file_stamp};
 /// A longer list of files is stored on disk.
 const MAX_BYTES_IN_MEMORY: usize = 256 << 10;
 
-/// Limits of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) entries: usize,
@@ -35,7 +34,6 @@ impl Default for Bounds {
     }
 }
 
-/// The state before the run.
 #[derive(Debug)]
 pub(super) struct Scan {
     root: PathBuf,

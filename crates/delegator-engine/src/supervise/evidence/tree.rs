@@ -1,7 +1,5 @@
-//! One directory tree that a task may change: its state before the run, and what changed since.
-//!
-//! In a git work tree the state is a [`Baseline`] of the whole work tree; elsewhere a bounded scan of names,
-//! sizes and times.
+//! One directory tree that a task may change: a [`Baseline`] of the whole git work tree before the run, or
+//! elsewhere a bounded scan, and what changed since.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +25,6 @@ const SURVEY_TIME: Duration = Duration::from_secs(5);
 pub(super) struct TreeObservation {
     pub(super) view: TreePaths,
     before: Before,
-    /// Why git could not examine the tree.
     problem: Option<String>,
     /// Whether there was a repository, readable or not.
     has_git: bool,
@@ -44,7 +41,6 @@ enum Before {
 pub(super) struct TreeChanges {
     pub(super) source: Source,
     pub(super) files: Vec<FileChange>,
-    /// Why the files could not be examined completely.
     pub(super) partial: Option<String>,
     pub(super) compared: Option<Comparison>,
 }
@@ -76,7 +72,6 @@ impl TreeObservation {
         TreeObservation { view: TreePaths { workdir: workdir.to_owned(), top }, before, problem, has_git }
     }
 
-    /// Repositories inside the tree, which are separate trees.
     pub(super) fn inner_repositories(&self) -> Vec<PathBuf> {
         match &self.before {
             Before::Git(baseline) => baseline.inner_repositories(),
@@ -156,7 +151,6 @@ impl TreeObservation {
         Some((path, is_examined))
     }
 
-    /// Which of the paths, relative to the working directory, git ignores now.
     pub(super) fn ignored<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
         let Some(baseline) = self.baseline() else { return Vec::new() };
         let paths: Vec<(&Path, Vec<u8>)> =
@@ -167,7 +161,6 @@ impl TreeObservation {
         ignored.map(|(path, _)| (*path).to_owned()).collect()
     }
 
-    /// Findings about the tree as a whole.
     pub(super) fn findings(&self, changes: &Result<TreeChanges, String>) -> Vec<Finding> {
         let top = display_path(&self.view.top);
         let mut findings = Vec::new();
