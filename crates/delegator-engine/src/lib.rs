@@ -73,11 +73,10 @@ pub use remote::codex_cloud::HostedCodex;
 pub use remote::follow::EventFollower;
 pub use remote::provider::{
     CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest,
-    RemoteStatus, TaskAnswer,
+    RemoteStatus, RemoteSubmission, TaskAnswer,
 };
-pub use remote::refresh::ProviderProblem;
+pub use remote::refresh::{ProviderProblem, check_resumable};
 pub use remote::remote_facts::RemoteFacts;
-pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::{ApplyOptions, DiffApplication};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
@@ -86,6 +85,7 @@ pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::task_queries::{LongLog, TaskFiles};
 pub use results::worktree_quota::WorktreeSize;
 pub use results::worktrees::{WorktreeApplication, WorktreeBranch};
+pub use shared::agent_lookup::{check_sign_in, find_agent};
 pub use shared::allowed_paths::{open_allowed_file, resolve_allowed_dir};
 pub use shared::caller::{CallerTask, SUPERVISE};
 pub use shared::connection_pool::ConnectionPool;
@@ -102,6 +102,7 @@ pub use submit::launch::{Ending, Limits, Settings, SkippedAgent, Verify};
 pub use submit::nesting::Nesting;
 pub use submit::submission::{AgentChoice, Follower, Isolation, Reviewed, Submission, WorktreeRequest};
 pub use submit::submit_task::SubmitOutcome;
+pub use submit::verification::probe_agent_sandbox;
 pub use submit::worktree_plan::WorktreePlan;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{

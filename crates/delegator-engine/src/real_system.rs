@@ -15,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::supervise::lost_run::finish_lost_run;
 use crate::system_port::{BackgroundJob, BootTime, System};
 
 #[derive(Debug)]
@@ -62,14 +63,8 @@ impl System for RealSystem {
         swept.map(|report| report.survivors.iter().map(|process| process.pid).collect()).unwrap_or_default()
     }
 
-    fn finish_lost_run(
-        &self,
-        engine: &Engine,
-        registry: &Registry,
-        id: &TaskId,
-        survivors: Vec<i32>,
-    ) -> Finish {
-        engine.finish_lost_run(registry, id, survivors)
+    fn finish_lost_run(&self, registry: &Registry, id: &TaskId, survivors: Vec<i32>) -> Finish {
+        finish_lost_run(registry, id, survivors)
     }
 
     fn start_pruning(

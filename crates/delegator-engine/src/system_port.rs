@@ -54,13 +54,7 @@ pub(crate) trait System: Debug + Send + Sync {
     fn sweep_lost(&self, id: &TaskId, owner: OwnerLookup<'_>) -> Vec<i32>;
 
     /// How a task ended whose supervisor was lost. Writes its report, unless the supervisor has done so.
-    fn finish_lost_run(
-        &self,
-        engine: &Engine,
-        registry: &Registry,
-        id: &TaskId,
-        survivors: Vec<i32>,
-    ) -> Finish;
+    fn finish_lost_run(&self, registry: &Registry, id: &TaskId, survivors: Vec<i32>) -> Finish;
 
     /// Starts `prune` outside of the calling call's control flow, unless the previous one still runs.
     fn start_pruning(

@@ -81,7 +81,7 @@ impl RemoteProvider for FleetProvider {
     }
 
     fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError> {
-        if request.attempts > 1 {
+        if request.submission.attempts > 1 {
             return Err(no_attempts());
         }
         let submitted = self.database.submit(&new_task(request)).map_err(convert)?;
@@ -136,24 +136,25 @@ fn ids(tasks: &[RemoteRef]) -> Vec<String> {
 }
 
 fn new_task(request: &RemoteRequest<'_>) -> NewTask {
-    let environment = request.environment;
+    let RemoteRequest { task, id, submission } = request;
+    let environment = &submission.environment;
     NewTask {
-        id: request.id.map_or_else(new_id, str::to_owned),
-        idempotency: request.idempotency.map(|given| IdempotencyKey {
+        id: id.map_or_else(new_id, str::to_owned),
+        idempotency: submission.idempotency.as_ref().map(|given| IdempotencyKey {
             key: given.stored_key(),
             request_hash: given.request_hash.clone(),
         }),
         spec: TaskSpec {
             environment: environment.id.clone(),
             repo_url: environment.repo_url.clone(),
-            branch: request.branch.map(str::to_owned),
+            branch: submission.branch.clone(),
             setup: environment.setup.clone(),
             mode: environment.mode,
             push: environment.push,
-            text: request.text.to_owned(),
-            title: request.title.to_owned(),
-            labels: request.labels.clone(),
-            submitter_task: Some(request.task.to_string()),
+            text: submission.text.clone(),
+            title: submission.title.clone(),
+            labels: submission.labels.clone(),
+            submitter_task: Some(task.to_string()),
         },
         labels: environment.labels.clone(),
         priority: environment.priority,

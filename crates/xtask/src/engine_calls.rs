@@ -48,7 +48,7 @@ impl EngineClient {
             fallbacks: Vec::new(),
             skipped: Vec::new(),
             max_mode: Mode::WorkspaceWrite,
-            environment: std::env::vars_os().collect::<std::collections::BTreeMap<OsString, OsString>>(),
+            environment: std::env::vars_os().collect::<Vec<(OsString, OsString)>>(),
             passed_variables: Vec::new(),
             secret_names: Vec::new(),
             umask: 0o022,

@@ -59,9 +59,10 @@ impl SandboxKind {
 }
 
 /// Which environment variables the commands of an agent receive.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "EnvPolicyFields", into = "EnvPolicyFields")]
 pub enum EnvPolicy {
+    #[default]
     InheritNone,
     InheritAll,
     AllowList(Vec<String>),

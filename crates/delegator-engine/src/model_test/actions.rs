@@ -161,7 +161,7 @@ fn single_submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Su
         fallbacks: Vec::new(),
         skipped: Vec::new(),
         max_mode: Mode::WorkspaceWrite,
-        environment: BTreeMap::new(),
+        environment: Vec::new(),
         passed_variables: Vec::new(),
         secret_names: Vec::new(),
         umask: 0o022,

@@ -44,8 +44,7 @@ impl HostedCodex {
         let agent = Agent::locate(&self.codex, path, &UntrustedTrees::default()).map_err(|problem| {
             ProviderError::Program { program: self.codex.name.clone(), problem: problem.to_string() }
         })?;
-        let variables = self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let allowed = allowed_variables(agent.kind(), variables, &self.codex.variables);
+        let allowed = allowed_variables(agent.kind(), &self.variables, &self.codex.variables);
         let cloud = CodexCloud::new(agent.program, allowed.into_iter().collect(), self.scratch.clone());
         Ok(cloud.with_leading_args(agent.args))
     }
@@ -53,11 +52,12 @@ impl HostedCodex {
 
 impl RemoteProvider for HostedCodex {
     fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError> {
+        let submission = request.submission;
         let task = NewHostedTask {
-            environment: request.environment.id.clone(),
-            prompt: request.text.to_owned(),
-            attempts: request.attempts,
-            branch: request.branch.map(str::to_owned),
+            environment: submission.environment.id.clone(),
+            prompt: submission.text.clone(),
+            attempts: submission.attempts,
+            branch: submission.branch.clone(),
         };
         let accepted = self.command()?.submit(&task).map_err(convert)?;
         Ok(RemoteRef { id: accepted.id, url: Some(accepted.url) })

@@ -13,7 +13,7 @@ use delegator_registry::{LockAttempt, LockGuard, Registry, RemoteRef, Task, Task
 use serde::{Deserialize, Serialize};
 
 use super::event_fold::EventFold;
-use super::provider::{EventPosition, RemoteProvider};
+use super::provider::{EventPage, EventPosition, RemoteProvider};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::ProviderError;
@@ -125,74 +125,47 @@ fn copy_events(
     if copied.is_some_and(|copied| copied.is_complete) {
         return Ok(MirrorPass::Complete);
     }
-    let mut copy = EventCopy { dir, service, accepted, position: position(dir, copied)? };
+    let mut position = match copied {
+        Some(CopiedAttempt { attempt, .. }) => EventPosition { attempt, offset: dir.size(TaskFile::Events)? },
+        None => EventPosition::default(),
+    };
     let has_ended = task.state.is_terminal();
     for _ in 0..max_pages {
-        match copy.next_page() {
-            Ok(true) => {}
-            Ok(false) if has_ended => return copy.complete(),
-            Ok(false) => break,
+        let page = match service.events(accepted, position, PAGE_BYTES) {
+            Ok(page) => page,
             // The provider has deleted an old task, or never had it: there are no more events.
-            Err(CopyError::Provider(ProviderError::UnknownTask { .. })) if has_ended => {
-                return copy.complete();
+            Err(ProviderError::UnknownTask { .. }) if has_ended => {
+                EventPage { next: position, ..EventPage::default() }
             }
-            Err(CopyError::Provider(error)) => {
-                return Err(EngineError::provider(provider, Some(&task.id))(error));
+            Err(error) => return Err(EngineError::provider(provider, Some(&task.id))(error)),
+        };
+        let (is_first, is_last) = (position.attempt == 0, page.bytes.is_empty());
+        if !(is_first && is_last) {
+            store_page(dir, &page, is_first || page.is_restarted)?;
+            position = page.next;
+        }
+        match (is_last, has_ended) {
+            (false, _) => {}
+            (true, false) => break,
+            (true, true) => {
+                write_attempt(dir, position.attempt, true)?;
+                return Ok(MirrorPass::Complete);
             }
-            Err(CopyError::Engine(error)) => return Err(error),
         }
     }
     Ok(MirrorPass::Copied)
 }
 
-enum CopyError {
-    Provider(ProviderError),
-    Engine(EngineError),
-}
-
-impl<T: Into<EngineError>> From<T> for CopyError {
-    fn from(error: T) -> CopyError {
-        CopyError::Engine(error.into())
+fn store_page(dir: &TaskDir, page: &EventPage, replaces_events: bool) -> Result<(), EngineError> {
+    if replaces_events {
+        dir.remove_file(TaskFile::EventPosition)?;
+        dir.write(TaskFile::Events, &page.bytes)?;
+        write_attempt(dir, page.next.attempt, false)?;
+    } else if !page.bytes.is_empty() {
+        let mut file = dir.open_append(TaskFile::Events)?;
+        file.write_all(&page.bytes).map_err(EngineError::io("store events"))?;
     }
-}
-
-struct EventCopy<'a> {
-    dir: &'a TaskDir,
-    service: &'a dyn RemoteProvider,
-    accepted: &'a RemoteRef,
-    position: EventPosition,
-}
-
-impl EventCopy<'_> {
-    /// Returns whether there may be more.
-    fn next_page(&mut self) -> Result<bool, CopyError> {
-        let page =
-            self.service.events(self.accepted, self.position, PAGE_BYTES).map_err(CopyError::Provider)?;
-        let is_first = self.position.attempt == 0;
-        if is_first && page.bytes.is_empty() {
-            return Ok(false);
-        }
-        if is_first || page.is_restarted {
-            self.dir.remove_file(TaskFile::EventPosition)?;
-            self.dir.write(TaskFile::Events, &page.bytes)?;
-            write_attempt(self.dir, page.next.attempt, false)?;
-        } else if !page.bytes.is_empty() {
-            let mut file = self.dir.open_append(TaskFile::Events)?;
-            file.write_all(&page.bytes).map_err(EngineError::io("store events"))?;
-        }
-        self.position = page.next;
-        Ok(!page.bytes.is_empty())
-    }
-
-    fn complete(self) -> Result<MirrorPass, EngineError> {
-        write_attempt(self.dir, self.position.attempt, true)?;
-        Ok(MirrorPass::Complete)
-    }
-}
-
-fn position(dir: &TaskDir, copied: Option<CopiedAttempt>) -> Result<EventPosition, EngineError> {
-    let Some(CopiedAttempt { attempt, .. }) = copied else { return Ok(EventPosition::default()) };
-    Ok(EventPosition { attempt, offset: dir.size(TaskFile::Events)? })
+    Ok(())
 }
 
 /// A file that cannot be read counts as missing: then everything is copied again.

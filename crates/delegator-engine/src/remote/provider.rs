@@ -8,6 +8,7 @@ use std::time::Duration;
 use delegator_domain::environment::{Environment, FleetObstacle};
 use delegator_domain::task::{Provider, TaskEnd, TaskId};
 use delegator_registry::{Idempotency, RemoteRef, Tokens};
+use serde_json::Value;
 
 use super::remote_facts::RemoteFacts;
 use crate::provider_error::ProviderError;
@@ -73,16 +74,26 @@ pub struct RemoteRequest<'a> {
     pub task: &'a TaskId,
     /// What [`RemoteProvider::choose_id`] returned.
     pub id: Option<&'a str>,
-    pub environment: &'a Environment,
-    pub text: &'a str,
-    /// The first line of the text, redacted.
-    pub title: &'a str,
-    pub labels: &'a BTreeMap<String, String>,
+    pub submission: &'a RemoteSubmission,
+}
+
+#[derive(Debug, Clone)]
+pub struct RemoteSubmission {
+    pub environment: Environment,
+    pub text: String,
     pub attempts: u8,
     /// The branch to start from, for the fleet also a tag or commit; that of the environment, unless the
     /// caller named another.
-    pub branch: Option<&'a str>,
-    pub idempotency: Option<&'a Idempotency>,
+    pub branch: Option<String>,
+    /// The directory of the caller, to which the changes can be applied.
+    pub working_dir: String,
+    /// The first line of the text, redacted.
+    pub title: String,
+    pub agent: String,
+    pub labels: BTreeMap<String, String>,
+    /// The validated input without the text, for display and for retries.
+    pub input: Value,
+    pub idempotency: Option<Idempotency>,
 }
 
 /// A position in the events of a task. The default is the beginning of the latest attempt.

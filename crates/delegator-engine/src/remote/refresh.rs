@@ -134,14 +134,6 @@ impl Engine {
         found
     }
 
-    /// An error if a provider runs the task: only a task of this machine can be continued.
-    pub fn check_resumable(task: &Task) -> Result<(), EngineError> {
-        match &task.remote {
-            Some(remote) => Err(unsupported(&task.id, remote, UnsupportedAction::Continue)),
-            None => Ok(()),
-        }
-    }
-
     pub(crate) fn query_due_in(&self, remote: &RemoteTask) -> Duration {
         let Some(checked_at_ms) = remote.checked_at_ms else { return Duration::ZERO };
         let Ok(provider) = self.providers.get(remote.environment.provider) else { return Duration::ZERO };
@@ -264,6 +256,14 @@ pub(crate) fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedA
     let provider = remote.environment.provider;
     let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());
     EngineError::provider(provider, Some(id))(ProviderError::Unsupported { provider, action, url })
+}
+
+/// An error if a provider runs the task: only a task of this machine can be continued.
+pub fn check_resumable(task: &Task) -> Result<(), EngineError> {
+    match &task.remote {
+        Some(remote) => Err(unsupported(&task.id, remote, UnsupportedAction::Continue)),
+        None => Ok(()),
+    }
 }
 
 /// Writes the files of an ended task, before the row says that it has ended.

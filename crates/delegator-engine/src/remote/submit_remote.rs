@@ -5,19 +5,15 @@
 //! lock is free belongs to an interrupted submission. If the submitter chose the id, the id is in the row
 //! before the call, so the provider decides whether it has the task; otherwise that is unknown.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::environment::Environment;
 use delegator_domain::task::{FailureKind, Provider, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
-    Finish, Idempotency, LockAttempt, NewTask, Registry, RemoteEnvironment, RemoteRef, RemoteReport,
-    Submission, Task,
+    Finish, LockAttempt, NewTask, Registry, RemoteEnvironment, RemoteRef, RemoteReport, Submission, Task,
 };
-use serde_json::Value;
 
-use super::provider::{RemoteProvider, RemoteRequest};
+use super::provider::{RemoteProvider, RemoteRequest, RemoteSubmission};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::ProviderError;
@@ -26,22 +22,6 @@ use crate::submit::nesting::check_mode;
 
 /// Pauses before a submission without an answer is repeated with the same id.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-
-#[derive(Debug, Clone)]
-pub struct RemoteSubmission {
-    pub environment: Environment,
-    pub text: String,
-    pub attempts: u8,
-    pub branch: Option<String>,
-    /// The directory of the caller, to which the changes can be applied.
-    pub working_dir: String,
-    pub title: String,
-    pub agent: String,
-    pub labels: BTreeMap<String, String>,
-    /// The validated input without the text, for display and for retries.
-    pub input: Value,
-    pub idempotency: Option<Idempotency>,
-}
 
 impl Engine {
     /// Submits a task. If the provider refuses it, there is no task. If there is no answer, the error names
@@ -133,17 +113,7 @@ impl Engine {
         task: &TaskId,
         chosen: Option<&str>,
     ) -> Result<RemoteRef, ProviderError> {
-        let request = RemoteRequest {
-            task,
-            id: chosen,
-            environment: &submission.environment,
-            text: &submission.text,
-            title: &submission.title,
-            labels: &submission.labels,
-            attempts: submission.attempts,
-            branch: submission.branch.as_deref(),
-            idempotency: submission.idempotency.as_ref(),
-        };
+        let request = RemoteRequest { task, id: chosen, submission };
         let mut pauses = RETRY_PAUSES.into_iter().filter(|_| chosen.is_some());
         let mut unanswered = None;
         loop {

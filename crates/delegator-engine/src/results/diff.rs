@@ -7,7 +7,7 @@ use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::supervise::task_diff::TaskDiff;
+use crate::supervise::task_diff::{TaskDiff, recorded_diff};
 
 impl Engine {
     /// What a task changed, without the secrets that were known at its submission. For a task that a provider
@@ -17,7 +17,7 @@ impl Engine {
         if task.remote.is_some() && !task.state.is_terminal() {
             return Err(EngineError::NotEnded { task: task.id, state: task.state });
         }
-        let diff = self.recorded_diff(&*self.registry_of(id)?, &task, environment)?;
+        let diff = recorded_diff(&*self.registry_of(id)?, &task, environment)?;
         if task.remote.is_some() {
             Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff })
         } else {

@@ -11,6 +11,7 @@ use delegator_transcript::TestReport;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::supervise::task_report::Record;
+use crate::upkeep::worktrees::worktree_changes;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -125,7 +126,7 @@ impl Engine {
         let of_agent = record.as_ref().and_then(|record| record.report.tests.as_ref());
         let tests = check.and_then(|check| check.tests.as_ref()).or(of_agent).and_then(counted_tests);
         // A worktree that cannot be read must not hide the other attempts.
-        let changes = self.worktree_changes(&task.id, environment).ok();
+        let changes = worktree_changes(&*self.registry_of(&task.id)?, &task.id, environment).ok();
         Ok(ComparedAttempt {
             number: task.group.as_ref().map_or(1, |member| member.attempt),
             verification: verification(&task, record.as_ref()),

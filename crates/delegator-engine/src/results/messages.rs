@@ -7,8 +7,7 @@ use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCo
 use delegator_supervisor::agent::MessageSupport;
 
 use crate::Engine;
-use crate::error::ConversationError;
-use crate::error::EngineError;
+use crate::error::{ConversationError, EngineError};
 use crate::provider_error::UnsupportedAction;
 use crate::remote::refresh::unsupported;
 use crate::supervise::wake_socket;

@@ -6,8 +6,7 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
 
 use crate::Engine;
-use crate::error::EngineError;
-use crate::error::{AnswerProblem, ConversationError};
+use crate::error::{AnswerProblem, ConversationError, EngineError};
 use crate::supervise::wake_socket;
 
 impl Engine {

@@ -146,30 +146,26 @@ impl Engine {
     pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
-        let record = Record::read(&dir)?;
-        let snapshot = read_snapshot(&dir)?;
-        let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
-        let (diff, remote) = match id.location() {
-            TaskLocation::Cloud => (dir.read(TaskFile::Diff)?.unwrap_or_default(), RemoteFacts::read(&dir)?),
-            TaskLocation::Local => (Vec::new(), None),
-        };
-        let (messages, open_questions) = match id.location() {
-            TaskLocation::Cloud => (TaskMessages::default(), Vec::new()),
-            TaskLocation::Local => (TaskMessages::read(&registry, id)?, registry.open_questions(id)?),
-        };
         let owner = registry.get(id)?.and_then(|task| task.worktree);
-        let worktree = owner.map(|owner| WorktreeInfo::read(&registry, &owner)).transpose()?.flatten();
-        let followers = registry.followers(id)?;
-        Ok(TaskFiles {
-            record,
-            snapshot,
-            restore_point,
-            diff,
-            remote,
-            messages,
-            open_questions,
-            followers,
-            worktree,
+        let files = TaskFiles {
+            record: Record::read(&dir)?,
+            snapshot: read_snapshot(&dir)?,
+            restore_point: RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored),
+            followers: registry.followers(id)?,
+            worktree: owner.map(|owner| WorktreeInfo::read(&registry, &owner)).transpose()?.flatten(),
+            ..TaskFiles::default()
+        };
+        Ok(match id.location() {
+            TaskLocation::Cloud => TaskFiles {
+                diff: dir.read(TaskFile::Diff)?.unwrap_or_default(),
+                remote: RemoteFacts::read(&dir)?,
+                ..files
+            },
+            TaskLocation::Local => TaskFiles {
+                messages: TaskMessages::read(&registry, id)?,
+                open_questions: registry.open_questions(id)?,
+                ..files
+            },
         })
     }
 

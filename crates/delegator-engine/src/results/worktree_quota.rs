@@ -8,9 +8,9 @@ use delegator_registry::{ClaimKind, Registry, StoredWorktree};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
-use crate::error::EngineError;
-use crate::error::IsolationError;
+use crate::error::{EngineError, IsolationError};
 use crate::shared::directories::disk_usage;
+use crate::upkeep::worktrees::ClaimedWorktree;
 
 const MAX_NAMED: usize = 5;
 
@@ -63,14 +63,12 @@ impl Engine {
         environment: &Variables,
     ) -> Result<bool, EngineError> {
         let claim = registry.dir().task(owner).try_claim_worktree(ClaimKind::Removal)?;
-        let Some(claim) =
-            claim.filter(|_| registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty()))
-        else {
-            return Ok(false);
-        };
-        let changes = self.worktree_changes(owner, environment)?;
+        let is_unused = registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty());
+        let Some(_claim) = claim.filter(|_| is_unused) else { return Ok(false) };
+        let mut worktree = ClaimedWorktree { engine: self, registry, owner, environment, _claim };
+        let changes = worktree.changes()?;
         let is_unneeded = changes.diff.is_empty() && changes.is_complete();
-        Ok(is_unneeded && self.remove_worktree(registry, owner, &claim, &changes, environment)?)
+        Ok(is_unneeded && worktree.remove(&changes)?)
     }
 }
 

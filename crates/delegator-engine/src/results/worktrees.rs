@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_git::{ApplyRequest, LeftOutReason, NewCommit};
-use delegator_registry::{ClaimKind, Registry, WorktreeClaim, WorktreeEvent};
+use delegator_registry::{ClaimKind, Registry, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
 use super::apply::{ApplyOptions, DiffApplication};
 use crate::Engine;
-use crate::error::EngineError;
-use crate::error::IsolationError;
+use crate::error::{EngineError, IsolationError};
 use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::restore_record::git;
-use crate::upkeep::worktrees::{PresentWorktree, WorktreeChanges};
+use crate::upkeep::worktrees::{ClaimedWorktree, PresentWorktree, WorktreeChanges, worktree_changes};
 
 const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -45,9 +44,9 @@ impl Engine {
         environment: &Variables,
     ) -> Result<WorktreeApplication, EngineError> {
         let mut registry = self.registry_of(owner)?;
-        let claim = self.claim_unused(&mut registry, owner)?;
-        let plan = plan_of(&registry, owner)?;
-        let changes = self.worktree_changes(owner, environment)?.refuse_lost(owner)?;
+        let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
+        let plan = plan_of(worktree.registry, owner)?;
+        let changes = worktree.changes()?.refuse_lost(owner)?;
         if let Some(limit) = changes.too_large {
             return Err(IsolationError::DiffTooLarge { task: owner.clone(), limit }.into());
         }
@@ -66,10 +65,9 @@ impl Engine {
         };
         let is_removed = !options.dry_run && {
             if changes.is_complete() || !changes.diff.is_empty() {
-                registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
+                worktree.registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
             }
-            let may_remove = !options.keep && changes.is_complete();
-            may_remove && self.remove_worktree(&mut registry, owner, &claim, &changes, environment)?
+            !options.keep && changes.is_complete() && worktree.remove(&changes)?
         };
         Ok(WorktreeApplication { applied, changes, is_removed })
     }
@@ -85,10 +83,11 @@ impl Engine {
         environment: &Variables,
     ) -> Result<WorktreeBranch, EngineError> {
         let mut registry = self.registry_of(owner)?;
-        let claim = self.claim_unused(&mut registry, owner)?;
+        let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
+        let registry = &mut *worktree.registry;
         let time_sec = u64::try_from(self.now_ms() / 1000).unwrap_or_default();
         let new = NewCommit { branch, message, time_sec };
-        let found = PresentWorktree::find(&registry, owner, environment)?;
+        let found = PresentWorktree::find(registry, owner, environment)?;
         let (commit, changes) = match found.filter(|found| found.plan.worktree.path.exists()) {
             Some(found) => {
                 let diff = found.compare(registry.dir().task(owner).path())?;
@@ -101,18 +100,16 @@ impl Engine {
             }
             // A run that was killed while it removed the worktree had created the branch.
             None => {
-                let (applied, plan) = (registry.worktree(owner)?, plan_of(&registry, owner)?);
+                let (applied, plan) = (registry.worktree(owner)?, plan_of(registry, owner)?);
                 let was_applied = applied.is_some_and(|stored| stored.applied_at_ms.is_some());
                 let git = git(environment, &plan.worktree.source.repository.top_level, BRANCH_TIMEOUT)?;
                 let commit = plan.worktree.branch_commit(&git, branch)?.filter(|_| was_applied);
                 let commit = commit.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
-                (commit, self.worktree_changes(owner, environment)?)
+                (commit, worktree_changes(registry, owner, environment)?)
             }
         };
         registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
-        let may_remove = !keep && changes.left_out.is_empty();
-        let is_removed =
-            may_remove && self.remove_worktree(&mut registry, owner, &claim, &changes, environment)?;
+        let is_removed = !keep && changes.left_out.is_empty() && worktree.remove(&changes)?;
         Ok(WorktreeBranch { branch: branch.to_owned(), commit, changes, is_removed })
     }
 
@@ -125,28 +122,33 @@ impl Engine {
         environment: &Variables,
     ) -> Result<WorktreeChanges, EngineError> {
         let mut registry = self.registry_of(owner)?;
-        let claim = self.claim_unused(&mut registry, owner)?;
+        let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let only_copy = |names| IsolationError::OnlyCopy { task: owner.clone(), names };
-        let changes = match self.worktree_changes(owner, environment) {
+        let changes = match worktree.changes() {
             Ok(changes) if may_lose || changes.is_removed || changes.is_complete() => changes,
             Ok(changes) => return Err(only_copy(changes.omissions().names()).into()),
             // What cannot be compared can still be removed.
             Err(_) if may_lose => WorktreeChanges::unknown(),
             Err(error) => return Err(only_copy(format!("it cannot be compared, because {error}")).into()),
         };
-        if !self.remove_worktree(&mut registry, owner, &claim, &changes, environment)? {
-            refuse_while_used(&registry, owner)?;
+        if !worktree.remove(&changes)? {
+            refuse_while_used(worktree.registry, owner)?;
         }
         Ok(changes)
     }
 
     /// Claims a worktree in which no task works, until it is removed. A task that is submitted into it
     /// meanwhile is refused.
-    fn claim_unused(&self, registry: &mut Registry, owner: &TaskId) -> Result<WorktreeClaim, EngineError> {
+    fn claim_unused<'a>(
+        &'a self,
+        registry: &'a mut Registry,
+        owner: &'a TaskId,
+        environment: &'a Variables,
+    ) -> Result<ClaimedWorktree<'a>, EngineError> {
         self.rescue_in(registry)?;
-        let claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
+        let _claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
         refuse_while_used(registry, owner)?;
-        Ok(claim)
+        Ok(ClaimedWorktree { engine: self, registry, owner, environment, _claim })
     }
 }
 

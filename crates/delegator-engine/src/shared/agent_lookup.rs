@@ -41,42 +41,35 @@ struct FileStamp {
     modified_ns: i64,
 }
 
+/// The agent with its program, but without its version: no program is run. `directories` are those in which
+/// the task works.
+pub fn find_agent(
+    configured: &ConfiguredAgent,
+    directories: &[&Path],
+    environment: &Variables,
+) -> Result<Agent, EngineError> {
+    let path = variable(environment, "PATH");
+    Agent::locate(configured, path, &untrusted_trees(directories.iter().copied()))
+        .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })
+}
+
+/// Whether the agent can authenticate, as far as that is known without using the network.
+pub fn check_sign_in(agent: &Agent, named: &[String], environment: &Variables) -> Option<HealthCheck> {
+    let given = allowed_variables(agent.kind(), environment, named);
+    agent.check_sign_in(&given, environment, PROBE_TIMEOUT)
+}
+
 impl Engine {
     /// The agent with its program, and the program's version if it reports one and a run depends on it.
-    /// `directories` are those in which the task works.
     pub fn locate_agent(
         &self,
         configured: &ConfiguredAgent,
         directories: &[&Path],
         environment: &Variables,
     ) -> Result<Agent, EngineError> {
-        let agent = self.find_agent(configured, directories, environment)?;
+        let agent = find_agent(configured, directories, environment)?;
         let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();
         Ok(Agent { version, ..agent })
-    }
-
-    /// The same without the version: no program is run.
-    pub fn find_agent(
-        &self,
-        configured: &ConfiguredAgent,
-        directories: &[&Path],
-        environment: &Variables,
-    ) -> Result<Agent, EngineError> {
-        let path = variable(environment, "PATH");
-        Agent::locate(configured, path, &untrusted_trees(directories.iter().copied()))
-            .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })
-    }
-
-    /// Whether the agent can authenticate, as far as that is known without using the network.
-    pub fn check_sign_in(
-        &self,
-        configured: &ConfiguredAgent,
-        agent: &Agent,
-        environment: &Variables,
-    ) -> Option<HealthCheck> {
-        let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let given = allowed_variables(agent.kind(), variables, &configured.variables);
-        agent.check_sign_in(&given, environment, PROBE_TIMEOUT)
     }
 
     pub fn agent_version(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
@@ -98,8 +91,7 @@ impl Engine {
             return Some(cached.version);
         }
         // The probe gets no variable that an agent would not get.
-        let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let variables = allowed_variables(agent.kind(), variables, &[]);
+        let variables = allowed_variables(agent.kind(), environment, &[]);
         let version = agent.probe_version(&variables, PROBE_TIMEOUT)?;
         let probed = CachedVersion { files, version };
         PROBED.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), probed.clone());

@@ -154,17 +154,19 @@ pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
 }
 
 fn is_supervisor(pid: i32, task: &Task, nonce: &Nonce) -> bool {
-    task.nonce.as_ref() == Some(nonce)
-        && task.supervisor.as_ref().is_some_and(|supervisor| is_same_process(pid, supervisor))
+    let recorded = task.supervisor.as_ref().filter(|_| task.nonce.as_ref() == Some(nonce));
+    let recorded = recorded.map(process_identity);
+    recorded.is_some() && ProcessIdentity::in_own_namespace(pid) == recorded
 }
 
-fn is_same_process(pid: i32, recorded: &Identity) -> bool {
-    ProcessIdentity::in_own_namespace(pid).is_some_and(|found| {
-        found.pid.unsigned_abs() == recorded.pid
-            && found.start_time == recorded.start_time
-            && found.boot_id == recorded.boot_id
-            && found.pid_namespace == recorded.pid_ns
-    })
+/// The process of a recorded supervisor.
+pub(crate) fn process_identity(recorded: &Identity) -> ProcessIdentity {
+    ProcessIdentity {
+        boot_id: recorded.boot_id.clone(),
+        pid: recorded.pid.cast_signed(),
+        start_time: recorded.start_time,
+        pid_namespace: recorded.pid_ns,
+    }
 }
 
 /// The task and the claim in the command line of a supervisor, which its launcher has, too.

@@ -31,6 +31,7 @@ pub(crate) use self::rng::Rng;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::prune;
+use crate::supervise::lost_run::finish_lost_run;
 use crate::supervise::received_signals::EndSignals;
 use crate::supervise::supervisor_process::{Inherited, supervise_task};
 use crate::system_port::{BackgroundJob, BootTime, System};
@@ -367,14 +368,8 @@ impl System for SimulatedMachine {
         Vec::new()
     }
 
-    fn finish_lost_run(
-        &self,
-        engine: &Engine,
-        registry: &Registry,
-        id: &TaskId,
-        survivors: Vec<i32>,
-    ) -> Finish {
-        engine.finish_lost_run(registry, id, survivors)
+    fn finish_lost_run(&self, registry: &Registry, id: &TaskId, survivors: Vec<i32>) -> Finish {
+        finish_lost_run(registry, id, survivors)
     }
 
     fn start_pruning(

@@ -1,8 +1,6 @@
 //! The tasks of a submission: the submitted one and those that follow it, each with its launch file. All are
 //! checked and stored together, with environment and umask of the same submitter.
 
-use std::ffi::{OsStr, OsString};
-
 use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{Follows, GroupMember, TaskId, TaskLocation};
 use delegator_registry::NewTask;
@@ -99,11 +97,8 @@ impl Engine {
 
 fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
     let marker = task_marker(id, submission.settings.depth);
-    let path = submission.environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
-    let variables = submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    let texts =
-        submission.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-    let secret_names = &submission.secret_names;
+    let Submission { environment, secret_names, .. } = submission;
+    let texts = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
     let (mut secrets, mut named_secrets) = (Vec::new(), Vec::new());
     for (name, value) in texts {
         if is_listed(name, secret_names) {
@@ -117,7 +112,7 @@ fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineEr
         task: submission.text.clone(),
         settings: submission.settings.clone(),
         agent: submission.agent.clone(),
-        enclosure: find_enclosure(&submission.agent, &submission.settings, path)?,
+        enclosure: find_enclosure(&submission.agent, &submission.settings, environment)?,
         fallbacks: Vec::new(),
         skipped: submission.skipped.clone(),
         reviews: None,
@@ -125,7 +120,7 @@ fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineEr
         umask: submission.umask,
         variables: agent_environment(
             submission.agent.kind(),
-            variables,
+            environment,
             &submission.passed_variables,
             &marker,
         ),

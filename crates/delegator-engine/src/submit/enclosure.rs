@@ -1,7 +1,6 @@
 //! Decides at submission how an agent without a sandbox of its own is enclosed, and refuses the task if it
 //! cannot be.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{EnclosureChoice, SandboxKind};
@@ -20,7 +19,7 @@ use crate::shared::work_tree::untrusted_trees;
 pub(super) fn find_enclosure(
     agent: &Agent,
     settings: &Settings,
-    path: Option<&OsStr>,
+    environment: &Variables,
 ) -> Result<Option<Mechanism>, EngineError> {
     let mode = settings.effective_mode();
     if agent.sandbox(mode) != SandboxKind::Enforced {
@@ -28,7 +27,7 @@ pub(super) fn find_enclosure(
     }
     let directories = [&settings.working_dir].into_iter().chain(&settings.add_dirs);
     let untrusted = untrusted_trees(directories.map(PathBuf::as_path));
-    let found = find_mechanism(settings.enclosure, path, &untrusted);
+    let found = find_mechanism(settings.enclosure, variable(environment, "PATH"), &untrusted);
     found.map(Some).map_err(|problem| EngineError::ModeNotEnforced {
         agent: agent.name.clone(),
         mode,
@@ -39,7 +38,7 @@ pub(super) fn find_enclosure(
 impl Launch {
     /// Decides again, after a change of the mode.
     pub(crate) fn renew_enclosure(&mut self) -> Result<(), EngineError> {
-        self.enclosure = find_enclosure(&self.agent, &self.settings, variable(&self.variables, "PATH"))?;
+        self.enclosure = find_enclosure(&self.agent, &self.settings, &self.variables)?;
         Ok(())
     }
 

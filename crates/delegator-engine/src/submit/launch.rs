@@ -24,7 +24,7 @@ use crate::shared::mount_alias::{primary_path, shown_below};
 use crate::shared::work_tree::work_tree_of;
 use crate::shared::worker_contact::WorkerContact;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub mode: Mode,
     pub preview: bool,
@@ -80,7 +80,7 @@ pub struct Settings {
     pub worktree: Option<WorktreePlan>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub idle_sec: u64,
     pub hard_sec: u64,
@@ -97,7 +97,7 @@ impl Limits {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     pub interrupt_grace_sec: u64,
     pub terminate_grace_sec: u64,
@@ -239,39 +239,15 @@ impl Settings {
     pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
         Settings {
             mode,
-            preview: false,
             working_dir,
-            allowed_roots: Vec::new(),
-            model: None,
-            profile: None,
-            reasoning_effort: None,
-            images: Vec::new(),
-            add_dirs: Vec::new(),
-            output_schema: None,
-            skip_git_repo_check: false,
-            no_restore_point: false,
-            ask: false,
             answer_timeout_sec: 300,
-            budgets: Vec::new(),
-            salvage: false,
-            env_policy: EnvPolicy::InheritNone,
-            resume: None,
-            usage_before: None,
             limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
             ending: Ending { interrupt_grace_sec: 5, terminate_grace_sec: 5 },
             max_stream_bytes: 64 << 20,
             max_processes: 4096,
-            sweep_exempt: Vec::new(),
             niceness: 10,
-            without_group: false,
-            enclosure: EnclosureChoice::default(),
             hide_state_dir: mode == Mode::ReadOnly,
-            protected: Vec::new(),
-            hidden: Vec::new(),
-            verify: None,
-            worker_contact: None,
-            worktree: None,
-            depth: 0,
+            ..Settings::default()
         }
     }
 

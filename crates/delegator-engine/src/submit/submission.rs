@@ -1,11 +1,10 @@
 //! A request to run a task, with its followers, and the checks that need nothing else.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
 use delegator_domain::task::{ChainOutcome, EnvPolicy, Mode, SandboxKind, TaskId};
 use delegator_registry::Idempotency;
-use delegator_supervisor::agent::{Agent, VariableAccess, variable_access};
+use delegator_supervisor::agent::{Agent, VariableAccess, Variables, variable_access};
 use serde_json::Value;
 
 use super::launch::{Settings, SkippedAgent};
@@ -25,7 +24,7 @@ pub struct Submission {
     pub skipped: Vec<SkippedAgent>,
     pub max_mode: Mode,
     /// The complete environment of the submitter.
-    pub environment: BTreeMap<OsString, OsString>,
+    pub environment: Variables,
     /// Names of variables that the user's configuration passes to the agent, or marks as secret.
     pub passed_variables: Vec<String>,
     pub secret_names: Vec<String>,

@@ -26,8 +26,7 @@ impl Engine {
         if !Capabilities::of(agent.kind()).threads {
             return Err(EngineError::NoThreads { agent: agent.name.clone() });
         }
-        let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let variables = allowed_variables(agent.kind(), variables, &agent.variables);
+        let variables = allowed_variables(agent.kind(), environment, &agent.variables);
         let given = || thread_id.to_owned();
         match find_thread(agent.protocol, &variables, thread_id) {
             ThreadLookup::Stored | ThreadLookup::NotSearchable => Ok(()),

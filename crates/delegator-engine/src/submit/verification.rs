@@ -14,7 +14,6 @@ use delegator_supervisor::agent::{
 use delegator_supervisor::run::VerifySpec;
 
 use super::launch::Launch;
-use crate::Engine;
 use crate::error::EngineError;
 
 /// Time for the command even if the agent used up the hard limit.
@@ -89,21 +88,18 @@ impl Launch {
     }
 }
 
-impl Engine {
-    /// Whether the sandbox of an agent can run a command and keeps it from writing; an error says why not.
-    pub fn probe_agent_sandbox(&self, agent: &Agent, environment: &Variables) -> Result<(), String> {
-        let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let variables = allowed_variables(agent.kind(), variables, &[]);
-        let sandbox = SandboxRequest {
-            mode: Mode::ReadOnly,
-            denied_dir: None,
-            workdir: "/".into(),
-            add_dirs: Vec::new(),
-            profile: None,
-        };
-        let name = format!("process-{}", std::process::id());
-        probe(agent, &variables, sandbox, &name, name.clone())
-    }
+/// Whether the sandbox of an agent can run a command and keeps it from writing; an error says why not.
+pub fn probe_agent_sandbox(agent: &Agent, environment: &Variables) -> Result<(), String> {
+    let variables = allowed_variables(agent.kind(), environment, &[]);
+    let sandbox = SandboxRequest {
+        mode: Mode::ReadOnly,
+        denied_dir: None,
+        workdir: "/".into(),
+        add_dirs: Vec::new(),
+        profile: None,
+    };
+    let name = format!("process-{}", std::process::id());
+    probe(agent, &variables, sandbox, &name, name.clone())
 }
 
 /// Probes a sandbox with a command that writes to a forbidden path, which contains `name`.

@@ -6,11 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::task::TaskId;
-use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
-use delegator_registry::{ClaimKind, Registry, WorktreeClaim};
-use delegator_supervisor::agent::Variables;
-
 use super::submission::{Isolation, Submission, WorktreeRequest};
 use super::worktree_plan::{BRANCH_FOLDER, WorktreePlan};
 use crate::Engine;
@@ -18,6 +13,9 @@ use crate::error::{EngineError, IsolationError};
 use crate::shared::directories::remove_directory;
 use crate::shared::format_version::FormatVersion;
 use crate::shared::git_program::git;
+use delegator_domain::task::TaskId;
+use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
+use delegator_registry::{ClaimKind, Registry, WorktreeClaim};
 
 /// For finding the repository and storing uncommitted changes.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -128,10 +126,8 @@ impl Engine {
         request: &WorktreeRequest,
         id: &TaskId,
     ) -> Result<(WorktreePlan, Vec<LeftOut>), EngineError> {
-        let environment: Variables =
-            submission.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let working_dir = &submission.settings.working_dir;
-        let git = git(&environment, working_dir, SUBMIT_TIMEOUT)?;
+        let git = git(&submission.environment, working_dir, SUBMIT_TIMEOUT)?;
         let dir = create_directory(self.worktree_dir())?;
         let git_dir = create_directory(self.beside_state_dir("-worktree-git"))?;
         let worktree = TaskWorktree {

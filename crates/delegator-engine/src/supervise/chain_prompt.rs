@@ -8,8 +8,8 @@ use delegator_domain::task::{State, TaskEnd, TaskId, Verification};
 use delegator_registry::{EndRecord, Registry, TaskFile};
 
 use super::quotation::{Keep, append_quotation, shorten};
+use super::task_diff::recorded_diff;
 use super::task_report::Record;
-use crate::Engine;
 use crate::error::EngineError;
 use crate::submit::launch::Launch;
 
@@ -25,7 +25,6 @@ const MAX_ERRORS_BYTES: usize = 1536;
 const MAX_DIFF_BYTES: usize = 256 * 1024;
 
 pub(super) fn complete_prompt(
-    engine: &Engine,
     registry: &Registry,
     id: &TaskId,
     mut launch: Launch,
@@ -39,8 +38,7 @@ pub(super) fn complete_prompt(
         append_report(&mut launch.task, registry, other)?;
     }
     if let Some(reviewed) = reviewed {
-        let diff =
-            shorten(&review_diff(engine, registry, &reviewed, &launch), MAX_DIFF_BYTES, Keep::Beginning);
+        let diff = shorten(&review_diff(registry, &reviewed, &launch), MAX_DIFF_BYTES, Keep::Beginning);
         append_quotation(&mut launch.task, &format!("The changes of task {reviewed}, as a diff."), &diff);
     }
     Ok(launch)
@@ -58,10 +56,10 @@ fn append_report(prompt: &mut String, registry: &Registry, id: &TaskId) -> Resul
 }
 
 /// What a task changed, or why that is unknown: a reviewer can still read the files that the report names.
-fn review_diff(engine: &Engine, registry: &Registry, id: &TaskId, launch: &Launch) -> String {
+fn review_diff(registry: &Registry, id: &TaskId, launch: &Launch) -> String {
     let unknown = || EngineError::unknown(id);
     let task = registry.get(id).map_err(EngineError::from).and_then(|task| task.ok_or_else(unknown));
-    match task.and_then(|task| engine.recorded_diff(registry, &task, &launch.variables)) {
+    match task.and_then(|task| recorded_diff(registry, &task, &launch.variables)) {
         Ok(diff) if diff.text.is_empty() => "The task changed nothing.".to_owned(),
         Ok(diff) => launch.redactor().redact_str(&String::from_utf8_lossy(&diff.text)).into_owned(),
         Err(error) => format!("There is no diff of this task: {error}"),

@@ -16,9 +16,8 @@ use delegator_transcript::{AssumedThread, Dialect, FoldOptions, LineLimits, Repo
 use super::diff_evidence::record_of_diff;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding, FindingKind, Source, relative_name};
 use super::summary::ChangeSummary;
-use super::task_diff::{DiffSource, TaskDiff};
+use super::task_diff::{DiffSource, TaskDiff, recorded_diff};
 use super::task_report::{Record, tokens};
-use crate::Engine;
 use crate::error::EngineError;
 use crate::shared::work_tree::work_tree_of;
 use crate::upkeep::background_process::USUAL_PATH;
@@ -27,65 +26,62 @@ const LATE: &str =
     "the supervisor was lost, so the files were compared later: changes of others may be among them";
 const NOT_COMPARED: &str = "the supervisor was lost, and the files could not be compared later";
 
-impl Engine {
-    /// How a task ended whose supervisor was lost. Writes its report, unless the supervisor has done so.
-    pub(crate) fn finish_lost_run(&self, registry: &Registry, id: &TaskId, survivors: Vec<i32>) -> Finish {
-        let dir = registry.dir().task(id);
-        let record = match (Record::read(&dir), registry.get(id)) {
-            (Ok(Some(record)), _) => record,
-            (_, Ok(Some(task))) => self.rebuild_record(registry, &dir, &task),
-            _ => Record::default(),
-        };
-        let changes = ChangeSummary::of(&record);
-        let mut summary = "Failed: the supervisor was lost".to_owned();
-        if changes != ChangeSummary::default() {
-            summary = format!("{summary}; {}", changes.phrase());
-        }
-        let message = "the supervisor was lost; what the agent did until then is kept";
-        Finish {
-            survivors,
-            summary: Some(summary),
-            tokens: tokens(&record.report),
-            turns: Some(record.report.turns).filter(|turns| *turns > 0),
-            cost_microdollars: record.report.cost.map(|cost| cost.own),
-            ..Finish::bare(TaskEnd::failed(FailureKind::SupervisorLost, message))
-        }
+/// How a task ended whose supervisor was lost. Writes its report, unless the supervisor has done so.
+pub(crate) fn finish_lost_run(registry: &Registry, id: &TaskId, survivors: Vec<i32>) -> Finish {
+    let dir = registry.dir().task(id);
+    let record = match (Record::read(&dir), registry.get(id)) {
+        (Ok(Some(record)), _) => record,
+        (_, Ok(Some(task))) => rebuild_record(registry, &dir, &task),
+        _ => Record::default(),
+    };
+    let changes = ChangeSummary::of(&record);
+    let mut summary = "Failed: the supervisor was lost".to_owned();
+    if changes != ChangeSummary::default() {
+        summary = format!("{summary}; {}", changes.phrase());
     }
+    let message = "the supervisor was lost; what the agent did until then is kept";
+    Finish {
+        survivors,
+        summary: Some(summary),
+        tokens: tokens(&record.report),
+        turns: Some(record.report.turns).filter(|turns| *turns > 0),
+        cost_microdollars: record.report.cost.map(|cost| cost.own),
+        ..Finish::bare(TaskEnd::failed(FailureKind::SupervisorLost, message))
+    }
+}
 
-    fn rebuild_record(&self, registry: &Registry, dir: &TaskDir, task: &Task) -> Record {
-        let (report, stored) = fold_events(dir, task);
-        let mut record = Record {
-            report,
-            stdout: StreamSummary { received: stored, stored, ..StreamSummary::default() },
-            ..Record::default()
+fn rebuild_record(registry: &Registry, dir: &TaskDir, task: &Task) -> Record {
+    let (report, stored) = fold_events(dir, task);
+    let mut record = Record {
+        report,
+        stdout: StreamSummary { received: stored, stored, ..StreamSummary::default() },
+        ..Record::default()
+    };
+    let is_observed = task.worktree.is_some() || dir.file(TaskFile::RestorePoint).exists();
+    if task.may_write() && is_observed {
+        let observed = match compare_late(registry, dir, task) {
+            Ok(diff) => late_evidence(&diff, task, &record.report),
+            Err(error) => {
+                (None, vec![Finding::new(FindingKind::NoEvidence, NOT_COMPARED).because(&error.to_string())])
+            }
         };
-        let is_observed = task.worktree.is_some() || dir.file(TaskFile::RestorePoint).exists();
-        if task.may_write() && is_observed {
-            let observed = match self.compare_late(registry, dir, task) {
-                Ok(diff) => late_evidence(&diff, task, &record.report),
-                Err(error) => (
-                    None,
-                    vec![Finding::new(FindingKind::NoEvidence, NOT_COMPARED).because(&error.to_string())],
-                ),
-            };
-            // The secrets of the task are not known any more, only what looks like one is redacted.
-            record.add_evidence(observed, &Redactor::builder().build());
-        }
-        if let Ok(bytes) = serde_json::to_vec(&record) {
-            let _ = dir.write_report(&bytes);
-        }
-        record
+        // The secrets of the task are not known any more, only what looks like one is redacted.
+        record.add_evidence(observed, &Redactor::builder().build());
     }
+    if let Ok(bytes) = serde_json::to_vec(&record) {
+        let _ = dir.write_report(&bytes);
+    }
+    record
+}
 
-    /// What changed since the restore points. It is stored: afterwards nothing tells it from later changes.
-    fn compare_late(&self, registry: &Registry, dir: &TaskDir, task: &Task) -> Result<TaskDiff, EngineError> {
-        let environment = vec![("PATH".into(), USUAL_PATH.into())];
-        let diff = self.recorded_diff(registry, task, &environment)?;
-        if diff.source == DiffSource::InProgress && diff.omissions.size_limit.is_none() {
-            dir.write_durably(TaskFile::Diff, &diff.text)?;
-        }
-        Ok(diff)
+/// What changed since the restore points. It is stored: afterwards nothing tells it from later changes.
+fn compare_late(registry: &Registry, dir: &TaskDir, task: &Task) -> Result<TaskDiff, EngineError> {
+    let environment = vec![("PATH".into(), USUAL_PATH.into())];
+    let diff = recorded_diff(registry, task, &environment)?;
+    if diff.source == DiffSource::InProgress && diff.omissions.size_limit.is_none() {
+        dir.write_durably(TaskFile::Diff, &diff.text)?;
     }
+    Ok(diff)
 }
 
 fn fold_events(dir: &TaskDir, task: &Task) -> (Report, u64) {

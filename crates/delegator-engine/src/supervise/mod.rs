@@ -14,7 +14,7 @@ pub(crate) mod diff_evidence;
 mod enclosure;
 mod error_locations;
 pub(crate) mod evidence;
-mod lost_run;
+pub(crate) mod lost_run;
 pub(crate) mod niceness;
 mod prepare_run;
 mod quotation;

@@ -72,7 +72,7 @@ pub(crate) fn supervise_task(
     let socket = wake_socket::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
     // Before the task works: until then the report of its predecessor is not pruned.
-    let launch = read_launch(&dir, id).and_then(|launch| complete_prompt(engine, &registry, id, launch));
+    let launch = read_launch(&dir, id).and_then(|launch| complete_prompt(&registry, id, launch));
     let redactor = launch.as_ref().map_or_else(|_| Redactor::builder().build(), Launch::redactor);
     registry.also_redact(redactor.clone());
     let group = launch.as_ref().ok().and_then(|launch| launch.create_group(id));

@@ -14,12 +14,11 @@ use delegator_supervisor::agent::Variables;
 
 use super::evidence::Source;
 use super::task_report::Record;
-use crate::Engine;
 use crate::error::{EngineError, NoDiff};
 use crate::upkeep::diff_omissions::DiffOmissions;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::git;
-use crate::upkeep::worktrees::WorktreeState;
+use crate::upkeep::worktrees::{WorktreeInfo, WorktreeState, worktree_changes};
 
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that `omissions` names; all are counted.
@@ -57,42 +56,41 @@ pub enum DiffSource {
     Remote,
 }
 
-impl Engine {
-    pub(crate) fn recorded_diff(
-        &self,
-        registry: &Registry,
-        task: &Task,
-        environment: &Variables,
-    ) -> Result<TaskDiff, EngineError> {
-        if task.remote.is_some() {
-            let text = registry.dir().task(&task.id).read(TaskFile::Diff)?.unwrap_or_default();
-            return Ok(TaskDiff { text, source: DiffSource::Remote, ..TaskDiff::default() });
-        }
-        if let Some(owner) = &task.worktree {
-            return self.diff_in_worktree(task, owner, environment);
-        }
-        if task.may_write() { diff_in_place(registry, task, environment) } else { Ok(TaskDiff::default()) }
+/// What a task changed, as it is recorded and stored here.
+pub(crate) fn recorded_diff(
+    registry: &Registry,
+    task: &Task,
+    environment: &Variables,
+) -> Result<TaskDiff, EngineError> {
+    if task.remote.is_some() {
+        let text = registry.dir().task(&task.id).read(TaskFile::Diff)?.unwrap_or_default();
+        return Ok(TaskDiff { text, source: DiffSource::Remote, ..TaskDiff::default() });
     }
+    if let Some(owner) = &task.worktree {
+        return diff_in_worktree(registry, task, owner, environment);
+    }
+    if task.may_write() { diff_in_place(registry, task, environment) } else { Ok(TaskDiff::default()) }
+}
 
-    fn diff_in_worktree(
-        &self,
-        task: &Task,
-        owner: &TaskId,
-        environment: &Variables,
-    ) -> Result<TaskDiff, EngineError> {
-        let is_planned = self.worktree_of(task)?.is_none_or(|found| found.state == WorktreeState::Planned);
-        if is_planned && !task.state.is_terminal() {
-            return Err(EngineError::NotEnded { task: task.id.clone(), state: task.state });
-        }
-        let changes = self.worktree_changes(owner, environment)?.refuse_lost(&task.id)?;
-        Ok(TaskDiff {
-            omissions: changes.omissions(),
-            source: DiffSource::Worktree,
-            text: changes.diff,
-            with_setup_edits: changes.with_setup_edits,
-            ..TaskDiff::default()
-        })
+fn diff_in_worktree(
+    registry: &Registry,
+    task: &Task,
+    owner: &TaskId,
+    environment: &Variables,
+) -> Result<TaskDiff, EngineError> {
+    let worktree = WorktreeInfo::read(registry, owner)?;
+    let is_planned = worktree.is_none_or(|found| found.state == WorktreeState::Planned);
+    if is_planned && !task.state.is_terminal() {
+        return Err(EngineError::NotEnded { task: task.id.clone(), state: task.state });
     }
+    let changes = worktree_changes(registry, owner, environment)?.refuse_lost(&task.id)?;
+    Ok(TaskDiff {
+        omissions: changes.omissions(),
+        source: DiffSource::Worktree,
+        text: changes.diff,
+        with_setup_edits: changes.with_setup_edits,
+        ..TaskDiff::default()
+    })
 }
 
 fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> Result<TaskDiff, EngineError> {

@@ -19,8 +19,7 @@ use delegator_supervisor::run::Ports;
 use delegator_supervisor::setup_script::{SetupEnd, SetupScript};
 
 use super::run_ports::TaskPorts;
-use crate::error::EngineError;
-use crate::error::IsolationError;
+use crate::error::{EngineError, IsolationError};
 use crate::shared::directories::remove_directory;
 use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;

@@ -108,7 +108,7 @@ impl Engine {
         }
         // Before the end is recorded: afterwards no process looks at the task again.
         leftovers::remove_temporary_dir(&dir);
-        let finish = self.system.finish_lost_run(self, registry, &active.id, survivors);
+        let finish = self.system.finish_lost_run(registry, &active.id, survivors);
         let attempt = Attempt::working(active.nonce.clone());
         let claimed = self.with_promotion(|promotion| {
             Ok(registry.finish(&active.id, &attempt, &finish, promotion, self.now_ms())?)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::named_enum;
 use delegator_domain::task::TaskId;
 use delegator_git::{LeftOut, LeftOutReason, WorkTreeDiff};
 use delegator_registry::{ClaimKind, Registry, StoredWorktree, Task, TaskFile, WorktreeClaim, WorktreeEvent};
@@ -53,26 +54,18 @@ impl WorktreeInfo {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorktreeState {
-    /// Its task has not started.
-    Planned,
-    Present,
-    /// Its changes were applied, and it was removed.
-    Applied,
-    Discarded,
+named_enum! {
+    pub enum WorktreeState {
+        /// Its task has not started.
+        Planned = "planned",
+        Present = "present",
+        /// Its changes were applied, and it was removed.
+        Applied = "applied",
+        Discarded = "discarded",
+    }
 }
 
 impl WorktreeState {
-    pub fn name(self) -> &'static str {
-        match self {
-            WorktreeState::Planned => "planned",
-            WorktreeState::Present => "present",
-            WorktreeState::Applied => "applied",
-            WorktreeState::Discarded => "discarded",
-        }
-    }
-
     fn of(stored: &StoredWorktree) -> WorktreeState {
         match (stored.removed_at_ms, stored.applied_at_ms, stored.created_at_ms) {
             (None, _, None) => WorktreeState::Planned,
@@ -165,23 +158,6 @@ impl Engine {
         WorktreeInfo::read(&registry, owner)
     }
 
-    /// Everything that changed in a worktree since it was created; of a removed one, what was stored before.
-    pub fn worktree_changes(
-        &self,
-        owner: &TaskId,
-        environment: &Variables,
-    ) -> Result<WorktreeChanges, EngineError> {
-        let registry = self.registry_of(owner)?;
-        let found = PresentWorktree::find(&registry, owner, environment)?;
-        // A crash may have left the record of a worktree whose files are gone.
-        match found.filter(|found| found.plan.worktree.path.exists()) {
-            Some(found) => {
-                found.compare(registry.dir().task(owner).path()).map(|diff| WorktreeChanges::of(&diff))
-            }
-            None => WorktreeChanges::stored(&registry, owner),
-        }
-    }
-
     /// Removes what there is of a worktree that was never complete, because its task was cancelled before or
     /// its supervisor was killed: nothing that an agent did is in it.
     pub(crate) fn remove_incomplete_worktree(
@@ -191,22 +167,48 @@ impl Engine {
         environment: &Variables,
     ) -> Result<(), EngineError> {
         if registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none()) {
-            let claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
-            self.remove_worktree(registry, owner, &claim, &WorktreeChanges::default(), environment)?;
+            let _claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
+            let mut worktree = ClaimedWorktree { engine: self, registry, owner, environment, _claim };
+            worktree.remove(&WorktreeChanges::default())?;
         }
         Ok(())
+    }
+}
+
+/// Everything that changed in a worktree since it was created; of a removed one, what was stored before.
+pub(crate) fn worktree_changes(
+    registry: &Registry,
+    owner: &TaskId,
+    environment: &Variables,
+) -> Result<WorktreeChanges, EngineError> {
+    let found = PresentWorktree::find(registry, owner, environment)?;
+    // A crash may have left the record of a worktree whose files are gone.
+    match found.filter(|found| found.plan.worktree.path.exists()) {
+        Some(found) => {
+            found.compare(registry.dir().task(owner).path()).map(|diff| WorktreeChanges::of(&diff))
+        }
+        None => WorktreeChanges::stored(registry, owner),
+    }
+}
+
+/// A worktree that this process alone applies or removes.
+pub(crate) struct ClaimedWorktree<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) registry: &'a mut Registry,
+    pub(crate) owner: &'a TaskId,
+    pub(crate) environment: &'a Variables,
+    pub(crate) _claim: WorktreeClaim,
+}
+
+impl ClaimedWorktree<'_> {
+    pub(crate) fn changes(&self) -> Result<WorktreeChanges, EngineError> {
+        worktree_changes(self.registry, self.owner, self.environment)
     }
 
     /// Removes files, git directory, branch and start state. Returns whether it did: there may be nothing to
     /// remove, or a task that works there.
-    pub(crate) fn remove_worktree(
-        &self,
-        registry: &mut Registry,
-        owner: &TaskId,
-        _claim: &WorktreeClaim,
-        changes: &WorktreeChanges,
-        environment: &Variables,
-    ) -> Result<bool, EngineError> {
+    pub(crate) fn remove(&mut self, changes: &WorktreeChanges) -> Result<bool, EngineError> {
+        let (registry, owner) = (&mut *self.registry, self.owner);
         let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
         let Some(stored) = stored else { return Ok(false) };
         // The last look before files are deleted: a process of an older version claims nothing.
@@ -224,47 +226,43 @@ impl Engine {
             }
             crash_point(CrashPoint::WorktreeDiffStored);
         }
-        self.remove_files(&worktree.path).map_err(EngineError::io("remove the worktree"))?;
+        remove_files(self.engine, &worktree.path).map_err(EngineError::io("remove the worktree"))?;
         remove_directory(&worktree.own_dir()).map_err(EngineError::io("remove the worktree"))?;
-        let git = git(environment, &worktree.source.repository.top_level, REMOVE_TIMEOUT)?;
+        let git = git(self.environment, &worktree.source.repository.top_level, REMOVE_TIMEOUT)?;
         worktree.remove(&git).map_err(delegator_git::WorktreeError::from)?;
         remove_directory(&worktree.store).map_err(EngineError::io("remove the worktree"))?;
-        registry.record_worktree(owner, WorktreeEvent::Removed, self.now_ms())?;
+        registry.record_worktree(owner, WorktreeEvent::Removed, self.engine.now_ms())?;
         Ok(true)
-    }
-
-    /// Removes the files of a worktree. It is renamed first: a half deleted one must not look like one whose
-    /// files the agent deleted. A git process that created it for a killed supervisor may still write to it,
-    /// so this is repeated for a moment.
-    fn remove_files(&self, path: &Path) -> io::Result<()> {
-        let removed = removed_path(path);
-        let mut tries = 0;
-        loop {
-            let outcome = remove_directory(&removed).and_then(|()| match std::fs::rename(path, &removed) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                renamed => {
-                    renamed?;
-                    crash_point(CrashPoint::WorktreeFilesRemoved);
-                    remove_directory(&removed)
-                }
-            });
-            tries += 1;
-            match outcome {
-                Ok(()) if !path.exists() => return Ok(()),
-                Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty || tries == MAX_TRIES => {
-                    return Err(error);
-                }
-                Ok(()) if tries == MAX_TRIES => return Err(io::ErrorKind::DirectoryNotEmpty.into()),
-                _ => self.system.sleep(RETRY_PAUSE),
-            }
-        }
     }
 }
 
-fn removed_path(path: &Path) -> PathBuf {
+/// Removes the files of a worktree. It is renamed first: a half deleted one must not look like one whose
+/// files the agent deleted. A git process that created it for a killed supervisor may still write to it, so
+/// this is repeated for a moment.
+fn remove_files(engine: &Engine, path: &Path) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".removed");
-    path.with_file_name(name)
+    let removed = path.with_file_name(name);
+    let mut tries = 0;
+    loop {
+        let outcome = remove_directory(&removed).and_then(|()| match std::fs::rename(path, &removed) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => {
+                renamed?;
+                crash_point(CrashPoint::WorktreeFilesRemoved);
+                remove_directory(&removed)
+            }
+        });
+        tries += 1;
+        match outcome {
+            Ok(()) if !path.exists() => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty || tries == MAX_TRIES => {
+                return Err(error);
+            }
+            Ok(()) if tries == MAX_TRIES => return Err(io::ErrorKind::DirectoryNotEmpty.into()),
+            _ => engine.sleep(RETRY_PAUSE),
+        }
+    }
 }
 
 pub(crate) struct PresentWorktree {

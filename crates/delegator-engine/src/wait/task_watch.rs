@@ -11,12 +11,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{ChangeMark, Identity, Registry, Task};
-use delegator_supervisor::process::{ProcessHandle, ProcessIdentity};
+use delegator_registry::{ChangeMark, Registry, Task};
+use delegator_supervisor::process::ProcessHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::change_events::ChangeEvents;
 use crate::error::EngineError;
+use crate::shared::caller::process_identity;
 use crate::shared::connection_pool::PooledConnection;
 
 /// The change mark is compared at the longest interval if there are events. Without them, the interval is a
@@ -176,15 +177,6 @@ fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
 
 fn watch_error(source: std::io::Error) -> EngineError {
     EngineError::Io { doing: "watch a supervisor", source }
-}
-
-fn process_identity(known: &Identity) -> ProcessIdentity {
-    ProcessIdentity {
-        boot_id: known.boot_id.clone(),
-        pid: known.pid.cast_signed(),
-        start_time: known.start_time,
-        pid_namespace: known.pid_ns,
-    }
 }
 
 pub(super) fn sleep_unless_woken(length: Duration, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {

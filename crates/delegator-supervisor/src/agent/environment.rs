@@ -1,7 +1,5 @@
 //! Builds the agent's environment: an allow-list of the submitter's variables, plus the task marker.
 
-use std::ffi::OsStr;
-
 use delegator_domain::agents::AgentKind;
 use delegator_domain::loader_variables::is_loader_variable;
 
@@ -38,24 +36,16 @@ const PASSED_VARIABLES: [&str; 19] = [
 const NEVER_PASSED: [&str; 3] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE", MARKER];
 
 /// The variables that the built-in list, the protocol or the user's configuration (`named`) allows.
-pub fn allowed_variables<'a>(
-    agent: AgentKind<'_>,
-    submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
-    named: &[String],
-) -> Variables {
+pub fn allowed_variables(agent: AgentKind<'_>, submitted: &Variables, named: &[String]) -> Variables {
     // `TERM` is set to `dumb`.
     let is_allowed =
         |name: &str| name != "TERM" && variable_access(agent, name, named) == VariableAccess::Passed;
-    submitted
-        .into_iter()
-        .filter(|(name, _)| name.to_str().is_some_and(is_allowed))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    submitted.iter().filter(|(name, _)| name.to_str().is_some_and(is_allowed)).cloned().collect()
 }
 
-pub fn agent_environment<'a>(
+pub fn agent_environment(
     agent: AgentKind<'_>,
-    submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
+    submitted: &Variables,
     named: &[String],
     marker: &str,
 ) -> Variables {
@@ -104,9 +94,9 @@ mod tests {
 
     fn environment(variables: &[(&str, &str)], named: &[&str]) -> Variables {
         let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
-        let variables = variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let codex = AgentKind { name: "codex", protocol: AgentProtocol::CodexExec };
-        agent_environment(codex, variables, &named, "T:0")
+        agent_environment(codex, &variables, &named, "T:0")
     }
 
     #[test]

@@ -5,7 +5,7 @@ use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::{Mode, SandboxKind};
 use delegator_engine::{
     Agent, EnclosureProblem, Engine, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment,
-    sandbox_advice,
+    check_sign_in, probe_agent_sandbox, sandbox_advice,
 };
 
 use super::agent_table::AgentRow;
@@ -76,7 +76,7 @@ fn examine_agent(
     let version = agent.version.or_else(|| engine.agent_version(&agent, variables));
     let agent = Agent { version, ..agent };
     let version = version.map(|(major, minor, patch)| format!("{major}.{minor}.{patch}"));
-    let sign_in = engine.check_sign_in(configured, &agent, variables);
+    let sign_in = check_sign_in(&agent, &configured.variables, variables);
     let is_signed_in = sign_in.as_ref().filter(|found| found.subject == HealthSubject::SignIn);
     let is_signed_in = is_signed_in.map(|found| found.status == HealthStatus::Ok);
     let row = AgentRow { is_installed: true, version, is_signed_in, ..row };
@@ -95,7 +95,7 @@ fn examine_agent(
     // With an invalid configuration the agent runs no command, which would look like a problem of the
     // sandbox.
     if agent.protocol == AgentProtocol::CodexExec && is_configured {
-        checks.push(sandbox(check_name("sandbox"), engine, &agent, variables));
+        checks.push(sandbox(check_name("sandbox"), &agent, variables));
     }
     // The app server is the program of Codex, whose sandbox is checked only once.
     let is_usable = agent.protocol != AgentProtocol::CodexAppServer
@@ -148,8 +148,8 @@ fn health(name: String, found: HealthCheck) -> Check {
 
 /// Runs a command in the agent's sandbox: whether the kernel lists a feature does not show that it can be
 /// used.
-fn sandbox(name: String, engine: &Engine, agent: &Agent, variables: &Variables) -> Check {
-    match engine.probe_agent_sandbox(agent, variables) {
+fn sandbox(name: String, agent: &Agent, variables: &Variables) -> Check {
+    match probe_agent_sandbox(agent, variables) {
         Ok(()) => Check::ok(name, "a command ran in it, and could not write"),
         Err(problem) => {
             let advice = sandbox_advice(&problem).unwrap_or(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
-use delegator_engine::{AgentChoice, Engine, HealthStatus, SkippedAgent};
+use delegator_engine::{AgentChoice, Engine, HealthStatus, SkippedAgent, check_sign_in, find_agent};
 
 use crate::commands::Context;
 use crate::commands::context::variables;
@@ -11,15 +11,16 @@ use crate::error::AppError;
 
 /// The agents of a task that names none: the default agent and, if its program is not installed, the first
 /// other agent that is installed and not known to be signed out.
-pub fn default_agents<'a>(context: &Context<'a>, engine: &Engine, directories: &[&Path]) -> Vec<&'a str> {
+pub fn default_agents<'a>(context: &Context<'a>, directories: &[&Path]) -> Vec<&'a str> {
     let environment = variables(context);
     let locate = |name: &str| {
         let configured = context.config.agent(name)?;
-        let agent = engine.find_agent(&configured, directories, &environment).ok()?;
+        let agent = find_agent(&configured, directories, &environment).ok()?;
         Some((configured, agent))
     };
     let is_usable = |name: &&str| {
-        let sign_in = locate(name).map(|(agent, found)| engine.check_sign_in(&agent, &found, &environment));
+        let sign_in =
+            locate(name).map(|(agent, found)| check_sign_in(&found, &agent.variables, &environment));
         sign_in.is_some_and(|found| found.is_none_or(|found| found.status != HealthStatus::Problem))
     };
     let other = match locate(DEFAULT_AGENT) {

@@ -4,7 +4,7 @@
 //! task, unless `working_dir` is given.
 
 use delegator_domain::task::Mode;
-use delegator_engine::{Capabilities, Engine, EngineError};
+use delegator_engine::{Capabilities, EngineError, check_resumable};
 use serde_json::json;
 
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, THREAD_ID, TaskRef};
@@ -94,7 +94,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         (None, None) => None,
     };
     if let Some(task) = &earlier {
-        Engine::check_resumable(task)?;
+        check_resumable(task)?;
         check_agent(context, &input, &task.agent)?;
     }
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));

@@ -129,7 +129,7 @@ pub fn build_task(
     let input = &request.input;
     let working_dir = working_dir(context, &request);
     let directories = directories(&input.agent, &working_dir);
-    let default = || default_agents(context, engine, &directories);
+    let default = || default_agents(context, &directories);
     let names = agent_names(&input.agent, request.resume.as_ref(), default);
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
@@ -168,7 +168,7 @@ pub fn build_task(
         fallbacks: choices,
         skipped,
         max_mode: config.settings.max_mode,
-        environment: context.process.environment.clone(),
+        environment: variables(context),
         passed_variables,
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
