@@ -23,6 +23,8 @@ pub enum RestoreChanges {
     FilesAndHead,
 }
 
+pub(crate) type Result<T, E = EngineError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]

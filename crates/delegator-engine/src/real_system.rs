@@ -14,7 +14,7 @@ use delegator_supervisor::run::{Ports, RunResult, RunSpec, supervise};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::supervise::lost_run::finish_lost_run;
 use crate::system_port::{BackgroundJob, BootTime, System};
 
@@ -27,14 +27,14 @@ impl System for RealSystem {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
-    fn boot_time(&self) -> Result<BootTime, EngineError> {
+    fn boot_time(&self) -> Result<BootTime> {
         let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read the boot id"))?;
         let since_boot = clock_gettime(ClockId::Boottime);
         let since_boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
         Ok(BootTime { boot_id: own_process.boot_id, since_boot_ms })
     }
 
-    fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
+    fn random_bytes(&self) -> Result<[u8; 16]> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| EngineError::Randomness { detail: error.to_string() })?;
         Ok(bytes)
@@ -50,7 +50,7 @@ impl System for RealSystem {
         id: &TaskId,
         nonce: &Nonce,
         lock: OwnedFd,
-    ) -> Result<Option<Child>, EngineError> {
+    ) -> Result<Option<Child>> {
         engine.spawn_launcher(id, nonce, lock).map(Some)
     }
 
@@ -72,15 +72,15 @@ impl System for RealSystem {
         engine: &Engine,
         tasks_before_ms: i64,
         points_before_ms: Option<i64>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         engine.spawn_pruning_process(tasks_before_ms, points_before_ms)
     }
 
-    fn start_delivery(&self, engine: &Engine) -> Result<(), EngineError> {
+    fn start_delivery(&self, engine: &Engine) -> Result<()> {
         engine.spawn_delivery_process()
     }
 
-    fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<(), EngineError> {
+    fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<()> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(job);
         thread.map(drop).map_err(EngineError::io("start a thread"))
     }

@@ -12,7 +12,7 @@ use delegator_supervisor::process::OwnerLookup;
 use delegator_supervisor::run::{Ports, RunResult, RunSpec};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// A bound, in case the source of randomness is broken: with a million tasks one id in a billion is in use.
 const MAX_ID_TRIES: u32 = 20;
@@ -26,10 +26,10 @@ pub(crate) trait System: Debug + Send + Sync {
 
     /// The boot clock. Unlike the wall clock it cannot be set: within one boot it only advances, also during
     /// suspend.
-    fn boot_time(&self) -> Result<BootTime, EngineError>;
+    fn boot_time(&self) -> Result<BootTime>;
 
     /// Unpredictable bytes that no other call returns, in any process.
-    fn random_bytes(&self) -> Result<[u8; 16], EngineError>;
+    fn random_bytes(&self) -> Result<[u8; 16]>;
 
     /// Blocks the calling thread for this time.
     fn sleep(&self, length: Duration);
@@ -43,7 +43,7 @@ pub(crate) trait System: Debug + Send + Sync {
         id: &TaskId,
         nonce: &Nonce,
         lock: OwnedFd,
-    ) -> Result<Option<Child>, EngineError>;
+    ) -> Result<Option<Child>>;
 
     /// Runs the agent in the calling process until it has ended and all its processes are gone. Never fails:
     /// a result describes every end, also that of an agent that could not be started.
@@ -62,17 +62,17 @@ pub(crate) trait System: Debug + Send + Sync {
         engine: &Engine,
         tasks_before_ms: i64,
         points_before_ms: Option<i64>,
-    ) -> Result<(), EngineError>;
+    ) -> Result<()>;
 
     /// Starts `deliver` outside of the calling call's control flow, unless the previous one still runs.
-    fn start_delivery(&self, engine: &Engine) -> Result<(), EngineError>;
+    fn start_delivery(&self, engine: &Engine) -> Result<()>;
 
     /// Runs a job that the caller does not wait for. Its error is lost, unless the job ends before this
     /// returns.
-    fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<(), EngineError>;
+    fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<()>;
 }
 
-pub(crate) type BackgroundJob = Box<dyn FnOnce() -> Result<(), EngineError> + Send>;
+pub(crate) type BackgroundJob = Box<dyn FnOnce() -> Result<()> + Send>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BootTime {
@@ -90,7 +90,7 @@ impl Engine {
         self.system.sleep(length);
     }
 
-    pub fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
+    pub fn random_bytes(&self) -> Result<[u8; 16]> {
         self.system.random_bytes()
     }
 
@@ -98,8 +98,8 @@ impl Engine {
     pub(crate) fn with_fresh_id<T>(
         &self,
         location: TaskLocation,
-        store: impl Fn(TaskId) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
+        store: impl Fn(TaskId) -> Result<T>,
+    ) -> Result<T> {
         let mut tries_left = MAX_ID_TRIES;
         loop {
             let id = TaskId::from_random(location, self.system.random_bytes()?);
@@ -112,13 +112,13 @@ impl Engine {
         }
     }
 
-    pub(crate) fn fresh_nonce(&self) -> Result<Nonce, EngineError> {
+    pub(crate) fn fresh_nonce(&self) -> Result<Nonce> {
         self.system.random_bytes().map(Nonce::from_random)
     }
 
     /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of
     /// randomness.
-    pub(crate) fn fresh_nonces(&self, count: usize) -> Result<Vec<Nonce>, EngineError> {
+    pub(crate) fn fresh_nonces(&self, count: usize) -> Result<Vec<Nonce>> {
         (0..count).map(|_| self.fresh_nonce()).collect()
     }
 }

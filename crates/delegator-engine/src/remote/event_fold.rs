@@ -10,7 +10,7 @@ use delegator_registry::{NewBytes, ReadPosition, TaskDir, TaskFile};
 use delegator_supervisor::run::{Percent, Snapshot, changed_files, next_percent};
 use delegator_transcript::{Framer, LineLimits, LineSummarizer};
 
-use crate::error::EngineError;
+use crate::error::Result;
 
 #[derive(Debug)]
 pub(super) struct EventFold {
@@ -32,7 +32,7 @@ impl EventFold {
         }
     }
 
-    fn read_new(&mut self, dir: &TaskDir) -> Result<(), EngineError> {
+    fn read_new(&mut self, dir: &TaskDir) -> Result<()> {
         let NewBytes { bytes, is_restarted } = dir.read_new(TaskFile::Events, &mut self.position)?;
         if is_restarted {
             *self = EventFold { position: self.position, ..EventFold::new() };
@@ -75,11 +75,7 @@ impl EventFold {
 pub(crate) struct EventFolds(Arc<Mutex<HashMap<TaskId, EventFold>>>);
 
 impl EventFolds {
-    pub(super) fn update<T>(
-        &self,
-        dir: &TaskDir,
-        then: impl FnOnce(&mut EventFold) -> T,
-    ) -> Result<T, EngineError> {
+    pub(super) fn update<T>(&self, dir: &TaskDir, then: impl FnOnce(&mut EventFold) -> T) -> Result<T> {
         let mut folds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fold = folds.entry(dir.id().clone()).or_insert_with(EventFold::new);
         fold.read_new(dir)?;

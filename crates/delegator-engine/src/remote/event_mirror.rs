@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::event_fold::EventFold;
 use super::provider::{EventPage, EventPosition, RemoteProvider};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::provider_error::ProviderError;
 use crate::shared::estimate::DurationHistory;
 use crate::shared::format_version::{FormatVersion, encode};
@@ -49,7 +49,7 @@ pub(super) enum MirrorPass {
 impl Engine {
     /// Copies what the provider has of the events of a task; all of them if the task has ended. Does nothing
     /// for a task of this machine, or if the provider has no events.
-    pub fn fetch_events(&self, task: &Task) -> Result<(), EngineError> {
+    pub fn fetch_events(&self, task: &Task) -> Result<()> {
         let Some(registry) = self.find_registry()? else { return Ok(()) };
         let dir = registry.dir().task(&task.id);
         let Some(source) = self.event_source(task)? else { return Ok(()) };
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// The lock of the task's files; `None` if another process keeps it for long, or the task was deleted.
-    pub(super) fn lock_files(&self, dir: &TaskDir) -> Result<Option<LockGuard>, EngineError> {
+    pub(super) fn lock_files(&self, dir: &TaskDir) -> Result<Option<LockGuard>> {
         let deadline = Instant::now() + MAX_LOCK_WAIT;
         loop {
             match dir.try_lock()? {
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn mirror_for_progress(&self, registry: &Registry, task: &Task) -> Result<(), EngineError> {
+    pub(super) fn mirror_for_progress(&self, registry: &Registry, task: &Task) -> Result<()> {
         let dir = registry.dir().task(&task.id);
         self.mirror_pass(&dir, task, MAX_PROGRESS_PAGES)?;
         // Another process may have copied the events.
@@ -85,19 +85,14 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) fn mirror_pass(
-        &self,
-        dir: &TaskDir,
-        task: &Task,
-        max_pages: usize,
-    ) -> Result<MirrorPass, EngineError> {
+    pub(super) fn mirror_pass(&self, dir: &TaskDir, task: &Task, max_pages: usize) -> Result<MirrorPass> {
         let Some(source) = self.event_source(task)? else { return Ok(MirrorPass::Complete) };
         let LockAttempt::Locked(_lock) = dir.try_lock()? else { return Ok(MirrorPass::Locked) };
         copy_events(dir, task, source, max_pages)
     }
 
     /// `None` for a task of this machine, one that was never submitted, and if the provider has no events.
-    fn event_source<'a>(&'a self, task: &'a Task) -> Result<Option<EventSource<'a>>, EngineError> {
+    fn event_source<'a>(&'a self, task: &'a Task) -> Result<Option<EventSource<'a>>> {
         let Some(remote) = &task.remote else { return Ok(None) };
         let (provider, Some(accepted)) = (remote.environment.provider, &remote.accepted) else {
             return Ok(None);
@@ -120,7 +115,7 @@ fn copy_events(
     task: &Task,
     EventSource { provider, service, accepted }: EventSource<'_>,
     max_pages: usize,
-) -> Result<MirrorPass, EngineError> {
+) -> Result<MirrorPass> {
     let copied = read_attempt(dir)?;
     if copied.is_some_and(|copied| copied.is_complete) {
         return Ok(MirrorPass::Complete);
@@ -156,7 +151,7 @@ fn copy_events(
     Ok(MirrorPass::Copied)
 }
 
-fn store_page(dir: &TaskDir, page: &EventPage, replaces_events: bool) -> Result<(), EngineError> {
+fn store_page(dir: &TaskDir, page: &EventPage, replaces_events: bool) -> Result<()> {
     if replaces_events {
         dir.remove_file(TaskFile::EventPosition)?;
         dir.write(TaskFile::Events, &page.bytes)?;
@@ -169,12 +164,12 @@ fn store_page(dir: &TaskDir, page: &EventPage, replaces_events: bool) -> Result<
 }
 
 /// A file that cannot be read counts as missing: then everything is copied again.
-fn read_attempt(dir: &TaskDir) -> Result<Option<CopiedAttempt>, EngineError> {
+fn read_attempt(dir: &TaskDir) -> Result<Option<CopiedAttempt>> {
     let bytes = dir.read(TaskFile::EventPosition)?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-fn write_attempt(dir: &TaskDir, attempt: i32, is_complete: bool) -> Result<(), EngineError> {
+fn write_attempt(dir: &TaskDir, attempt: i32, is_complete: bool) -> Result<()> {
     let copied = CopiedAttempt { version: FormatVersion, attempt, is_complete };
     Ok(dir.write(TaskFile::EventPosition, encode("encode a position", &copied)?.as_bytes())?)
 }

@@ -11,7 +11,7 @@ use delegator_registry::{Registry, Task, TaskFile};
 
 use super::event_mirror::MirrorPass;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// How soon to look for new events after some arrived, and at last if none arrive.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -23,14 +23,14 @@ const MAX_OUTAGE: Duration = Duration::from_secs(120);
 /// Copies events until it is dropped or the task has ended.
 #[derive(Debug)]
 pub struct EventFollower {
-    thread: Option<JoinHandle<Result<(), EngineError>>>,
+    thread: Option<JoinHandle<Result<()>>>,
     /// Dropping it stops the thread.
     _stop: Sender<()>,
 }
 
 impl Engine {
     /// Starts to copy the events of a task. `None` for a task of this machine.
-    pub fn follow_events(&self, task: &Task) -> Result<Option<EventFollower>, EngineError> {
+    pub fn follow_events(&self, task: &Task) -> Result<Option<EventFollower>> {
         if task.remote.is_none() {
             return Ok(None);
         }
@@ -47,7 +47,7 @@ impl Engine {
 
 impl EventFollower {
     /// Whether the task has ended and all its events are copied. An error if they cannot be copied.
-    pub fn has_ended(&mut self) -> Result<bool, EngineError> {
+    pub fn has_ended(&mut self) -> Result<bool> {
         if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(false);
         }
@@ -75,7 +75,7 @@ struct Follow {
 }
 
 impl Follow {
-    fn run(self) -> Result<(), EngineError> {
+    fn run(self) -> Result<()> {
         let mut registry = self.engine.registry_of(&self.id)?;
         let (mut interval, mut answered_at) = (MIN_INTERVAL, Instant::now());
         loop {
@@ -100,7 +100,7 @@ impl Follow {
     }
 
     /// The state is read before the events, so that those of an ended task are complete.
-    fn step(&self, registry: &mut Registry) -> Result<FollowStep, EngineError> {
+    fn step(&self, registry: &mut Registry) -> Result<FollowStep> {
         let unknown = || EngineError::unknown(&self.id);
         let dir = registry.dir().task(&self.id);
         let size_before = dir.size(TaskFile::Events)?;

@@ -10,7 +10,7 @@ use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, 
 use super::provider::{CancelProgress, RemoteEnd, RemoteStatus};
 use super::submit_remote::{failure, is_unreported};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::shared::format_version::encode;
 use crate::supervise::summary::one_sentence_summary;
@@ -45,7 +45,7 @@ impl Engine {
         &self,
         registry: &mut Registry,
         tasks: &[Task],
-    ) -> Result<Vec<ProviderProblem>, EngineError> {
+    ) -> Result<Vec<ProviderProblem>> {
         let mut due: BTreeMap<Provider, Vec<&Task>> = BTreeMap::new();
         for task in tasks {
             if let Some(remote) = &task.remote
@@ -74,7 +74,7 @@ impl Engine {
         registry: &Registry,
         id: &TaskId,
         reason: Option<&str>,
-    ) -> Result<Option<CancelProgress>, EngineError> {
+    ) -> Result<Option<CancelProgress>> {
         if id.location() == TaskLocation::Local {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl Engine {
         cancelled.map(Some).map_err(EngineError::provider(provider, Some(id)))
     }
 
-    pub fn check_events(&self, task: &Task) -> Result<(), EngineError> {
+    pub fn check_events(&self, task: &Task) -> Result<()> {
         let Some(remote) = &task.remote else { return Ok(()) };
         let provider = remote.environment.provider;
         match self.providers.get(provider) {
@@ -148,7 +148,7 @@ impl Engine {
         registry: &mut Registry,
         provider: Provider,
         tasks: &[&Task],
-    ) -> Result<Vec<ProviderProblem>, EngineError> {
+    ) -> Result<Vec<ProviderProblem>> {
         let to_problem =
             |task: &Task, error| ProviderProblem { provider, task: Some(task.id.clone()), error };
         let (mut accepted, mut problems) = (Vec::new(), Vec::new());
@@ -188,7 +188,7 @@ impl Engine {
         registry: &mut Registry,
         task: &Task,
         error: ProviderError,
-    ) -> Result<Option<ProviderError>, EngineError> {
+    ) -> Result<Option<ProviderError>> {
         match &error {
             ProviderError::UnknownTask { provider, .. } if self.lets_choose_ids(*provider) => {
                 if is_unreported(task) {
@@ -214,7 +214,7 @@ impl Engine {
         registry: &mut Registry,
         task: &Task,
         status: RemoteStatus,
-    ) -> Result<Option<ProviderError>, EngineError> {
+    ) -> Result<Option<ProviderError>> {
         let is_working = matches!(status, RemoteStatus::Working { .. });
         let report = match status {
             RemoteStatus::Queued => RemoteReport::Queued,
@@ -238,7 +238,7 @@ impl Engine {
 
     /// Stores the files and the end of a task. Does nothing if another process was first or is about to do
     /// it.
-    fn record_end(&self, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<(), EngineError> {
+    fn record_end(&self, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<()> {
         self.event_folds.remove(&task.id);
         let Some(_lock) = self.lock_files(&registry.dir().task(&task.id))? else { return Ok(()) };
         if registry.get(&task.id)?.is_none_or(|task| task.state.is_terminal()) {
@@ -259,7 +259,7 @@ pub(crate) fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedA
 }
 
 /// An error if a provider runs the task: only a task of this machine can be continued.
-pub fn check_resumable(task: &Task) -> Result<(), EngineError> {
+pub fn check_resumable(task: &Task) -> Result<()> {
     match &task.remote {
         Some(remote) => Err(unsupported(&task.id, remote, UnsupportedAction::Continue)),
         None => Ok(()),
@@ -267,7 +267,7 @@ pub fn check_resumable(task: &Task) -> Result<(), EngineError> {
 }
 
 /// Writes the files of an ended task, before the row says that it has ended.
-fn store_files(registry: &Registry, task: &Task, ended: RemoteEnd) -> Result<Finish, EngineError> {
+fn store_files(registry: &Registry, task: &Task, ended: RemoteEnd) -> Result<Finish> {
     let RemoteEnd { end, record, diff, setup_output, facts, tokens, .. } = ended;
     let dir = registry.dir().task(&task.id);
     if let Some(diff) = &diff {

@@ -3,7 +3,7 @@
 use delegator_registry::{TaskDir, TaskFile};
 use serde::{Deserialize, Serialize};
 
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::shared::format_version::{FormatVersion, encode, read_record};
 use crate::upkeep::diff_omissions::DiffOmissions;
 
@@ -30,12 +30,12 @@ impl RemoteFacts {
         RemoteFacts { version: FormatVersion, base_commit, branch, pushed_branch, worker, omissions }
     }
 
-    pub(super) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
+    pub(super) fn write(&self, dir: &TaskDir) -> Result<()> {
         let encoded = encode("encode the facts of a task", self)?;
         Ok(dir.write_durably(TaskFile::RemoteFacts, encoded.as_bytes())?)
     }
 
-    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RemoteFacts>, EngineError> {
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RemoteFacts>> {
         read_record(dir, TaskFile::RemoteFacts)
     }
 }

@@ -15,7 +15,7 @@ use delegator_registry::{
 
 use super::provider::{RemoteProvider, RemoteRequest, RemoteSubmission};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::provider_error::ProviderError;
 use crate::submit::chain::without_key;
 use crate::submit::nesting::check_mode;
@@ -27,7 +27,7 @@ impl Engine {
     /// Submits a task. If the provider refuses it, there is no task. If there is no answer, the error names
     /// the task: the next query decides whether the provider has it, or the task has failed if no query can
     /// decide that.
-    pub fn submit_remote(&self, submission: &RemoteSubmission) -> Result<Submission, EngineError> {
+    pub fn submit_remote(&self, submission: &RemoteSubmission) -> Result<Submission> {
         let provider = submission.environment.provider;
         if let (Provider::Fleet, Some(caller)) = (provider, self.own_task()?.and_then(|caller| caller.task)) {
             check_mode(&caller, submission.environment.mode)?;
@@ -86,7 +86,7 @@ impl Engine {
         registry: &mut Registry,
         submission: &RemoteSubmission,
         task: Task,
-    ) -> Result<Submission, EngineError> {
+    ) -> Result<Submission> {
         let provider = submission.environment.provider;
         let chosen = task.remote.as_ref().and_then(|remote| remote.accepted.as_ref());
         let chosen = chosen
@@ -143,7 +143,7 @@ impl Engine {
         registry: &mut Registry,
         task: &Task,
         provider: Provider,
-    ) -> Result<Option<ProviderError>, EngineError> {
+    ) -> Result<Option<ProviderError>> {
         if self.may_lock_soon(task.created_at_ms) {
             return Ok(None);
         }

@@ -14,7 +14,7 @@ use delegator_supervisor::agent::Variables;
 
 use super::restore::refuse_while_busy;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::remote::remote_facts::RemoteFacts;
 use crate::upkeep::diff_omissions::DiffOmissions;
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
@@ -44,7 +44,7 @@ pub struct DiffApplication {
 impl Engine {
     /// The diff of an ended task that a provider ran; of another attempt than the first, the provider is
     /// queried.
-    pub fn remote_diff(&self, task: &Task, attempt: u8) -> Result<Vec<u8>, EngineError> {
+    pub fn remote_diff(&self, task: &Task, attempt: u8) -> Result<Vec<u8>> {
         let remote = task.remote.as_ref().and_then(|remote| Some((remote, remote.accepted.as_ref()?)));
         match remote {
             Some((remote, accepted)) if attempt > 1 => {
@@ -58,11 +58,11 @@ impl Engine {
     }
 
     /// What the diff of an ended task does not have. Nothing is known about tasks of hosted Codex.
-    pub fn diff_omissions(&self, id: &TaskId) -> Result<DiffOmissions, EngineError> {
+    pub fn diff_omissions(&self, id: &TaskId) -> Result<DiffOmissions> {
         Ok(self.remote_facts(id)?.omissions)
     }
 
-    fn remote_facts(&self, id: &TaskId) -> Result<RemoteFacts, EngineError> {
+    fn remote_facts(&self, id: &TaskId) -> Result<RemoteFacts> {
         let facts = self.task_dir(id)?.map(|dir| RemoteFacts::read(&dir)).transpose()?;
         Ok(facts.flatten().unwrap_or_default())
     }
@@ -76,7 +76,7 @@ impl Engine {
         directory: &Path,
         environment: &Variables,
         dry_run: bool,
-    ) -> Result<DiffApplication, EngineError> {
+    ) -> Result<DiffApplication> {
         let facts = self.remote_facts(id)?;
         let options = ApplyOptions { dry_run, ..ApplyOptions::default() };
         let base_commit = facts.base_commit.as_deref();
@@ -90,7 +90,7 @@ impl Engine {
         request: ApplyRequest<'_>,
         environment: &Variables,
         options: ApplyOptions<'_>,
-    ) -> Result<DiffApplication, EngineError> {
+    ) -> Result<DiffApplication> {
         let mut registry = self.registry_of(id)?;
         self.rescue_in(&mut registry)?;
         let (dir, directory, diff) = (registry.dir().task(id), request.work_tree, request.diff);
@@ -134,7 +134,7 @@ fn update_record(
     point: &RestorePoint,
     is_applied: bool,
     git: &Git,
-) -> Result<(), EngineError> {
+) -> Result<()> {
     let is_stored = point.is_stored();
     let is_obsolete = |other: &RestorePoint| {
         if other == point { !is_stored } else { is_applied && other.top_level == point.top_level }

@@ -6,13 +6,13 @@ use delegator_registry::TaskFile;
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::supervise::task_diff::{TaskDiff, recorded_diff};
 
 impl Engine {
     /// What a task changed, without the secrets that were known at its submission. For a task that a provider
     /// ran, that of the first attempt.
-    pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff, EngineError> {
+    pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
         let task = self.task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {
             return Err(EngineError::NotEnded { task: task.id, state: task.state });
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>, EngineError> {
+    fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>> {
         let stored = self.read_stored(id, TaskFile::SecretDigests)?;
         if stored.is_empty() {
             return Ok(text);

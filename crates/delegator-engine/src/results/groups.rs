@@ -9,7 +9,7 @@ use delegator_supervisor::agent::Variables;
 use delegator_transcript::TestReport;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::supervise::task_report::Record;
 use crate::upkeep::worktrees::worktree_changes;
 
@@ -72,7 +72,7 @@ impl ComparedAttempt {
 impl Engine {
     /// The task or the group with this id, or with this unique beginning of an id. That of a group begins
     /// with `G-local-`.
-    pub fn resolve_target(&self, given: &str) -> Result<Target, EngineError> {
+    pub fn resolve_target(&self, given: &str) -> Result<Target> {
         let Some(beginning) = GroupId::beginning(given) else {
             return self.resolve(given).map(Target::Task);
         };
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// The attempts of a group in order, after an upkeep pass; at least one.
-    pub fn group(&self, id: &GroupId) -> Result<Vec<Task>, EngineError> {
+    pub fn group(&self, id: &GroupId) -> Result<Vec<Task>> {
         let unknown = || EngineError::UnknownGroup { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         self.rescue_in(&mut registry)?;
@@ -98,11 +98,11 @@ impl Engine {
         if tasks.is_empty() { Err(unknown()) } else { Ok(tasks) }
     }
 
-    pub fn recorded_group(&self, id: &GroupId) -> Result<Vec<Task>, EngineError> {
+    pub fn recorded_group(&self, id: &GroupId) -> Result<Vec<Task>> {
         self.query(|registry| registry.group(id))
     }
 
-    pub fn compare_group(&self, id: &GroupId, environment: &Variables) -> Result<ComparedGroup, EngineError> {
+    pub fn compare_group(&self, id: &GroupId, environment: &Variables) -> Result<ComparedGroup> {
         let tasks = self.group(id)?;
         if let Some(task) = tasks.iter().find(|task| !task.state.is_terminal()) {
             return Err(EngineError::NotEnded { task: task.id.clone(), state: task.state });
@@ -116,11 +116,11 @@ impl Engine {
     }
 
     /// What the verify command of an ended task found; `None` if the task has none.
-    pub fn verification(&self, task: &Task) -> Result<Option<Verification>, EngineError> {
+    pub fn verification(&self, task: &Task) -> Result<Option<Verification>> {
         Ok(verification(task, self.files(&task.id)?.record.as_ref()))
     }
 
-    fn compared_attempt(&self, task: Task, environment: &Variables) -> Result<ComparedAttempt, EngineError> {
+    fn compared_attempt(&self, task: Task, environment: &Variables) -> Result<ComparedAttempt> {
         let record = self.files(&task.id)?.record;
         let check = record.as_ref().and_then(|record| record.check.as_ref());
         let of_agent = record.as_ref().and_then(|record| record.report.tests.as_ref());

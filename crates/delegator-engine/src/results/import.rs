@@ -20,7 +20,7 @@ use delegator_transcript::{
 use jiff::Zoned;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::supervise::summary::one_sentence_summary;
 use crate::supervise::task_report::{Record, tokens};
 
@@ -35,7 +35,7 @@ impl Engine {
         path: &Path,
         redactor: &Redactor,
         to_ms: impl Fn(&str) -> Option<i64>,
-    ) -> Result<Submission, EngineError> {
+    ) -> Result<Submission> {
         let refuse =
             |problem: &str| EngineError::NotImportable { path: path.to_owned(), problem: problem.to_owned() };
         let (head, report, events) =

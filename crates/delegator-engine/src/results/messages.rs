@@ -7,7 +7,7 @@ use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCo
 use delegator_supervisor::agent::MessageSupport;
 
 use crate::Engine;
-use crate::error::{ConversationError, EngineError};
+use crate::error::{ConversationError, EngineError, Result};
 use crate::provider_error::UnsupportedAction;
 use crate::remote::refresh::unsupported;
 use crate::supervise::wake_socket;
@@ -33,7 +33,7 @@ pub struct TaskMessages {
 }
 
 impl TaskMessages {
-    pub(crate) fn read(registry: &Registry, id: &TaskId) -> Result<TaskMessages, EngineError> {
+    pub(crate) fn read(registry: &Registry, id: &TaskId) -> Result<TaskMessages> {
         let counts = registry.message_counts(id)?;
         let last = if counts.total() > 0 { registry.last_messages(id, MAX_LISTED)? } else { Vec::new() };
         Ok(TaskMessages { counts, last })
@@ -49,7 +49,7 @@ impl Engine {
         text: &str,
         delivery: Delivery,
         support: MessageSupport,
-    ) -> Result<SentMessage, EngineError> {
+    ) -> Result<SentMessage> {
         let unknown = || EngineError::unknown(id);
         let mut registry = self.registry_of(id)?;
         self.rescue_task(&mut registry, id)?;
@@ -81,7 +81,7 @@ impl Engine {
     }
 }
 
-fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> Result<(), EngineError> {
+fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> Result<()> {
     if task.state.is_terminal() {
         return Err(EngineError::AlreadyEnded { task: task.id.clone(), state: task.state });
     }

@@ -12,7 +12,7 @@ use delegator_supervisor::run::Snapshot;
 use super::messages::TaskMessages;
 use super::task_queries::LongLog;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::remote::refresh::ProviderProblem;
 use crate::shared::estimate::DurationHistory;
 use crate::shared::snapshot_file::read_cached_snapshot;
@@ -100,7 +100,7 @@ const UNFINISHED: [State; 3] = [State::Queued, State::Starting, State::Working];
 
 impl Engine {
     /// Running, queued and recently ended tasks, after an upkeep pass. `None` if there is no registry.
-    pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>, EngineError> {
+    pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>> {
         let Some(mut registry) = self.find_registry()? else { return Ok(None) };
         self.rescue_unless_recent(&mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
@@ -115,7 +115,7 @@ impl Engine {
         registry: &Registry,
         request: &OverviewRequest,
         provider_problems: Vec<ProviderProblem>,
-    ) -> Result<Overview, EngineError> {
+    ) -> Result<Overview> {
         let (running, queued, ended) = if request.only.is_empty() {
             let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
             let ended = registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
@@ -154,11 +154,7 @@ impl Engine {
         })
     }
 
-    fn selected_remote(
-        &self,
-        registry: &Registry,
-        request: &OverviewRequest,
-    ) -> Result<Vec<Task>, EngineError> {
+    fn selected_remote(&self, registry: &Registry, request: &OverviewRequest) -> Result<Vec<Task>> {
         match (request.only.as_slice(), request.filter.location) {
             ([], Some(TaskLocation::Local)) => Ok(Vec::new()),
             ([], _) => Ok(registry.unfinished_remote()?),
@@ -170,7 +166,7 @@ impl Engine {
     }
 
     /// The tasks that pass the filter, newest first.
-    pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>, EngineError> {
+    pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>> {
         self.query(|registry| Ok(registry.list(filter, limit, None)?.tasks))
     }
 
@@ -185,7 +181,7 @@ impl Engine {
         ended_since_ms: i64,
         ended_limit: u32,
         unread_first: bool,
-    ) -> Result<AwaitedTasks, EngineError> {
+    ) -> Result<AwaitedTasks> {
         let Some(registry) = self.find_registry()? else { return Ok(AwaitedTasks::default()) };
         let unfinished = unfinished_tasks(&registry, filter)?;
         // Read second, so that a task that ends in between is in one of the lists.
@@ -207,7 +203,7 @@ impl Engine {
     }
 
     /// Token usage and time of the selected ended tasks. `None` if there is no registry.
-    pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>, EngineError> {
+    pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>> {
         let OverviewRequest { filter, only, .. } = request;
         self.query(|registry| registry.usage(filter, only, limit).map(Some))
     }
@@ -217,7 +213,7 @@ impl Engine {
         registry: &Registry,
         queue_paused: bool,
         queued: Vec<TaskSummary>,
-    ) -> Result<Vec<QueuedTask>, EngineError> {
+    ) -> Result<Vec<QueuedTask>> {
         if queued.is_empty() {
             return Ok(Vec::new());
         }
@@ -269,7 +265,7 @@ fn listed_messages(
     registry: &Registry,
     request: &OverviewRequest,
     running: &[TaskSummary],
-) -> Result<HashMap<TaskId, TaskMessages>, EngineError> {
+) -> Result<HashMap<TaskId, TaskMessages>> {
     if !request.only.is_empty() {
         let read = |id: &TaskId| Ok((id.clone(), TaskMessages::read(registry, id)?));
         return request.only.iter().map(read).collect();
@@ -281,7 +277,7 @@ fn listed_messages(
     running.iter().map(counted).collect()
 }
 
-fn cloud_counts(registry: &Registry, request: &OverviewRequest) -> Result<CloudCounts, EngineError> {
+fn cloud_counts(registry: &Registry, request: &OverviewRequest) -> Result<CloudCounts> {
     if !request.only.is_empty() || request.filter.location != Some(TaskLocation::Local) {
         return Ok(CloudCounts::default());
     }
@@ -298,7 +294,7 @@ fn oldest(
     request: &OverviewRequest,
     states: &[State],
     after: i64,
-) -> Result<OldestPage<TaskSummary>, EngineError> {
+) -> Result<OldestPage<TaskSummary>> {
     match narrow_filter(&request.filter, states) {
         Some(filter) => Ok(registry.oldest(&filter, after, request.unfinished_limit)?),
         None => Ok(OldestPage::default()),
@@ -312,15 +308,12 @@ fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
     (!states.is_empty()).then(|| Filter { states, ..filter.clone() })
 }
 
-fn all_of<'a>(
-    registry: &Registry,
-    ids: impl IntoIterator<Item = &'a TaskId>,
-) -> Result<Vec<Task>, EngineError> {
+fn all_of<'a>(registry: &Registry, ids: impl IntoIterator<Item = &'a TaskId>) -> Result<Vec<Task>> {
     let found = ids.into_iter().map(|id| registry.get(id)).collect::<Result<Vec<_>, _>>()?;
     Ok(found.into_iter().flatten().collect())
 }
 
-fn open_questions(registry: &Registry, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
+fn open_questions(registry: &Registry, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>> {
     let mut found = Vec::new();
     for id in ids {
         found.extend(registry.open_questions(id)?.into_iter().map(|open| (id.clone(), open)));

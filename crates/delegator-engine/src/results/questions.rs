@@ -6,22 +6,18 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
 
 use crate::Engine;
-use crate::error::{AnswerProblem, ConversationError, EngineError};
+use crate::error::{AnswerProblem, ConversationError, EngineError, Result};
 use crate::supervise::wake_socket;
 
 impl Engine {
     /// The question that a caller means: the one with this number, or the only open one.
-    pub fn question(
-        &self,
-        id: &TaskId,
-        number: Option<QuestionNumber>,
-    ) -> Result<StoredQuestion, EngineError> {
+    pub fn question(&self, id: &TaskId, number: Option<QuestionNumber>) -> Result<StoredQuestion> {
         let mut registry = self.registry_of(id)?;
         self.rescue_task(&mut registry, id)?;
         find(&registry, id, number)
     }
 
-    pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
+    pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>> {
         let open = self.query(Registry::all_open_questions)?;
         Ok(open.into_iter().filter(|(task, _)| ids.contains(task)).collect())
     }
@@ -31,7 +27,7 @@ impl Engine {
         id: &TaskId,
         number: QuestionNumber,
         answer: &Answer,
-    ) -> Result<StoredQuestion, EngineError> {
+    ) -> Result<StoredQuestion> {
         let mut registry = self.registry_of(id)?;
         let stored = find(&registry, id, Some(number))?;
         let closed =
@@ -59,11 +55,7 @@ impl Engine {
     }
 }
 
-fn find(
-    registry: &Registry,
-    id: &TaskId,
-    number: Option<QuestionNumber>,
-) -> Result<StoredQuestion, EngineError> {
+fn find(registry: &Registry, id: &TaskId, number: Option<QuestionNumber>) -> Result<StoredQuestion> {
     let task = registry.get(id)?.ok_or_else(|| EngineError::unknown(id))?;
     if let Some(number) = number {
         let found = registry.question(id, number)?;

@@ -17,7 +17,7 @@ use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
-use crate::error::{EngineError, RestoreChanges};
+use crate::error::{EngineError, RestoreChanges, Result};
 use crate::results::restore_settings::SettingsRestore;
 use crate::shared::mount_alias::primary_path;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
@@ -112,7 +112,7 @@ impl Engine {
         request: RestoreRequest,
         environment: &Variables,
         here: &Path,
-    ) -> Result<RestoreReport, EngineError> {
+    ) -> Result<RestoreReport> {
         let mut registry = self.find_registry()?;
         if let Some(registry) = &mut registry {
             self.rescue_in(registry)?;
@@ -160,7 +160,7 @@ impl Engine {
 type Unavailable = Vec<(PathBuf, String)>;
 
 /// Finishes what killed processes left in the work trees.
-fn recover(points: &[RestorePoint], environment: &Variables) -> Result<Vec<Recovery>, EngineError> {
+fn recover(points: &[RestorePoint], environment: &Variables) -> Result<Vec<Recovery>> {
     let mut recovered = Vec::new();
     for point in points.iter().filter(|point| point.top_level.is_dir()) {
         let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
@@ -177,7 +177,7 @@ fn check_all(
     request: RestoreRequest,
     environment: &Variables,
     found: &FoundPoints,
-) -> Result<(Vec<CheckedTree>, Unavailable), EngineError> {
+) -> Result<(Vec<CheckedTree>, Unavailable)> {
     let (mut checked, mut missing, mut overlaps) = (Vec::new(), Vec::new(), Vec::new());
     // All of them first: the work tree above shall not change once it is checked.
     let recreated: Vec<Option<EmptyWorkTree>> = points
@@ -217,11 +217,7 @@ fn check_all(
 
 /// The points to restore: of each work tree the last one. One that an interrupted operation left and that is
 /// gone counts only if there is no other.
-fn requested_points(
-    task: &TaskId,
-    found: &FoundPoints,
-    undo: bool,
-) -> Result<Vec<RestorePoint>, EngineError> {
+fn requested_points(task: &TaskId, found: &FoundPoints, undo: bool) -> Result<Vec<RestorePoint>> {
     let record = &found.record;
     let has_stored = |points: &&Vec<RestorePoint>| points.iter().any(RestorePoint::is_stored);
     let undo_points = || record.undo.iter().rev().find(has_stored).or(record.undo.last());
@@ -251,7 +247,7 @@ fn requested_points(
 fn create_undo_points(
     checked: &mut [CheckedTree],
     found: &mut FoundPoints,
-) -> Result<Vec<Option<RestorePoint>>, EngineError> {
+) -> Result<Vec<Option<RestorePoint>>> {
     let mut number = found.record.undo.len() + 1;
     // A crash may have left undo points that were never recorded.
     loop {
@@ -280,10 +276,7 @@ fn create_undo_points(
     Ok(undo)
 }
 
-fn apply(
-    checked: Vec<CheckedTree>,
-    undo: Vec<Option<RestorePoint>>,
-) -> Result<Vec<RestoredTree>, EngineError> {
+fn apply(checked: Vec<CheckedTree>, undo: Vec<Option<RestorePoint>>) -> Result<Vec<RestoredTree>> {
     let trees: Vec<PathBuf> = checked.iter().map(|tree| tree.point.top_level.clone()).collect();
     let mut done = Vec::new();
     for (number, (tree, undo)) in checked.into_iter().zip(undo).enumerate() {
@@ -329,7 +322,7 @@ fn top_levels(points: &[RestorePoint]) -> impl Iterator<Item = &Path> {
 pub(super) fn refuse_while_busy<'a>(
     registry: Option<&Registry>,
     trees: impl IntoIterator<Item = &'a Path>,
-) -> Result<(), EngineError> {
+) -> Result<()> {
     let Some(registry) = registry else { return Ok(()) };
     let mut unfinished = registry.queue(u32::MAX)?;
     for active in registry.active()? {

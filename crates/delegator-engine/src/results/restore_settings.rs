@@ -8,7 +8,7 @@ use delegator_domain::task::{FailureKind, TaskEnd, TaskId};
 use delegator_git::{GitSettings, Overlap, OverlapPart};
 use delegator_registry::Registry;
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::upkeep::restore_lookup::FoundPoints;
 use crate::upkeep::restore_record::RestorePointRecord;
 
@@ -27,7 +27,7 @@ impl SettingsRestore {
         record: &RestorePointRecord,
         whole_tree: bool,
         undo: bool,
-    ) -> Result<SettingsRestore, EngineError> {
+    ) -> Result<SettingsRestore> {
         let is_lost = whole_tree && is_lost(task, registry)?;
         let (mut files, mut overlaps) = (Vec::new(), Vec::new());
         for recorded in &record.settings {
@@ -68,7 +68,7 @@ impl SettingsRestore {
     }
 
     /// Writes the files, after the record says which way.
-    pub(super) fn apply(&self, found: &mut FoundPoints, undo: bool) -> Result<(), EngineError> {
+    pub(super) fn apply(&self, found: &mut FoundPoints, undo: bool) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl SettingsRestore {
     }
 }
 
-fn is_lost(task: &TaskId, registry: Option<&Registry>) -> Result<bool, EngineError> {
+fn is_lost(task: &TaskId, registry: Option<&Registry>) -> Result<bool> {
     let row = registry.map(|registry| registry.get(task)).transpose()?.flatten();
     let end = row.and_then(|row| row.ended).map(|ended| ended.end);
     Ok(matches!(end, Some(TaskEnd::Failed { kind: FailureKind::SupervisorLost, .. })))

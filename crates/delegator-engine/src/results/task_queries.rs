@@ -13,7 +13,7 @@ use delegator_supervisor::run::Snapshot;
 use super::groups::Target;
 use super::messages::TaskMessages;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::remote::remote_facts::RemoteFacts;
 use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
@@ -59,7 +59,7 @@ impl LongLog {
 
 impl Engine {
     /// The task with this id, or with this unique beginning of an id.
-    pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
+    pub fn resolve(&self, given: &str) -> Result<TaskId> {
         if GroupId::beginning(given).is_some()
             && let Target::Group(group) = self.resolve_target(given)?
         {
@@ -83,7 +83,7 @@ impl Engine {
 
     /// The task that was submitted last in the work tree of a directory, not in one nested in it; or, outside
     /// a work tree, in or below the directory.
-    pub fn last_task_in(&self, directory: &Path) -> Result<Task, EngineError> {
+    pub fn last_task_in(&self, directory: &Path) -> Result<Task> {
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let tree = find_work_tree(&directory);
         let root = tree.as_ref().map_or(directory.as_path(), WorkTree::root).to_owned();
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     /// The first task of the chain in which this task is, as far as it is recorded.
-    pub fn first_of_chain(&self, task: Task) -> Result<Task, EngineError> {
+    pub fn first_of_chain(&self, task: Task) -> Result<Task> {
         let mut first = task;
         while let Some(follows) = &first.follows {
             match self.recorded_task(&follows.task) {
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// A task, after an upkeep pass. For a task that a provider runs, the provider is queried first.
-    pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
+    pub fn task(&self, id: &TaskId) -> Result<Task> {
         let unknown = || EngineError::unknown(id);
         let mut registry = self.registry_of(id)?;
         self.rescue_in(&mut registry)?;
@@ -130,20 +130,20 @@ impl Engine {
         }
     }
 
-    pub fn recorded_task(&self, id: &TaskId) -> Result<Task, EngineError> {
+    pub fn recorded_task(&self, id: &TaskId) -> Result<Task> {
         self.registry_of(id)?.get(id)?.ok_or_else(|| EngineError::unknown(id))
     }
 
-    pub fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>, EngineError> {
+    pub fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>> {
         self.query(|registry| Ok(registry.find_by_key(key)?.map(|task| task.id)))
     }
 
-    pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>, EngineError> {
+    pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>> {
         self.query(|registry| Ok(registry.by_thread(thread_id, 1)?.into_iter().next()))
     }
 
     /// An error if the report, the restore points or the registry cannot be read.
-    pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
+    pub fn files(&self, id: &TaskId) -> Result<TaskFiles> {
         let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
         let owner = registry.get(id)?.and_then(|task| task.worktree);
@@ -170,7 +170,7 @@ impl Engine {
     }
 
     /// All tasks that follow this one, directly or not, each after its predecessor.
-    pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>, EngineError> {
+    pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>> {
         self.query(|registry| registry.rest_of_chain(id))
     }
 
@@ -186,12 +186,12 @@ impl Engine {
         files.snapshot.map(|snapshot| snapshot.hard_limit_sec).or(of_record)
     }
 
-    pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {
+    pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>> {
         self.query(|registry| Ok(Some(registry.dir().task(id))))
     }
 
     /// The content of a task file; empty if it is missing.
-    pub fn read_stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>, EngineError> {
+    pub fn read_stored(&self, id: &TaskId, which: TaskFile) -> Result<Vec<u8>> {
         self.read_dir(id, |dir| Ok(dir.read(which)?.unwrap_or_default()))
     }
 
@@ -200,17 +200,17 @@ impl Engine {
         &self,
         id: &TaskId,
         read: impl FnOnce(&TaskDir) -> Result<T, RegistryError>,
-    ) -> Result<T, EngineError> {
+    ) -> Result<T> {
         self.query(|registry| read(&registry.dir().task(id)))
     }
 
-    pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<(), EngineError> {
+    pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<()> {
         let mut file = self.registry_of(id)?.dir().task(id).open_append(TaskFile::Handles)?;
         // One write, because another server may append at the same time.
         file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("record a handle"))
     }
 
-    pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {
+    pub fn mark_read(&self, id: &TaskId) -> Result<()> {
         if let Some(mut registry) = self.find_registry()? {
             registry.mark_read(id, self.now_ms())?;
         }
@@ -218,14 +218,14 @@ impl Engine {
     }
 
     /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.
-    pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>, EngineError> {
+    pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
         Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?)
     }
 
     /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no
     /// registry.
-    pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>, EngineError> {
+    pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>> {
         self.query(|registry| Ok(Some((registry.counts()?, LongLog::of(registry)))))
     }
 }

@@ -8,7 +8,7 @@ use delegator_registry::{ClaimKind, Registry, StoredWorktree};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
-use crate::error::{EngineError, IsolationError};
+use crate::error::{IsolationError, Result};
 use crate::shared::directories::disk_usage;
 use crate::upkeep::worktrees::ClaimedWorktree;
 
@@ -23,7 +23,7 @@ pub struct WorktreeSize {
 
 impl Engine {
     /// The disk space of every worktree, the oldest first.
-    pub fn worktree_sizes(&self) -> Result<Vec<WorktreeSize>, EngineError> {
+    pub fn worktree_sizes(&self) -> Result<Vec<WorktreeSize>> {
         match self.find_registry()? {
             Some(mut registry) => sizes(&mut registry),
             None => Ok(Vec::new()),
@@ -32,7 +32,7 @@ impl Engine {
 
     /// Removes worktrees without changes, the oldest first, until all take at most `quota` bytes. An error if
     /// that is not enough.
-    pub fn enforce_worktree_quota(&self, quota: u64, environment: &Variables) -> Result<(), EngineError> {
+    pub fn enforce_worktree_quota(&self, quota: u64, environment: &Variables) -> Result<()> {
         let Some(mut registry) = self.find_registry()? else { return Ok(()) };
         let mut sizes = sizes(&mut registry)?;
         let used = |sizes: &[WorktreeSize]| sizes.iter().map(|size| size.bytes).sum::<u64>();
@@ -61,7 +61,7 @@ impl Engine {
         registry: &mut Registry,
         owner: &TaskId,
         environment: &Variables,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<bool> {
         let claim = registry.dir().task(owner).try_claim_worktree(ClaimKind::Removal)?;
         let is_unused = registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty());
         let Some(_claim) = claim.filter(|_| is_unused) else { return Ok(false) };
@@ -72,7 +72,7 @@ impl Engine {
     }
 }
 
-fn sizes(registry: &mut Registry) -> Result<Vec<WorktreeSize>, EngineError> {
+fn sizes(registry: &mut Registry) -> Result<Vec<WorktreeSize>> {
     let present = registry.present_worktrees()?;
     let mut sizes = Vec::new();
     for worktree in present.into_iter().filter(StoredWorktree::is_present) {

@@ -11,7 +11,7 @@ use delegator_supervisor::agent::Variables;
 
 use super::apply::{ApplyOptions, DiffApplication};
 use crate::Engine;
-use crate::error::{EngineError, IsolationError};
+use crate::error::{IsolationError, Result};
 use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::restore_record::git;
 use crate::upkeep::worktrees::{ClaimedWorktree, PresentWorktree, WorktreeChanges, worktree_changes};
@@ -42,7 +42,7 @@ impl Engine {
         options: ApplyOptions<'_>,
         directory: Option<&Path>,
         environment: &Variables,
-    ) -> Result<WorktreeApplication, EngineError> {
+    ) -> Result<WorktreeApplication> {
         let mut registry = self.registry_of(owner)?;
         let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let plan = plan_of(worktree.registry, owner)?;
@@ -81,7 +81,7 @@ impl Engine {
         message: &str,
         keep: bool,
         environment: &Variables,
-    ) -> Result<WorktreeBranch, EngineError> {
+    ) -> Result<WorktreeBranch> {
         let mut registry = self.registry_of(owner)?;
         let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let registry = &mut *worktree.registry;
@@ -120,7 +120,7 @@ impl Engine {
         owner: &TaskId,
         may_lose: bool,
         environment: &Variables,
-    ) -> Result<WorktreeChanges, EngineError> {
+    ) -> Result<WorktreeChanges> {
         let mut registry = self.registry_of(owner)?;
         let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let only_copy = |names| IsolationError::OnlyCopy { task: owner.clone(), names };
@@ -144,7 +144,7 @@ impl Engine {
         registry: &'a mut Registry,
         owner: &'a TaskId,
         environment: &'a Variables,
-    ) -> Result<ClaimedWorktree<'a>, EngineError> {
+    ) -> Result<ClaimedWorktree<'a>> {
         self.rescue_in(registry)?;
         let _claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
         refuse_while_used(registry, owner)?;
@@ -152,13 +152,13 @@ impl Engine {
     }
 }
 
-fn plan_of(registry: &Registry, owner: &TaskId) -> Result<WorktreePlan, EngineError> {
+fn plan_of(registry: &Registry, owner: &TaskId) -> Result<WorktreePlan> {
     let stored = registry.worktree(owner)?;
     WorktreePlan::of_stored(&stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?)
 }
 
 /// A worktree in which a task works, or will, must stay as it is.
-fn refuse_while_used(registry: &Registry, owner: &TaskId) -> Result<(), EngineError> {
+fn refuse_while_used(registry: &Registry, owner: &TaskId) -> Result<()> {
     match registry.live_tasks_in_worktree(owner)?.into_iter().next() {
         Some(busy) => Err(IsolationError::Busy { task: owner.clone(), busy }.into()),
         None => Ok(()),

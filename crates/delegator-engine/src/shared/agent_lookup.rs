@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::work_tree::untrusted_trees;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -47,7 +47,7 @@ pub fn find_agent(
     configured: &ConfiguredAgent,
     directories: &[&Path],
     environment: &Variables,
-) -> Result<Agent, EngineError> {
+) -> Result<Agent> {
     let path = variable(environment, "PATH");
     Agent::locate(configured, path, &untrusted_trees(directories.iter().copied()))
         .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })
@@ -66,7 +66,7 @@ impl Engine {
         configured: &ConfiguredAgent,
         directories: &[&Path],
         environment: &Variables,
-    ) -> Result<Agent, EngineError> {
+    ) -> Result<Agent> {
         let agent = find_agent(configured, directories, environment)?;
         let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();
         Ok(Agent { version, ..agent })

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use crate::error::{DirectoryProblem, EngineError, FileProblem};
+use crate::error::{DirectoryProblem, EngineError, FileProblem, Result};
 
 /// The canonical path of a directory that a task may use.
 pub fn resolve_allowed_dir(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, DirectoryProblem> {
@@ -69,7 +69,7 @@ pub(crate) fn resolve_allowed_file(
     path: &Path,
     roots: &[PathBuf],
     state_dir: &Path,
-) -> Result<PathBuf, EngineError> {
+) -> Result<PathBuf> {
     let refuse = |problem| EngineError::UnusableFile { input, path: path.to_owned(), problem };
     open_allowed_file(path, roots, Some(state_dir)).map(|(_, real)| real).map_err(refuse)
 }

@@ -13,7 +13,7 @@ use delegator_supervisor::process::{
 };
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 
 /// The argument that makes this program the launcher of a supervisor, and then the supervisor.
 pub const SUPERVISE: &str = "supervise";
@@ -44,13 +44,13 @@ impl CallerTask {
 
 impl Engine {
     /// The task whose agent called this process; `None` if the user did.
-    pub fn own_task(&self) -> Result<Option<CallerTask>, EngineError> {
+    pub fn own_task(&self) -> Result<Option<CallerTask>> {
         self.task_of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
     /// Whether the process at the other end of a connection belongs to a task, or may do so. A server that an
     /// agent started has the rights of its task, so it may serve this task.
-    pub fn is_peer_in_task(&self, peer: SocketAddr, own: SocketAddr) -> Result<bool, EngineError> {
+    pub fn is_peer_in_task(&self, peer: SocketAddr, own: SocketAddr) -> Result<bool> {
         let own_task = self.own_task()?.map(|task| task.id);
         let is_in_task = |pid: i32| {
             let found = self.task_of(pid)?;
@@ -67,9 +67,9 @@ impl Engine {
         }
     }
 
-    fn task_of(&self, pid: i32) -> Result<Option<CallerTask>, EngineError> {
+    fn task_of(&self, pid: i32) -> Result<Option<CallerTask>> {
         // Most processes belong to no task, and then the registry is not needed.
-        let find = |id: &TaskId| -> Result<Option<Task>, EngineError> {
+        let find = |id: &TaskId| -> Result<Option<Task>> {
             let Some(registry) = self.find_registry()? else { return Ok(None) };
             Ok(registry.get(id)?)
         };
@@ -92,7 +92,7 @@ impl Engine {
     }
 }
 
-type FindTask<'a> = &'a dyn Fn(&TaskId) -> Result<Option<Task>, EngineError>;
+type FindTask<'a> = &'a dyn Fn(&TaskId) -> Result<Option<Task>>;
 
 enum Found {
     Task(Box<Task>),
@@ -101,7 +101,7 @@ enum Found {
     Nothing(Option<TaskId>),
 }
 
-fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found, EngineError> {
+fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found> {
     let mut elsewhere = None;
     for ancestor in with_ancestors(pid).unwrap_or_default() {
         let Some((id, nonce)) = claim_of(ancestor) else { continue };
@@ -124,7 +124,7 @@ fn parent_of(task: &Task) -> Option<TaskId> {
     task.input[PARENT].as_str()?.parse().ok()
 }
 
-fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>, EngineError> {
+fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>> {
     let mut parents: Vec<TaskId> = Vec::new();
     let mut next = task.and_then(parent_of);
     while let Some(id) = next.filter(|_| parents.len() < MAX_LINEAGE) {

@@ -10,7 +10,7 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{ActiveTask, Registry};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 
 const MAX_HISTORY: u32 = 50;
 /// With fewer tasks in the directory, the history of all directories is used.
@@ -37,15 +37,12 @@ impl DurationHistory {
         (!durations_ms.is_empty()).then_some(DurationHistory { durations_ms })
     }
 
-    pub(crate) fn of_all(registry: &Registry) -> Result<Option<DurationHistory>, EngineError> {
+    pub(crate) fn of_all(registry: &Registry) -> Result<Option<DurationHistory>> {
         Ok(DurationHistory::of(registry.durations_ms(None, MAX_HISTORY)?))
     }
 
     /// The history of a directory, or of all tasks if the directory has too few.
-    pub(crate) fn of_dir(
-        registry: &Registry,
-        working_dir: &str,
-    ) -> Result<Option<DurationHistory>, EngineError> {
+    pub(crate) fn of_dir(registry: &Registry, working_dir: &str) -> Result<Option<DurationHistory>> {
         let here = registry.durations_ms(Some(working_dir), MAX_HISTORY)?;
         if here.len() >= MIN_HISTORY_IN_DIRECTORY {
             Ok(DurationHistory::of(here))
@@ -55,7 +52,7 @@ impl DurationHistory {
     }
 
     /// The median duration of the tasks that are similar to this one; `None` if there are too few.
-    pub(crate) fn typical(registry: &Registry, task: &TaskId) -> Result<Option<Duration>, EngineError> {
+    pub(crate) fn typical(registry: &Registry, task: &TaskId) -> Result<Option<Duration>> {
         let similar = registry.similar_durations_ms(task, MAX_HISTORY)?;
         let enough = Some(similar).filter(|similar| similar.len() >= MIN_SIMILAR);
         Ok(enough.and_then(DurationHistory::of).map(|history| Duration::from_millis(history.percentile(50))))
@@ -77,12 +74,7 @@ impl DurationHistory {
 
     /// In how many milliseconds the first `count` queued tasks will start; shorter if that is not known for
     /// all.
-    pub(crate) fn start_times(
-        &self,
-        registry: &Registry,
-        engine: &Engine,
-        count: usize,
-    ) -> Result<Vec<u64>, EngineError> {
+    pub(crate) fn start_times(&self, registry: &Registry, engine: &Engine, count: usize) -> Result<Vec<u64>> {
         let now_ms = engine.now_ms();
         let elapsed =
             |active: &ActiveTask| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();

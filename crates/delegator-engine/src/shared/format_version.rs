@@ -7,7 +7,7 @@ use delegator_registry::{TaskDir, TaskFile};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// The `version` field of a stored record whose format has the version `N`. A record with another version
 /// cannot be read. It is the first field, so that a record of another version is refused for its version and
@@ -33,19 +33,16 @@ impl<'de, const N: u32> Deserialize<'de> for FormatVersion<N> {
 }
 
 /// The text of a stored record. `doing` is what an error says that could not be done.
-pub fn encode(doing: &'static str, record: &impl Serialize) -> Result<String, EngineError> {
+pub fn encode(doing: &'static str, record: &impl Serialize) -> Result<String> {
     serde_json::to_string(record).map_err(|error| EngineError::io(doing)(error.into()))
 }
 
 /// Reads a record from a task directory; `None` if there is no such file.
-pub(crate) fn read_record<T: DeserializeOwned>(
-    dir: &TaskDir,
-    file: TaskFile,
-) -> Result<Option<T>, EngineError> {
+pub(crate) fn read_record<T: DeserializeOwned>(dir: &TaskDir, file: TaskFile) -> Result<Option<T>> {
     dir.read(file)?.map(|bytes| decode(&dir.file(file), &bytes)).transpose()
 }
 
-pub fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T, EngineError> {
+pub fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|error| EngineError::StoredRecord { file: file.to_owned(), problem: error.to_string() })
 }

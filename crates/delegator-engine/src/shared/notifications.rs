@@ -7,7 +7,7 @@ use delegator_registry::TaskNotify;
 
 use super::format_version::encode;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 
 #[derive(Debug, Clone)]
 pub struct Notifications {
@@ -16,12 +16,12 @@ pub struct Notifications {
 }
 
 impl Engine {
-    pub(crate) fn task_notify(&self) -> Result<Option<TaskNotify>, EngineError> {
+    pub(crate) fn task_notify(&self) -> Result<Option<TaskNotify>> {
         let Some(Notifications { plan, settings }) = self.notifications.as_deref() else { return Ok(None) };
         Ok(Some(TaskNotify { plan: plan.clone(), settings: stored_settings(settings)? }))
     }
 }
 
-pub(crate) fn stored_settings(settings: &NotifySettings) -> Result<Vec<u8>, EngineError> {
+pub(crate) fn stored_settings(settings: &NotifySettings) -> Result<Vec<u8>> {
     encode("write the notification settings", settings).map(String::into_bytes)
 }

@@ -7,7 +7,7 @@ use delegator_supervisor::run::Snapshot;
 
 use super::launch::Settings;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::snapshot_file::read_snapshot;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -18,7 +18,7 @@ pub(crate) fn used_by_others(
     registry: &Registry,
     except: Option<&TaskId>,
     scope: &BudgetScope,
-) -> Result<Amounts, EngineError> {
+) -> Result<Amounts> {
     if *scope == BudgetScope::Task {
         return Ok(Amounts::default());
     }
@@ -34,7 +34,7 @@ pub(crate) fn used_by_others(
     Ok(used)
 }
 
-fn is_in_scope(registry: &Registry, id: &TaskId, scope: &BudgetScope) -> Result<bool, EngineError> {
+fn is_in_scope(registry: &Registry, id: &TaskId, scope: &BudgetScope) -> Result<bool> {
     Ok(match scope {
         BudgetScope::Task => false,
         BudgetScope::Day => true,
@@ -55,7 +55,7 @@ fn used_so_far(snapshot: &Snapshot) -> Amounts {
 }
 
 impl Engine {
-    pub(super) fn check_budgets(&self, settings: &Settings) -> Result<(), EngineError> {
+    pub(super) fn check_budgets(&self, settings: &Settings) -> Result<()> {
         if settings.budgets.iter().all(|budget| budget.scope == BudgetScope::Task) {
             return Ok(());
         }

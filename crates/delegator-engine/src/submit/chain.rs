@@ -11,7 +11,7 @@ use super::enclosure::find_enclosure;
 use super::launch::{Fallback, Launch};
 use super::submission::{Follower, Reviewed, Submission};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::shared::format_version::FormatVersion;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl ChainTask<'_> {
         }
     }
 
-    pub(super) fn new_task(&self, launch: &Launch) -> Result<NewTask, EngineError> {
+    pub(super) fn new_task(&self, launch: &Launch) -> Result<NewTask> {
         let ChainTask { id, submission, follows, group } = self;
         let settings = &submission.settings;
         let plan = settings.worktree.as_ref();
@@ -63,7 +63,7 @@ impl ChainTask<'_> {
 
 impl Engine {
     /// A task and those that follow it, each after the one it follows.
-    pub(super) fn chain_of<'a>(&self, first: ChainTask<'a>) -> Result<Vec<ChainTask<'a>>, EngineError> {
+    pub(super) fn chain_of<'a>(&self, first: ChainTask<'a>) -> Result<Vec<ChainTask<'a>>> {
         let mut chain = vec![first];
         let mut next = 0;
         while let Some(ChainTask { id, submission, .. }) = chain.get(next) {
@@ -78,7 +78,7 @@ impl Engine {
         Ok(chain)
     }
 
-    pub(super) fn launch_of(&self, task: &ChainTask<'_>) -> Result<Launch, EngineError> {
+    pub(super) fn launch_of(&self, task: &ChainTask<'_>) -> Result<Launch> {
         let id = &task.id;
         let mut launches = Vec::new();
         for submission in task.submission.per_agent() {
@@ -95,7 +95,7 @@ impl Engine {
     }
 }
 
-fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
+fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch> {
     let marker = task_marker(id, submission.settings.depth);
     let Submission { environment, secret_names, .. } = submission;
     let texts = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));

@@ -20,18 +20,13 @@ use delegator_domain::task::TaskId;
 use delegator_registry::Nonce;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::caller::SUPERVISE;
 
 const EXIT_NOT_FORKED: u8 = 71;
 
 impl Engine {
-    pub(crate) fn spawn_launcher(
-        &self,
-        id: &TaskId,
-        nonce: &Nonce,
-        lock: OwnedFd,
-    ) -> Result<Child, EngineError> {
+    pub(crate) fn spawn_launcher(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<Child> {
         let mut command = Command::new(&self.program);
         command.args([SUPERVISE, id.as_str(), nonce.as_str()]).env_clear();
         #[cfg(debug_assertions)]

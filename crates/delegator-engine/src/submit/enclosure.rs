@@ -12,7 +12,7 @@ use delegator_supervisor::enclosure::{Enclosure, Mechanism, PathRules, Unavailab
 use super::launch::{Launch, Settings};
 use super::verification::{PROBE_TIMEOUT, forbidden_path, writing_request};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::work_tree::untrusted_trees;
 
 /// The mechanism that encloses the agent; `None` if the task needs no enclosure.
@@ -20,7 +20,7 @@ pub(super) fn find_enclosure(
     agent: &Agent,
     settings: &Settings,
     environment: &Variables,
-) -> Result<Option<Mechanism>, EngineError> {
+) -> Result<Option<Mechanism>> {
     let mode = settings.effective_mode();
     if agent.sandbox(mode) != SandboxKind::Enforced {
         return Ok(None);
@@ -37,14 +37,14 @@ pub(super) fn find_enclosure(
 
 impl Launch {
     /// Decides again, after a change of the mode.
-    pub(crate) fn renew_enclosure(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn renew_enclosure(&mut self) -> Result<()> {
         self.enclosure = find_enclosure(&self.agent, &self.settings, &self.variables)?;
         Ok(())
     }
 
     /// An agent that can write to the state directory or to the user's configuration could grant itself every
     /// right.
-    pub(super) fn refuse_reserved_state_dirs(&self, state_dir: &Path) -> Result<(), EngineError> {
+    pub(super) fn refuse_reserved_state_dirs(&self, state_dir: &Path) -> Result<()> {
         if self.enclosure.is_none() {
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl Launch {
     }
 
     /// `path` has no symbolic links.
-    pub(crate) fn check_state_dir(&self, path: &Path, state_dir: &Path) -> Result<(), EngineError> {
+    pub(crate) fn check_state_dir(&self, path: &Path, state_dir: &Path) -> Result<()> {
         match self.settings.reserved_overlap(path, state_dir) {
             None => Ok(()),
             Some(own) => Err(EngineError::ReservedStateDir {

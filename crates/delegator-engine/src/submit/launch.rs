@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::worktree_plan::WorktreePlan;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::format_version::{FormatVersion, encode};
 use crate::shared::mount_alias::{primary_path, shown_below};
 use crate::shared::work_tree::work_tree_of;
@@ -165,7 +165,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         encode("write the launch file", self).map(String::into_bytes)
     }
 
@@ -222,7 +222,7 @@ impl Launch {
         true
     }
 
-    pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch, EngineError> {
+    pub(crate) fn from_bytes(task: &TaskId, bytes: &[u8]) -> Result<Launch> {
         serde_json::from_slice(bytes)
             .map_err(|error| EngineError::Launch { task: task.clone(), detail: error.to_string() })
     }

@@ -8,7 +8,7 @@ use delegator_domain::task::Mode;
 use delegator_registry::{Registry, Task};
 use serde_json::Value;
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::caller::{CallerTask, PARENT};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Nesting {
 }
 
 impl Nesting {
-    pub(crate) fn check_depth(&self, depth: u32) -> Result<(), EngineError> {
+    pub(crate) fn check_depth(&self, depth: u32) -> Result<()> {
         if depth > self.max_depth {
             return Err(EngineError::NestingTooDeep { depth, allowed: self.max_depth });
         }
@@ -27,7 +27,7 @@ impl Nesting {
     }
 
     /// Refuses more running or queued children than the parent may have, with `new` more.
-    pub(crate) fn check_children(&self, registry: &Registry, new: usize) -> Result<(), EngineError> {
+    pub(crate) fn check_children(&self, registry: &Registry, new: usize) -> Result<()> {
         let Some(parent) = &self.parent else { return Ok(()) };
         let is_child = |task: &Task| task.input[PARENT].as_str() == Some(parent.id.as_str());
         let mut children = registry.queue(u32::MAX)?.iter().filter(|task| is_child(task)).count();
@@ -49,7 +49,7 @@ impl Nesting {
     }
 }
 
-pub(crate) fn check_mode(parent: &Task, mode: Mode) -> Result<(), EngineError> {
+pub(crate) fn check_mode(parent: &Task, mode: Mode) -> Result<()> {
     if mode > parent.mode {
         let right = format!("mode {}", mode.name());
         return Err(EngineError::ExceedsParent { parent: parent.id.clone(), right });

@@ -10,13 +10,13 @@ use delegator_registry::{Claim, LockAttempt, MAX_CLAIMS_PER_CALL, Promotion, Reg
 
 use super::detach::launcher_failed;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_LOCK_TRIES: u32 = 100;
 
 impl Engine {
-    pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    pub(crate) fn promote(&self, registry: &mut Registry) -> Result<()> {
         loop {
             let claims =
                 self.with_promotion(|promotion| Ok(registry.claim_all(promotion, self.now_ms())?))?;
@@ -27,10 +27,7 @@ impl Engine {
     }
 
     /// Calls `act` with what a claim needs: the number of slots and a nonce for each claim.
-    pub(crate) fn with_promotion<T>(
-        &self,
-        act: impl FnOnce(&Promotion<'_>) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
+    pub(crate) fn with_promotion<T>(&self, act: impl FnOnce(&Promotion<'_>) -> Result<T>) -> Result<T> {
         let nonces =
             std::cell::RefCell::new(self.fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
         let spare = self.fresh_nonces(1)?;
@@ -40,13 +37,13 @@ impl Engine {
     }
 
     /// Starts a supervisor for each claim, and whatever else may start.
-    pub(crate) fn start_all(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<(), EngineError> {
+    pub(crate) fn start_all(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<()> {
         if self.start_supervisors(registry, claims)? { self.promote(registry) } else { Ok(()) }
     }
 
     /// Acquires all locks before the first start, because starting is slow. A task that cannot be started
     /// returns to its position in the queue. Returns whether there may be more to claim.
-    fn start_supervisors(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<bool, EngineError> {
+    fn start_supervisors(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<bool> {
         let may_have_more = claims.len() == MAX_CLAIMS_PER_CALL;
         let locks: Vec<_> =
             claims.iter().map(|claim| self.lock_for_start(&registry.dir().task(&claim.task.id))).collect();
@@ -74,7 +71,7 @@ impl Engine {
     }
 
     /// An upkeep pass may hold the lock for a moment to check an earlier claim.
-    fn lock_for_start(&self, dir: &TaskDir) -> Result<OwnedFd, EngineError> {
+    fn lock_for_start(&self, dir: &TaskDir) -> Result<OwnedFd> {
         for _ in 0..MAX_LOCK_TRIES {
             match dir.try_lock()? {
                 LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| lock_unavailable(dir)),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::launch::{Settings, SkippedAgent};
 use super::nesting::{Nesting, check_mode, writable_roots};
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// A request to run a task. Its values are validated; directories, files and limits are checked at
 /// submission.
@@ -88,7 +88,7 @@ pub struct WorktreeRequest {
 
 impl Submission {
     /// A caller may select among the variables that the agent gets, but may not add any.
-    pub(super) fn check_variables(&self) -> Result<(), EngineError> {
+    pub(super) fn check_variables(&self) -> Result<()> {
         let EnvPolicy::AllowList(names) = &self.settings.env_policy else { return Ok(()) };
         for name in names {
             match variable_access(self.agent.kind(), name, &self.passed_variables) {
@@ -102,7 +102,7 @@ impl Submission {
         Ok(())
     }
 
-    pub(super) fn check_capabilities(&self) -> Result<(), EngineError> {
+    pub(super) fn check_capabilities(&self) -> Result<()> {
         let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
         let capabilities = self.agent.capabilities();
         if settings.resume.is_some() && !capabilities.threads {
@@ -115,7 +115,7 @@ impl Submission {
     }
 
     /// Refuses rights that the parent does not have. The directories are resolved.
-    pub(super) fn check_rights(&mut self) -> Result<(), EngineError> {
+    pub(super) fn check_rights(&mut self) -> Result<()> {
         let Some(parent) = self.nesting.parent.as_ref().and_then(|parent| parent.task.clone()) else {
             return Ok(());
         };

@@ -15,7 +15,7 @@ use super::launch::Settings;
 use super::submission::Submission;
 use super::worktree::remove_starts;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::allowed_paths::{resolve_allowed_dir, resolve_allowed_file};
 use crate::shared::connection_pool::PooledConnection;
 use crate::shared::estimate::{DurationHistory, ExpectedDuration};
@@ -52,13 +52,13 @@ struct StoredSubmission {
 }
 
 impl Engine {
-    pub fn submit(&self, submission: Submission) -> Result<SubmitOutcome, EngineError> {
+    pub fn submit(&self, submission: Submission) -> Result<SubmitOutcome> {
         self.submit_attempts(vec![submission])
     }
 
     /// Stores attempts at one task, all or none of them, as a group if there are several. They start from the
     /// same commit and the same uncommitted changes. Returns the first.
-    pub fn submit_attempts(&self, mut attempts: Vec<Submission>) -> Result<SubmitOutcome, EngineError> {
+    pub fn submit_attempts(&self, mut attempts: Vec<Submission>) -> Result<SubmitOutcome> {
         for submission in &mut attempts {
             self.check_and_resolve(submission)?;
         }
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Checks a submission and its followers, and resolves their directories and files.
-    fn check_and_resolve(&self, submission: &mut Submission) -> Result<(), EngineError> {
+    fn check_and_resolve(&self, submission: &mut Submission) -> Result<()> {
         let requested = submission.settings.mode;
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
@@ -112,7 +112,7 @@ impl Engine {
         &self,
         mut attempts: Vec<Submission>,
         first: TaskId,
-    ) -> Result<(PooledConnection, StoredSubmission, Vec<Claim>), EngineError> {
+    ) -> Result<(PooledConnection, StoredSubmission, Vec<Claim>)> {
         let mut registry = self.open_registry()?;
         let group = match attempts.len() {
             1 => None,
@@ -140,7 +140,7 @@ impl Engine {
         attempts: &[Submission],
         ids: &[TaskId],
         group: Option<&GroupId>,
-    ) -> Result<(delegator_registry::Submission, Vec<Claim>), EngineError> {
+    ) -> Result<(delegator_registry::Submission, Vec<Claim>)> {
         let mut tasks = Vec::new();
         for ((submission, id), attempt) in attempts.iter().zip(ids).zip(1..) {
             let member = group.map(|group| GroupMember { group: group.clone(), attempt });
@@ -157,7 +157,7 @@ impl Engine {
         &self,
         registry: &mut Registry,
         chain: &[ChainTask<'_>],
-    ) -> Result<(delegator_registry::Submission, Vec<Claim>), EngineError> {
+    ) -> Result<(delegator_registry::Submission, Vec<Claim>)> {
         let mut stored = Vec::new();
         for task in chain {
             let launch = self.launch_of(task)?;
@@ -173,7 +173,7 @@ impl Engine {
         registry: &Registry,
         StoredSubmission { submitted, worktree, not_carried }: StoredSubmission,
         has_thread: bool,
-    ) -> Result<SubmitOutcome, EngineError> {
+    ) -> Result<SubmitOutcome> {
         let task = registry.get(&submitted.task.id)?.unwrap_or(submitted.task);
         let position = registry.queue_position(&task.id)?;
         let is_queued = position.is_some();
@@ -212,11 +212,7 @@ impl Engine {
         })
     }
 
-    pub(crate) fn agent_pause(
-        &self,
-        registry: &Registry,
-        task: &Task,
-    ) -> Result<Option<AgentPause>, EngineError> {
+    pub(crate) fn agent_pause(&self, registry: &Registry, task: &Task) -> Result<Option<AgentPause>> {
         let pauses = registry.agent_pauses(self.now_ms())?;
         Ok(pauses.into_iter().find(|pause| pause.agent == task.agent))
     }
@@ -224,7 +220,7 @@ impl Engine {
 
 /// A task that can write to the state directory or to the user's configuration could grant itself every
 /// right. Modes without a sandbox can write anywhere; only the user's configuration allows them.
-fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
+fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<()> {
     if settings.mode != Mode::WorkspaceWrite {
         return Ok(());
     }
@@ -237,7 +233,7 @@ fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<
     Ok(())
 }
 
-fn checked_directory(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf, EngineError> {
+fn checked_directory(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<PathBuf> {
     resolve_allowed_dir(path, roots).map_err(|problem| EngineError::UnusableDirectory {
         input,
         path: path.to_owned(),

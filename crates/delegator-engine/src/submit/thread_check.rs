@@ -10,7 +10,7 @@ use delegator_domain::similar_names;
 use delegator_supervisor::agent::{Capabilities, ThreadLookup, Variables, allowed_variables, find_thread};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// How many of our threads are compared with an unknown id.
 const MAX_COMPARED: u32 = 10_000;
@@ -22,7 +22,7 @@ impl Engine {
         agent: &ConfiguredAgent,
         environment: &Variables,
         thread_id: &str,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         if !Capabilities::of(agent.kind()).threads {
             return Err(EngineError::NoThreads { agent: agent.name.clone() });
         }

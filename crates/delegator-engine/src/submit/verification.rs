@@ -14,7 +14,7 @@ use delegator_supervisor::agent::{
 use delegator_supervisor::run::VerifySpec;
 
 use super::launch::Launch;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// Time for the command even if the agent used up the hard limit.
 const MIN_DURATION: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Launch {
     /// Decides whether the verify command runs in a sandbox; an error if it needs one and there is none.
-    pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
+    pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<()> {
         let Some(verify) = &self.settings.verify else { return Ok(()) };
         if self.settings.effective_mode() == Mode::DangerFullAccess {
             return Ok(());
@@ -68,7 +68,7 @@ impl Launch {
         workdir: &Path,
         state_dir: &Path,
         variables: &Variables,
-    ) -> Result<Option<VerifySpec>, EngineError> {
+    ) -> Result<Option<VerifySpec>> {
         let Some(verify) = self.settings.verify.as_ref() else { return Ok(None) };
         let sandbox = match (verify.is_sandboxed, &self.enclosure) {
             (false, _) => VerifySandbox::None,

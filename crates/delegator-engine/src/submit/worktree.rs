@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::submission::{Isolation, Submission, WorktreeRequest};
 use super::worktree_plan::{BRANCH_FOLDER, WorktreePlan};
 use crate::Engine;
-use crate::error::{EngineError, IsolationError};
+use crate::error::{EngineError, IsolationError, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::format_version::FormatVersion;
 use crate::shared::git_program::git;
@@ -59,7 +59,7 @@ impl Engine {
         registry: &Registry,
         owner: &TaskId,
         kind: ClaimKind,
-    ) -> Result<WorktreeClaim, EngineError> {
+    ) -> Result<WorktreeClaim> {
         let dir = registry.dir().task(owner);
         for _ in 0..MAX_CLAIM_TRIES {
             if let Some(claim) = dir.try_claim_worktree(kind)? {
@@ -78,7 +78,7 @@ impl Engine {
         submission: &mut Submission,
         id: &TaskId,
         registry: &Registry,
-    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>), EngineError> {
+    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>)> {
         let mut claim = None;
         let (plan, not_carried) = match &submission.isolation {
             Isolation::None => return Ok((Vec::new(), None)),
@@ -101,7 +101,7 @@ impl Engine {
         attempts: &mut [Submission],
         ids: &[TaskId],
         registry: &Registry,
-    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>), EngineError> {
+    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>)> {
         let Some(((first, others), (id, other_ids))) = attempts.split_first_mut().zip(ids.split_first())
         else {
             return Ok((Vec::new(), None));
@@ -125,7 +125,7 @@ impl Engine {
         submission: &Submission,
         request: &WorktreeRequest,
         id: &TaskId,
-    ) -> Result<(WorktreePlan, Vec<LeftOut>), EngineError> {
+    ) -> Result<(WorktreePlan, Vec<LeftOut>)> {
         let working_dir = &submission.settings.working_dir;
         let git = git(&submission.environment, working_dir, SUBMIT_TIMEOUT)?;
         let dir = create_directory(self.worktree_dir())?;
@@ -160,7 +160,7 @@ impl Engine {
 }
 
 /// Creates a directory for all worktrees. git reports real paths.
-fn create_directory(dir: PathBuf) -> Result<PathBuf, EngineError> {
+fn create_directory(dir: PathBuf) -> Result<PathBuf> {
     delegator_registry::make_private_path(&dir)
         .and_then(|()| dir.canonicalize())
         .map_err(EngineError::io("create the directory for worktrees"))

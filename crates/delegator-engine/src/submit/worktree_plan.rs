@@ -7,7 +7,7 @@ use delegator_git::TaskWorktree;
 use delegator_registry::{NewWorktree, StoredWorktree, WorktreeUse};
 use serde::{Deserialize, Serialize};
 
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::shared::format_version::{FormatVersion, decode, encode};
 
 pub(crate) const BRANCH_FOLDER: &str = "delegator";
@@ -25,11 +25,11 @@ pub struct WorktreePlan {
 }
 
 impl WorktreePlan {
-    pub(crate) fn of_stored(stored: &StoredWorktree) -> Result<WorktreePlan, EngineError> {
+    pub(crate) fn of_stored(stored: &StoredWorktree) -> Result<WorktreePlan> {
         decode(Path::new(&stored.path), stored.facts.as_bytes())
     }
 
-    pub(super) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse, EngineError> {
+    pub(super) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse> {
         if *task != self.owner {
             return Ok(WorktreeUse::Of(self.owner.clone()));
         }

@@ -10,7 +10,7 @@ use delegator_registry::{EndRecord, Registry, TaskFile};
 use super::quotation::{Keep, append_quotation, shorten};
 use super::task_diff::recorded_diff;
 use super::task_report::Record;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::submit::launch::Launch;
 
 /// A whole report. The limits of its parts add up to less, so that each part has its place.
@@ -24,11 +24,7 @@ const MAX_ERRORS_BYTES: usize = 1536;
 /// What a reviewer reads of a diff. It can read the rest in the files.
 const MAX_DIFF_BYTES: usize = 256 * 1024;
 
-pub(super) fn complete_prompt(
-    registry: &Registry,
-    id: &TaskId,
-    mut launch: Launch,
-) -> Result<Launch, EngineError> {
+pub(super) fn complete_prompt(registry: &Registry, id: &TaskId, mut launch: Launch) -> Result<Launch> {
     let parse = |id: Option<&str>| id.and_then(|id| id.parse::<TaskId>().ok());
     let (reviewed, earlier) = (parse(launch.reviews.as_deref()), parse(launch.report_of.as_deref()));
     let predecessor = registry.predecessor(id)?;
@@ -44,7 +40,7 @@ pub(super) fn complete_prompt(
     Ok(launch)
 }
 
-fn append_report(prompt: &mut String, registry: &Registry, id: &TaskId) -> Result<(), EngineError> {
+fn append_report(prompt: &mut String, registry: &Registry, id: &TaskId) -> Result<()> {
     let record = registry.dir().task(id).read(TaskFile::Report)?;
     let record: Option<Record> = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let report = match registry.get(id)? {

@@ -11,7 +11,7 @@ use delegator_git::{Baseline, CreatedPoint, Limits, create_restore_point};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::upkeep::restore_record::{
     PointProblem, RecordedSettings, RestorePointRecord, first_line, git, reference,
 };
@@ -88,7 +88,7 @@ fn create_one(
     directory: &Path,
     reference: &str,
     environment: &Variables,
-) -> Result<Option<CreatedPoint>, EngineError> {
+) -> Result<Option<CreatedPoint>> {
     let git = git(environment, directory, CREATE_TIMEOUT)?;
     let created = create_restore_point(&git, directory, dir.path(), reference, Limits::default());
     Ok(created.map_err(delegator_git::RestoreError::from)?)

@@ -16,7 +16,7 @@ use delegator_supervisor::agent::{Variables, variable};
 use delegator_supervisor::enclosure::{Enclosure, PathRules, WritablePath};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::submit::launch::Launch;
 use crate::upkeep::leftovers::{TEMPORARY_DIR_PREFIX, remove_temporary_dir};
 
@@ -32,7 +32,7 @@ pub(super) fn prepare(
     launch: &Launch,
     workspace: &[(&OwnedFd, &Path)],
     variables: &mut Variables,
-) -> Result<Option<Enclosure>, EngineError> {
+) -> Result<Option<Enclosure>> {
     let Some(mechanism) = launch.enclosure.clone() else { return Ok(None) };
     let io_error = |source| EngineError::Io { doing: "prepare the enclosure of the agent", source };
     let (mut writable, mut protected) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ pub(super) fn prepare(
 }
 
 /// Creates a private directory and records its path first, so that a rescue can remove it.
-fn create_temporary_dir(dir: &TaskDir, variables: &Variables) -> Result<PathBuf, EngineError> {
+fn create_temporary_dir(dir: &TaskDir, variables: &Variables) -> Result<PathBuf> {
     let random = dir.id().as_str().rsplit('-').next().unwrap_or_default();
     let name = format!("{TEMPORARY_DIR_PREFIX}{}", &random[..random.len().min(12)]);
     let path = temporary_base(variables).join(name);

@@ -18,7 +18,7 @@ use super::evidence::{Evidence, EvidenceAndFindings, Finding, FindingKind, Sourc
 use super::summary::ChangeSummary;
 use super::task_diff::{DiffSource, TaskDiff, recorded_diff};
 use super::task_report::{Record, tokens};
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::shared::work_tree::work_tree_of;
 use crate::upkeep::background_process::USUAL_PATH;
 
@@ -75,7 +75,7 @@ fn rebuild_record(registry: &Registry, dir: &TaskDir, task: &Task) -> Record {
 }
 
 /// What changed since the restore points. It is stored: afterwards nothing tells it from later changes.
-fn compare_late(registry: &Registry, dir: &TaskDir, task: &Task) -> Result<TaskDiff, EngineError> {
+fn compare_late(registry: &Registry, dir: &TaskDir, task: &Task) -> Result<TaskDiff> {
     let environment = vec![("PATH".into(), USUAL_PATH.into())];
     let diff = recorded_diff(registry, task, &environment)?;
     if diff.source == DiffSource::InProgress && diff.omissions.size_limit.is_none() {

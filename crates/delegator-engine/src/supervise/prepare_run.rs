@@ -14,17 +14,13 @@ use rustix::fs::{Mode as FileMode, OFlags};
 
 use super::run_ports::TaskPorts;
 use super::{enclosure, niceness};
-use crate::error::{DirectoryProblem, EngineError};
+use crate::error::{DirectoryProblem, EngineError, Result};
 use crate::shared::allowed_paths::{check_within, resolve_allowed_file};
 use crate::submit::launch::{Launch, Settings};
 
 /// Builds the run from the launch file. Checks directories and files again, because names may have changed
 /// meaning. The first pinned directories are the additional ones.
-pub(super) fn prepare(
-    launch: &Launch,
-    group: Option<Cgroup>,
-    ports: &TaskPorts,
-) -> Result<RunSpec, EngineError> {
+pub(super) fn prepare(launch: &Launch, group: Option<Cgroup>, ports: &TaskPorts) -> Result<RunSpec> {
     let (engine, id, dir, settings) = (&ports.engine, &ports.id, &ports.dir, &launch.settings);
     let roots = &settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &settings.working_dir, roots)?;
@@ -76,7 +72,7 @@ pub(super) fn prepare(
     })
 }
 
-fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>, EngineError> {
+fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<PathBuf>> {
     let Some(schema) = &settings.output_schema else { return Ok(None) };
     dir.write(TaskFile::OutputSchema, schema.to_string().as_bytes())?;
     Ok(Some(dir.file(TaskFile::OutputSchema)))
@@ -86,7 +82,7 @@ fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<Path
 /// outside of the allowed roots. The agent accepts names only, so it gets the real path of each open
 /// directory. The supervisor compares the two again right before it starts the agent; after that only the
 /// agent's sandbox resolves them.
-fn pinned_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, EngineError> {
+fn pinned_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>> {
     let added = settings.add_dirs.iter().map(|dir| open_dir("add_dirs", dir, &settings.allowed_roots));
     let commit_dirs = settings.commit_dirs().into_iter().map(|dir| open_dir("isolation", &dir, &[]));
     added.chain(commit_dirs).collect()
@@ -94,7 +90,7 @@ fn pinned_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>, En
 
 /// Opens a directory, then checks the descriptor: the agent starts in the directory that was checked, even if
 /// its name is changed afterwards.
-fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf), EngineError> {
+fn open_dir(input: &'static str, path: &Path, roots: &[PathBuf]) -> Result<(OwnedFd, PathBuf)> {
     let refuse = |problem| EngineError::UnusableDirectory { input, path: path.to_owned(), problem };
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty())
         .map_err(|error| refuse(std::io::Error::from(error).into()))?;

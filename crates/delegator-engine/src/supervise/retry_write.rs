@@ -4,12 +4,12 @@
 
 use delegator_registry::RegistryError;
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// Ten minutes, if one process holds the lock all that time.
 const MAX_TRIES: u32 = 120;
 
-pub(crate) fn retry_while_busy<T>(mut act: impl FnMut() -> Result<T, EngineError>) -> Result<T, EngineError> {
+pub(crate) fn retry_while_busy<T>(mut act: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..MAX_TRIES {
         match act() {
             Err(EngineError::Registry(RegistryError::Busy { .. })) => {}

@@ -13,7 +13,7 @@ use delegator_supervisor::run::{CancelRequest, Ports, RunResult, Stream};
 use super::prepare_run::prepare;
 use super::run_ports::{TaskPorts, create_stream, part_path};
 use super::task_report::Salvage;
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::submit::launch::{Launch, Limits, Settings};
 
 const REQUEST: &str = "Your last turn was ended by a time limit. Do not continue the work, run no commands and \
@@ -55,12 +55,7 @@ pub(super) fn salvage(launch: &Launch, result: &mut RunResult, ports: &TaskPorts
     }
 }
 
-fn run_turn(
-    launch: &Launch,
-    thread: String,
-    result: &RunResult,
-    ports: &TaskPorts,
-) -> Result<RunResult, EngineError> {
+fn run_turn(launch: &Launch, thread: String, result: &RunResult, ports: &TaskPorts) -> Result<RunResult> {
     let mut turn = Launch {
         task: REQUEST.to_owned(),
         settings: settings_of_turn(&launch.settings, thread, result),

@@ -34,7 +34,7 @@ use super::task_report::{Record, tokens};
 use super::worktree::prepare_worktree;
 use super::{error_locations, wake_socket};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::directories::disk_usage;
 use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
@@ -44,7 +44,7 @@ use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 use crate::upkeep::restore_lookup::MERGE_TIMEOUT;
 use crate::upkeep::restore_record::{RestorePointRecord, git};
 
-pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
+pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<()> {
     open_session();
     let signals = EndSignals::install().map_err(EngineError::io("handle signals"))?;
     Cgroup::leave_task_group();
@@ -62,7 +62,7 @@ pub(crate) fn supervise_task(
     id: &TaskId,
     nonce: &Nonce,
     Inherited { lock, signals }: Inherited,
-) -> Result<(), EngineError> {
+) -> Result<()> {
     // Without a registry the task does not exist any more.
     let Some(mut registry) = engine.find_checked_registry()? else { return Ok(()) };
     let dir = registry.dir().task(id);
@@ -138,7 +138,7 @@ fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
     }
 }
 
-fn record_worktree_size(registry: &mut Registry, plan: Option<&WorktreePlan>) -> Result<(), EngineError> {
+fn record_worktree_size(registry: &mut Registry, plan: Option<&WorktreePlan>) -> Result<()> {
     let Some(WorktreePlan { owner, worktree, .. }) = plan else { return Ok(()) };
     Ok(registry.record_worktree_size(owner, disk_usage(&worktree.path) + disk_usage(&worktree.own_dir()))?)
 }
@@ -150,7 +150,7 @@ fn end_before_work(
     id: &TaskId,
     nonce: &Nonce,
     begun: BeginOutcome,
-) -> Result<(), EngineError> {
+) -> Result<()> {
     match begun {
         BeginOutcome::CancelRequested(request) => {
             let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
@@ -161,7 +161,7 @@ fn end_before_work(
     }
 }
 
-fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch, EngineError> {
+fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch> {
     let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
     Launch::from_bytes(id, &dir.read(TaskFile::Launch)?.ok_or_else(missing)?)
 }
@@ -170,7 +170,7 @@ fn contact_watch(launch: &Launch) -> Option<ContactWatch> {
     launch.settings.worker_contact.clone().map(ContactWatch::new)
 }
 
-fn own_identity() -> Result<Identity, EngineError> {
+fn own_identity() -> Result<Identity> {
     let process = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
     Ok(Identity {
         boot_id: process.boot_id,
@@ -307,7 +307,7 @@ fn record_run(
 
 /// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the
 /// lock.
-fn take_stdin() -> Result<OwnedFd, EngineError> {
+fn take_stdin() -> Result<OwnedFd> {
     let lock = std::io::stdin().as_fd().try_clone_to_owned();
     let dev_null = std::fs::File::open("/dev/null").map_err(EngineError::io("open /dev/null"))?;
     rustix::stdio::dup2_stdin(&dev_null)
@@ -331,7 +331,7 @@ fn record_end(
     id: &TaskId,
     attempt: &Attempt,
     outcome: &Finish,
-) -> Result<Vec<Claim>, EngineError> {
+) -> Result<Vec<Claim>> {
     let ended = retry_while_busy(|| {
         engine.with_promotion(|promotion| {
             Ok(registry.finish(id, attempt, outcome, promotion, engine.now_ms())?)

@@ -14,7 +14,7 @@ use delegator_supervisor::agent::Variables;
 
 use super::evidence::Source;
 use super::task_report::Record;
-use crate::error::{EngineError, NoDiff};
+use crate::error::{EngineError, NoDiff, Result};
 use crate::upkeep::diff_omissions::DiffOmissions;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::git;
@@ -57,11 +57,7 @@ pub enum DiffSource {
 }
 
 /// What a task changed, as it is recorded and stored here.
-pub(crate) fn recorded_diff(
-    registry: &Registry,
-    task: &Task,
-    environment: &Variables,
-) -> Result<TaskDiff, EngineError> {
+pub(crate) fn recorded_diff(registry: &Registry, task: &Task, environment: &Variables) -> Result<TaskDiff> {
     if task.remote.is_some() {
         let text = registry.dir().task(&task.id).read(TaskFile::Diff)?.unwrap_or_default();
         return Ok(TaskDiff { text, source: DiffSource::Remote, ..TaskDiff::default() });
@@ -77,7 +73,7 @@ fn diff_in_worktree(
     task: &Task,
     owner: &TaskId,
     environment: &Variables,
-) -> Result<TaskDiff, EngineError> {
+) -> Result<TaskDiff> {
     let worktree = WorktreeInfo::read(registry, owner)?;
     let is_planned = worktree.is_none_or(|found| found.state == WorktreeState::Planned);
     if is_planned && !task.state.is_terminal() {
@@ -93,7 +89,7 @@ fn diff_in_worktree(
     })
 }
 
-fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> Result<TaskDiff, EngineError> {
+fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> Result<TaskDiff> {
     let working_dir = Path::new(&task.working_dir);
     let source = PointSource { registry: Some(registry), environment, here: working_dir };
     let found = source.find(&task.id)?;
@@ -126,7 +122,7 @@ fn diff_in_place(registry: &Registry, task: &Task, environment: &Variables) -> R
 }
 
 /// What was stored when the loss of the task's supervisor was noticed.
-fn late_diff(registry: &Registry, task: &Task) -> Result<Option<TaskDiff>, EngineError> {
+fn late_diff(registry: &Registry, task: &Task) -> Result<Option<TaskDiff>> {
     let dir = registry.dir().task(&task.id);
     let Some(text) = dir.read(TaskFile::Diff)? else { return Ok(None) };
     let evidence = Record::read(&dir)?.and_then(|record| record.evidence);
@@ -140,7 +136,7 @@ fn late_diff(registry: &Registry, task: &Task) -> Result<Option<TaskDiff>, Engin
 }
 
 /// An ended task without restore points: either it changed nothing, or its changes cannot be compared.
-fn without_points(registry: &Registry, task: &Task, found: &FoundPoints) -> Result<TaskDiff, EngineError> {
+fn without_points(registry: &Registry, task: &Task, found: &FoundPoints) -> Result<TaskDiff> {
     let evidence = Record::read(&registry.dir().task(&task.id))?.and_then(|record| record.evidence);
     let Some(evidence) = evidence.filter(|evidence| evidence.attributed.files() > 0) else {
         return Ok(TaskDiff::default());
@@ -172,11 +168,7 @@ impl TreeDiffs {
     }
 
     /// Adds a work tree; `None` stands for one whose state after the task is not stored.
-    fn add(
-        &mut self,
-        point: &RestorePoint,
-        tree: Result<Option<TreeDiff>, RestoreError>,
-    ) -> Result<(), EngineError> {
+    fn add(&mut self, point: &RestorePoint, tree: Result<Option<TreeDiff>, RestoreError>) -> Result<()> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let problem = match tree {
             Ok(Some(tree)) => {
@@ -197,7 +189,7 @@ impl TreeDiffs {
         Ok(())
     }
 
-    fn finish(self) -> Result<TaskDiff, EngineError> {
+    fn finish(self) -> Result<TaskDiff> {
         match self.first_problem {
             Some(reason) if !self.has_tree => Err(EngineError::NoDiff { task: self.task, reason }),
             _ => Ok(self.diff),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::shared::format_version::{FormatVersion, read_record};
 use crate::submit::launch::{Limits, SkippedAgent};
 
@@ -64,7 +64,7 @@ pub struct SweptProcesses {
 
 impl Record {
     /// An error if it exists and cannot be read.
-    pub(crate) fn read(dir: &TaskDir) -> Result<Option<Record>, EngineError> {
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<Record>> {
         read_record(dir, TaskFile::Report)
     }
 

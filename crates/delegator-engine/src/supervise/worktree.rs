@@ -19,7 +19,7 @@ use delegator_supervisor::run::Ports;
 use delegator_supervisor::setup_script::{SetupEnd, SetupScript};
 
 use super::run_ports::TaskPorts;
-use crate::error::{EngineError, IsolationError};
+use crate::error::{EngineError, IsolationError, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;
@@ -131,7 +131,7 @@ impl Step<'_> {
         recorded
     }
 
-    fn git(&self) -> Result<Git, EngineError> {
+    fn git(&self) -> Result<Git> {
         git(&self.launch.variables, &self.plan.worktree.source.repository.top_level, GIT_LIMIT)
     }
 
@@ -160,7 +160,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn write_log(&self, log: &[u8]) -> Result<(), EngineError> {
+    fn write_log(&self, log: &[u8]) -> Result<()> {
         if !log.is_empty() {
             self.dir.write(TaskFile::Setup, log)?;
         }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -29,7 +29,7 @@ impl BackgroundProcess {
     }
 
     /// Spawns the process, unless the previous one still runs.
-    pub(super) fn spawn(&self, engine: &Engine, args: &[&str]) -> Result<(), EngineError> {
+    pub(super) fn spawn(&self, engine: &Engine, args: &[&str]) -> Result<()> {
         let mut child = self.lock();
         if child.as_mut().is_some_and(is_running) {
             return Ok(());

@@ -18,7 +18,7 @@ use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::connection_pool::PooledConnection;
 
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ pub const MAX_LISTED_POINTS: u32 = 200;
 const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
-    pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport, EngineError> {
+    pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport> {
         let Some(registry) = self.find_registry()? else { return Ok(CleanReport::default()) };
         let mut pass = CleaningPass { engine: self, registry, request, report: CleanReport::default() };
         let clock = pass.judge_clock()?;
@@ -116,7 +116,7 @@ struct CleaningPass<'a> {
 }
 
 impl CleaningPass<'_> {
-    fn clean_registry(&mut self, clock: ClockVerdict) -> Result<(), EngineError> {
+    fn clean_registry(&mut self, clock: ClockVerdict) -> Result<()> {
         self.end_stuck()?;
         self.delete_old_tasks()?;
         self.drop_restore_points(clock)?;
@@ -124,7 +124,7 @@ impl CleaningPass<'_> {
     }
 
     /// Whether the clock can be trusted. If the request trusts it, later passes trust it as well.
-    fn judge_clock(&mut self) -> Result<ClockVerdict, EngineError> {
+    fn judge_clock(&mut self) -> Result<ClockVerdict> {
         let now = read_clocks(self.engine)?;
         if self.request.trust_clock {
             if !self.request.dry_run {
@@ -135,7 +135,7 @@ impl CleaningPass<'_> {
         Ok(judge(stored_clock(&self.registry)?.as_ref(), now).0)
     }
 
-    fn end_stuck(&mut self) -> Result<(), EngineError> {
+    fn end_stuck(&mut self) -> Result<()> {
         let before = self.engine.now_ms() - self.request.stuck_after_ms;
         for active in self.registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
@@ -162,7 +162,7 @@ impl CleaningPass<'_> {
         Ok(())
     }
 
-    fn delete_old_tasks(&mut self) -> Result<(), EngineError> {
+    fn delete_old_tasks(&mut self) -> Result<()> {
         let before = self.engine.now_ms() - self.request.old_after_ms;
         self.report.old_found = self.registry.count_ended_before(before)?;
         let oldest = self.registry.ended_before(before, 1)?.into_iter().next();
@@ -195,7 +195,7 @@ impl CleaningPass<'_> {
         Ok(())
     }
 
-    fn drop_restore_points(&mut self, clock: ClockVerdict) -> Result<(), EngineError> {
+    fn drop_restore_points(&mut self, clock: ClockVerdict) -> Result<()> {
         let deadline = Instant::now() + TOTAL_GIT_TIMEOUT;
         let retention_ms = self.engine.restore_point_retention_ms;
         let is_trusted = clock == ClockVerdict::Trusted;
@@ -239,7 +239,7 @@ impl CleaningPass<'_> {
 
     /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a
     /// branch.
-    fn points_of_old_tasks(&mut self, deadline: Instant) -> Result<Vec<RetainedRestorePoint>, EngineError> {
+    fn points_of_old_tasks(&mut self, deadline: Instant) -> Result<Vec<RetainedRestorePoint>> {
         let mut examiner = Examiner::new(&self.request.environment, deadline);
         let mut found = Vec::new();
         for task in self.registry.ended_before(self.engine.now_ms() - self.request.old_after_ms, u32::MAX)? {
@@ -271,7 +271,7 @@ impl CleaningPass<'_> {
         Ok(found)
     }
 
-    fn remove_leftovers(&mut self) -> Result<(), EngineError> {
+    fn remove_leftovers(&mut self) -> Result<()> {
         let found = self.registry.orphans(self.engine.now_ms() - MIN_LEFTOVER_AGE_MS)?;
         let (unclaimed, mut leftovers): (Vec<Leftover>, Vec<Leftover>) =
             found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);

@@ -18,7 +18,7 @@ use super::background_process::BackgroundProcess;
 use super::delivery_facts::load;
 use super::delivery_retry::RetryPolicy;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::notifications::{Notifications, stored_settings};
 
 pub const DELIVER: &str = "deliver-notifications";
@@ -41,7 +41,7 @@ pub struct UndeliveredNotifications {
 impl Engine {
     /// Starts the delivery process if a notification is due and none runs. I/O errors are left to the next
     /// pass: they must not fail the call that triggered this one.
-    pub(crate) fn start_delivery_if_due(&self, registry: &Registry) -> Result<(), EngineError> {
+    pub(crate) fn start_delivery_if_due(&self, registry: &Registry) -> Result<()> {
         DELIVERY_PROCESS.reap();
         if !self.is_delivery_due(registry)? {
             return Ok(());
@@ -53,26 +53,26 @@ impl Engine {
     }
 
     /// Whether a notification is due and no process delivers.
-    pub(crate) fn is_delivery_due(&self, registry: &Registry) -> Result<bool, EngineError> {
+    pub(crate) fn is_delivery_due(&self, registry: &Registry) -> Result<bool> {
         // Most registries never have one, and this query is much cheaper.
         let has_pending = registry.next_notification_at()?.is_some();
         let has_due = has_pending && !due(self, registry, 1)?.is_empty();
         Ok(has_due && registry.dir().try_lock_delivery()?.is_some())
     }
 
-    pub(crate) fn spawn_delivery_process(&self) -> Result<(), EngineError> {
+    pub(crate) fn spawn_delivery_process(&self) -> Result<()> {
         DELIVERY_PROCESS.spawn(self, &[DELIVER])
     }
 
     /// Up to `limit` notifications of each kind that were not delivered.
-    pub fn undelivered_notifications(&self, limit: u32) -> Result<UndeliveredNotifications, EngineError> {
+    pub fn undelivered_notifications(&self, limit: u32) -> Result<UndeliveredNotifications> {
         let (pending, failed) = self.query(|registry| registry.undelivered_notifications(limit))?;
         Ok(UndeliveredNotifications { pending, failed })
     }
 
     /// Sends what was not delivered through the channels of these settings again, now and with them. Returns
     /// how many.
-    pub fn retry_notifications(&self, notifications: &Notifications) -> Result<usize, EngineError> {
+    pub fn retry_notifications(&self, notifications: &Notifications) -> Result<usize> {
         let Some(mut registry) = self.find_registry()? else { return Ok(0) };
         let (pending, failed) = registry.undelivered_notifications(MAX_RETRIED)?;
         let is_configured = |found: &StoredNotification| notifications.plan.channels.contains(&found.channel);
@@ -90,7 +90,7 @@ impl Engine {
         channel: Channel,
         settings: &NotifySettings,
         working_dir: &str,
-    ) -> Result<Result<(), SendError>, EngineError> {
+    ) -> Result<Result<(), SendError>> {
         let facts = NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?),
             attempt: None,
@@ -109,7 +109,7 @@ impl Engine {
     }
 }
 
-pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<(), EngineError> {
+pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<()> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     // A process that enqueues a notification while the lock is held starts no other: so look again after the
     // release.
@@ -132,7 +132,7 @@ struct Delivery {
 
 type EndedDelivery = (Delivery, Result<(), SendError>);
 
-fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -> Result<(), EngineError> {
+fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -> Result<()> {
     thread::scope(|scope| {
         let (sender, ended) = channel();
         let mut in_flight = BTreeSet::new();
@@ -164,7 +164,7 @@ fn time_until(at_ms: i64, now_ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)).min(POLL_INTERVAL)
 }
 
-fn due(engine: &Engine, registry: &Registry, limit: usize) -> Result<Vec<StoredNotification>, EngineError> {
+fn due(engine: &Engine, registry: &Registry, limit: usize) -> Result<Vec<StoredNotification>> {
     let now_ms = engine.now_ms();
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     Ok(registry.due_notifications(now_ms, now_ms + RetryPolicy::LONGEST_DELAY_MS, limit)?)
@@ -182,7 +182,7 @@ fn begin<'scope>(
     notification: StoredNotification,
     scope: &'scope Scope<'scope, '_>,
     sender: &Sender<EndedDelivery>,
-) -> Result<bool, EngineError> {
+) -> Result<bool> {
     let channel = notification.channel;
     let now_ms = engine.now_ms();
     if notification.attempts >= policy.max_attempts {
@@ -220,7 +220,7 @@ fn end(
     policy: &RetryPolicy,
     delivery: Delivery,
     result: Result<(), SendError>,
-) -> Result<(), EngineError> {
+) -> Result<()> {
     let Delivery { notification, number, next_delay_ms } = delivery;
     let now_ms = engine.now_ms();
     let outcome = match result {
@@ -232,7 +232,7 @@ fn end(
     Ok(registry.end_delivery(&notification, number, &outcome, now_ms)?)
 }
 
-fn random(engine: &Engine) -> Result<u32, EngineError> {
+fn random(engine: &Engine) -> Result<u32> {
     let [first, second, third, fourth, ..] = engine.system.random_bytes()?;
     Ok(u32::from_be_bytes([first, second, third, fourth]))
 }

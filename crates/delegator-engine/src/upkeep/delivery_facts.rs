@@ -6,12 +6,12 @@ use delegator_domain::task::{EndCounts, EndedMember, TaskEnd, combined_end};
 use delegator_notify::{Failure, NotifiedTask, NotifiedWork, NotifySettings};
 use delegator_registry::{Registry, StoredNotification, Task, TaskFile};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 pub(super) fn load(
     registry: &Registry,
     notification: &StoredNotification,
-) -> Result<(NotifySettings, NotifiedWork), EngineError> {
+) -> Result<(NotifySettings, NotifiedWork)> {
     let unreadable =
         |source: std::io::Error| EngineError::Io { doing: "read the notification settings", source };
     let bytes = registry.dir().task(&notification.task).read(TaskFile::Notify)?;

@@ -15,7 +15,7 @@ use delegator_registry::{Registry, TaskDir, TaskFile};
 use crate::shared::directories::remove_directory;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 
 const SCAN_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
@@ -29,7 +29,7 @@ pub(crate) fn remove_dead_submits(registry: &mut Registry) {
 
 impl Engine {
     /// Scans all directories, unless a process did so in the last hour.
-    pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<()> {
         if registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
             self.scan(registry)
         } else {
@@ -37,10 +37,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn remove_orphaned_launches_in_background(
-        &self,
-        registry: &mut Registry,
-    ) -> Result<(), EngineError> {
+    pub(crate) fn remove_orphaned_launches_in_background(&self, registry: &mut Registry) -> Result<()> {
         if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
             return Ok(());
         }
@@ -49,7 +46,7 @@ impl Engine {
         self.system.run_in_background("leftovers", Box::new(scan))
     }
 
-    fn scan(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    fn scan(&self, registry: &mut Registry) -> Result<()> {
         let found = registry.orphaned_launches(self.now_ms() - MIN_LEFTOVER_AGE_MS)?;
         registry.remove_orphans(&found)?;
         Ok(())

@@ -5,7 +5,7 @@ use delegator_domain::task::State;
 use delegator_registry::{AgentPause, Registry};
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 
 const BY_A_USER: &str = "paused by a user";
 
@@ -19,16 +19,16 @@ pub struct QueueStatus {
 }
 
 impl Engine {
-    pub fn is_queue_paused(&self) -> Result<bool, EngineError> {
+    pub fn is_queue_paused(&self) -> Result<bool> {
         self.query(Registry::queue_paused)
     }
 
-    pub fn agent_pauses(&self) -> Result<Vec<AgentPause>, EngineError> {
+    pub fn agent_pauses(&self) -> Result<Vec<AgentPause>> {
         self.query(|registry| registry.agent_pauses(self.now_ms()))
     }
 
     /// Pauses the queue of this state directory, or resumes it and starts what may start.
-    pub fn set_queue_paused(&self, paused: bool) -> Result<QueueStatus, EngineError> {
+    pub fn set_queue_paused(&self, paused: bool) -> Result<QueueStatus> {
         let mut registry = self.open_registry()?;
         let was_paused = registry.queue_paused()?;
         registry.set_queue_paused(paused)?;
@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// Pauses the tasks of an agent until it is resumed, or resumes them and starts what may start.
-    pub fn set_agent_paused(&self, agent: &str, paused: bool) -> Result<QueueStatus, EngineError> {
+    pub fn set_agent_paused(&self, agent: &str, paused: bool) -> Result<QueueStatus> {
         let mut registry = self.open_registry()?;
         let is_changed = if paused {
             registry.pause_agent(agent, BY_A_USER, self.now_ms())?
@@ -46,7 +46,7 @@ impl Engine {
         self.queue_status(&mut registry, is_changed)
     }
 
-    fn queue_status(&self, registry: &mut Registry, is_changed: bool) -> Result<QueueStatus, EngineError> {
+    fn queue_status(&self, registry: &mut Registry, is_changed: bool) -> Result<QueueStatus> {
         self.rescue_in(registry)?;
         let counts = registry.counts()?;
         Ok(QueueStatus {

@@ -16,7 +16,7 @@ use delegator_supervisor::process::Cgroup;
 
 use super::leftovers;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::shared::caller::owner_of;
 
 /// How long a process may take to lock a task that it has claimed or stored. Starting may take longer: the
@@ -31,7 +31,7 @@ static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 
 impl Engine {
-    pub fn rescue(&self) -> Result<(), EngineError> {
+    pub fn rescue(&self) -> Result<()> {
         match self.find_registry()? {
             Some(mut registry) => self.rescue_in(&mut registry),
             None => Ok(()),
@@ -40,7 +40,7 @@ impl Engine {
 
     /// For calls that come many times a second: makes a pass unless this process has just made one or makes
     /// them regularly.
-    pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<()> {
         let is_recent = |(dir, at): &(PathBuf, Instant)| {
             *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
         };
@@ -55,7 +55,7 @@ impl Engine {
 
     /// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap
     /// reads if nothing is due.
-    pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<()> {
         leftovers::remove_dead_submits(registry);
         for active in registry.active()? {
             self.rescue_one(registry, &active)?;
@@ -65,14 +65,14 @@ impl Engine {
         self.start_delivery_if_due(registry)
     }
 
-    pub(crate) fn rescue_task(&self, registry: &mut Registry, id: &TaskId) -> Result<(), EngineError> {
+    pub(crate) fn rescue_task(&self, registry: &mut Registry, id: &TaskId) -> Result<()> {
         match registry.active()?.into_iter().find(|active| active.id == *id) {
             Some(active) => self.rescue_one(registry, &active),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
+    pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool> {
         for active in registry.active()? {
             if self.is_abandoned(registry, &active)? {
                 return Ok(true);
@@ -82,7 +82,7 @@ impl Engine {
         Ok(can_claim || self.is_delivery_due(registry)?)
     }
 
-    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<(), EngineError> {
+    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<()> {
         if self.is_just_claimed(active) {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Engine {
 
     /// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was
     /// read.
-    pub(crate) fn is_abandoned(&self, registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
+    pub(crate) fn is_abandoned(&self, registry: &Registry, active: &ActiveTask) -> Result<bool> {
         if self.is_just_claimed(active) {
             return Ok(false);
         }
@@ -150,7 +150,7 @@ fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
+fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool> {
     let now = registry.get(&active.id)?;
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }

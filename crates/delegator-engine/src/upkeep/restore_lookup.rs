@@ -18,7 +18,7 @@ use delegator_supervisor::agent::Variables;
 use tempfile::TempDir;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::upkeep::restore_record::{REF_PREFIX, RestorePointRecord, git, reference};
 
 /// Short, because lookup and deletion walk no history.
@@ -44,13 +44,13 @@ pub(crate) struct FoundPoints {
 
 impl FoundPoints {
     /// Writes the record of the task. Without a task directory, the refs are the only record.
-    pub(crate) fn save_record(&self) -> Result<(), EngineError> {
+    pub(crate) fn save_record(&self) -> Result<()> {
         self.dir.as_ref().map_or(Ok(()), |dir| self.record.write(dir))
     }
 }
 
 impl PointSource<'_> {
-    pub(crate) fn find(&self, task: &TaskId) -> Result<FoundPoints, EngineError> {
+    pub(crate) fn find(&self, task: &TaskId) -> Result<FoundPoints> {
         let row = self.registry.map(|registry| registry.get(task)).transpose()?.flatten();
         let Some((registry, row)) = self.registry.zip(row) else {
             let record = self.without_row(task)?;
@@ -73,7 +73,7 @@ impl PointSource<'_> {
 
     /// The restore points of a task that is not in the registry: those in the repository of `here`, and those
     /// that were recorded when the task was deleted.
-    fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord, EngineError> {
+    fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord> {
         let mut collected = CollectedPoints::default();
         let here = self.collect(task, self.here, &mut collected);
         let recorded = self.registry.map(|registry| registry.restore_points_of(task)).transpose()?;
@@ -90,12 +90,7 @@ impl PointSource<'_> {
         Ok(record)
     }
 
-    fn collect(
-        &self,
-        task: &TaskId,
-        directory: &Path,
-        into: &mut CollectedPoints,
-    ) -> Result<(), EngineError> {
+    fn collect(&self, task: &TaskId, directory: &Path, into: &mut CollectedPoints) -> Result<()> {
         let git = git(self.environment, directory, GIT_TIMEOUT)?;
         let stored = stored_points_named(&git, directory, &reference(task, 0)).map_err(RestoreError::from)?;
         let is_of_task =
@@ -132,7 +127,7 @@ impl CollectedPoints {
     }
 }
 
-fn new_scratch_dir(dir: Option<&TaskDir>) -> Result<TempDir, EngineError> {
+fn new_scratch_dir(dir: Option<&TaskDir>) -> Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix("restore-");
     let made = match dir {
@@ -181,7 +176,7 @@ impl Engine {
         &self,
         here: &Path,
         environment: &Variables,
-    ) -> Result<Option<Vec<ListedPoint>>, EngineError> {
+    ) -> Result<Option<Vec<ListedPoint>>> {
         let git = git(environment, here, GIT_TIMEOUT)?;
         let stored = stored_points(&git, here).map_err(RestoreError::from)?;
         let to_listed = |stored: delegator_git::StoredPoint| {
@@ -199,7 +194,7 @@ impl Engine {
         dry_run: bool,
         environment: &Variables,
         here: &Path,
-    ) -> Result<Vec<DroppedPoint>, EngineError> {
+    ) -> Result<Vec<DroppedPoint>> {
         let mut registry = self.find_registry()?;
         let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();
         if let Some(row) = row.filter(|row| !row.state.is_terminal()) {

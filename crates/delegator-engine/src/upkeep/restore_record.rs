@@ -11,7 +11,7 @@ use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::format_version::{FormatVersion, encode, read_record};
 pub(crate) use crate::shared::git_program::git;
 
@@ -55,7 +55,7 @@ impl RestorePointRecord {
     pub(crate) fn add_changed_settings(
         dir: &TaskDir,
         changed: Vec<(GitSettings, GitSettings)>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         let mut record = RestorePointRecord::read(dir)?.unwrap_or_default();
         for (before, after) in changed {
             record.settings.retain(|known| known.before != before);
@@ -68,7 +68,7 @@ impl RestorePointRecord {
         self.points.is_empty() && self.problems.is_empty() && self.undo.is_empty()
     }
 
-    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>> {
         read_record(dir, TaskFile::RestorePoint)
     }
 
@@ -78,7 +78,7 @@ impl RestorePointRecord {
         self
     }
 
-    pub(crate) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
+    pub(crate) fn write(&self, dir: &TaskDir) -> Result<()> {
         let encoded = encode("record a restore point", self)?;
         Ok(dir.write_durably(TaskFile::RestorePoint, encoded.as_bytes())?)
     }
@@ -105,7 +105,7 @@ pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
     format!("{first}.undo-{number}")
 }
 
-pub fn git_version(workdir: &Path, environment: &Variables) -> Result<String, EngineError> {
+pub fn git_version(workdir: &Path, environment: &Variables) -> Result<String> {
     let version = git(environment, workdir, VERSION_TIMEOUT)?.version();
     version.map_err(|error| EngineError::io("running git --version")(io::Error::other(error)))
 }

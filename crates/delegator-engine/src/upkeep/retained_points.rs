@@ -18,7 +18,7 @@ use delegator_supervisor::agent::Variables;
 
 use super::restore_record::{RestorePointRecord, first_line, git, reference};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const UNREACHABLE: &str = "unreachable";
@@ -82,7 +82,7 @@ pub(crate) struct PointsToRecord {
     pub(crate) unreadable: BTreeMap<TaskId, EngineError>,
 }
 
-pub(crate) fn to_record(registry: &Registry, ids: &[TaskId]) -> Result<PointsToRecord, EngineError> {
+pub(crate) fn to_record(registry: &Registry, ids: &[TaskId]) -> Result<PointsToRecord> {
     let mut recorded = PointsToRecord::default();
     for id in ids {
         let points = match points_of(registry, id) {
@@ -105,7 +105,7 @@ pub(crate) fn to_record(registry: &Registry, ids: &[TaskId]) -> Result<PointsToR
 }
 
 /// All restore points of a task, including undo points.
-pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestorePoint>, EngineError> {
+pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestorePoint>> {
     let record = RestorePointRecord::read(&registry.dir().task(id))?.unwrap_or_default();
     Ok(record.points.into_iter().chain(record.undo.into_iter().flatten()).collect())
 }
@@ -124,7 +124,7 @@ pub(crate) fn drop_due_points(
     registry: &mut Registry,
     engine: &Engine,
     policy: &DropPolicy<'_>,
-) -> Result<DropReport, EngineError> {
+) -> Result<DropReport> {
     let mut examiner = Examiner::new(policy.environment, policy.deadline);
     let expired_before = if policy.drop_all { Some(i64::MAX) } else { policy.expired_before_ms };
     let due = registry.due_restore_points(expired_before.unwrap_or(i64::MIN), policy.limit)?;
@@ -160,7 +160,7 @@ pub(crate) fn list_retained(
     registry: &Registry,
     retention_ms: Option<i64>,
     limit: u32,
-) -> Result<Vec<RetainedRestorePoint>, EngineError> {
+) -> Result<Vec<RetainedRestorePoint>> {
     let recorded = registry.restore_points(limit)?;
     Ok(recorded.into_iter().map(|point| RetainedRestorePoint::of(point, retention_ms)).collect())
 }

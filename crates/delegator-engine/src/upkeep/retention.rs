@@ -15,7 +15,7 @@ use super::background_process::{BackgroundProcess, USUAL_PATH};
 use super::retained_points::{DropPolicy, PointsToRecord, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::format_version::encode;
 use crate::system_port::BootTime;
 
@@ -45,14 +45,14 @@ pub(crate) struct DeletedTasks {
 impl Engine {
     /// Starts the pruning process, unless a process did so in the last hour and if there is something to
     /// delete. I/O errors are left to the next pass: they must not fail the wait that triggered this one.
-    pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<()> {
         match self.try_start_pruning(registry) {
             Err(EngineError::Io { .. }) => Ok(()),
             other => other,
         }
     }
 
-    fn try_start_pruning(&self, registry: &mut Registry) -> Result<(), EngineError> {
+    fn try_start_pruning(&self, registry: &mut Registry) -> Result<()> {
         PRUNING_PROCESS.reap();
         let Some(retention_ms) = self.retention_ms else { return Ok(()) };
         let now = self.now_ms();
@@ -75,7 +75,7 @@ impl Engine {
         before_ms: i64,
         limit: u32,
         environment: &Variables,
-    ) -> Result<DeletedTasks, EngineError> {
+    ) -> Result<DeletedTasks> {
         let mut ids = registry.ended_before(before_ms, limit)?;
         let PointsToRecord { by_task, unreadable: mut not_deleted } = to_record(registry, &ids)?;
         for worktree in registry.present_worktrees()?.into_iter().filter(|found| ids.contains(&found.owner)) {
@@ -95,17 +95,13 @@ impl Engine {
         &self,
         tasks_before_ms: i64,
         points_before_ms: Option<i64>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
         PRUNING_PROCESS.spawn(self, &[PRUNE, &tasks_before_ms.to_string(), &points_before])
     }
 }
 
-pub fn prune(
-    engine: &Engine,
-    tasks_before_ms: i64,
-    points_before_ms: Option<i64>,
-) -> Result<(), EngineError> {
+pub fn prune(engine: &Engine, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<()> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     let Some(_lock) = registry.dir().try_lock_pruning()? else { return Ok(()) };
     prune_in(engine, &mut registry, tasks_before_ms, points_before_ms)
@@ -116,7 +112,7 @@ fn prune_in(
     registry: &mut Registry,
     tasks_before_ms: i64,
     points_before_ms: Option<i64>,
-) -> Result<(), EngineError> {
+) -> Result<()> {
     let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
     engine.delete_some_old_tasks(registry, tasks_before_ms, MAX_TASKS_PER_PASS, &environment)?;
     registry.finish_pruning()?;
@@ -130,32 +126,28 @@ fn prune_in(
     drop_due_points(registry, engine, &policy).map(drop)
 }
 
-fn is_due(
-    registry: &Registry,
-    tasks_before_ms: i64,
-    points_before_ms: Option<i64>,
-) -> Result<bool, EngineError> {
+fn is_due(registry: &Registry, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<bool> {
     Ok(!registry.ended_before(tasks_before_ms, 1)?.is_empty()
         || registry.has_unfinished_pruning()?
         || !registry.due_restore_points(points_before_ms.unwrap_or(i64::MIN), 1)?.is_empty())
 }
 
-fn observe_clock(engine: &Engine, registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
+fn observe_clock(engine: &Engine, registry: &mut Registry) -> Result<ClockVerdict> {
     let (verdict, record) = judge(stored_clock(registry)?.as_ref(), read_clocks(engine)?);
     store_clock(registry, &record)?;
     Ok(verdict)
 }
 
 /// `None` also if the record cannot be decoded.
-pub(super) fn stored_clock(registry: &Registry) -> Result<Option<ClockRecord>, EngineError> {
+pub(super) fn stored_clock(registry: &Registry) -> Result<Option<ClockRecord>> {
     Ok(registry.retention_clock()?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-pub(super) fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Result<(), EngineError> {
+pub(super) fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Result<()> {
     Ok(registry.set_retention_clock(&encode("record the clocks", record)?)?)
 }
 
-pub(super) fn read_clocks(engine: &Engine) -> Result<Reading, EngineError> {
+pub(super) fn read_clocks(engine: &Engine) -> Result<Reading> {
     let BootTime { boot_id, since_boot_ms } = engine.system.boot_time()?;
     Ok(Reading { boot_id, boot_ms: since_boot_ms, wall_ms: engine.now_ms() })
 }

@@ -14,7 +14,7 @@ use delegator_supervisor::agent::Variables;
 
 use super::diff_omissions::DiffOmissions;
 use crate::Engine;
-use crate::error::{EngineError, NoDiff};
+use crate::error::{EngineError, NoDiff, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::format_version::read_record;
 use crate::shared::git_program::git;
@@ -41,7 +41,7 @@ pub struct WorktreeInfo {
 }
 
 impl WorktreeInfo {
-    pub(crate) fn read(registry: &Registry, owner: &TaskId) -> Result<Option<WorktreeInfo>, EngineError> {
+    pub(crate) fn read(registry: &Registry, owner: &TaskId) -> Result<Option<WorktreeInfo>> {
         let Some(stored) = registry.worktree(owner)? else { return Ok(None) };
         let plan = WorktreePlan::of_stored(&stored)?;
         Ok(Some(WorktreeInfo {
@@ -105,7 +105,7 @@ impl WorktreeChanges {
         }
     }
 
-    fn stored(registry: &Registry, owner: &TaskId) -> Result<WorktreeChanges, EngineError> {
+    fn stored(registry: &Registry, owner: &TaskId) -> Result<WorktreeChanges> {
         let dir = registry.dir().task(owner);
         let diff = dir.read(TaskFile::Diff)?;
         let omissions: DiffOmissions = read_record(&dir, TaskFile::DiffOmissions)?.unwrap_or_default();
@@ -129,7 +129,7 @@ impl WorktreeChanges {
         WorktreeChanges { left_out, ..WorktreeChanges::default() }
     }
 
-    pub(crate) fn refuse_lost(self, task: &TaskId) -> Result<WorktreeChanges, EngineError> {
+    pub(crate) fn refuse_lost(self, task: &TaskId) -> Result<WorktreeChanges> {
         if self.is_lost {
             let reason = NoDiff::WorktreeGone { names: self.omissions().names() };
             Err(EngineError::NoDiff { task: task.clone(), reason })
@@ -152,7 +152,7 @@ impl WorktreeChanges {
 }
 
 impl Engine {
-    pub fn worktree_of(&self, task: &Task) -> Result<Option<WorktreeInfo>, EngineError> {
+    pub fn worktree_of(&self, task: &Task) -> Result<Option<WorktreeInfo>> {
         let Some(owner) = &task.worktree else { return Ok(None) };
         let Some(registry) = self.find_registry()? else { return Ok(None) };
         WorktreeInfo::read(&registry, owner)
@@ -165,7 +165,7 @@ impl Engine {
         registry: &mut Registry,
         owner: &TaskId,
         environment: &Variables,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         if registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none()) {
             let _claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
             let mut worktree = ClaimedWorktree { engine: self, registry, owner, environment, _claim };
@@ -180,7 +180,7 @@ pub(crate) fn worktree_changes(
     registry: &Registry,
     owner: &TaskId,
     environment: &Variables,
-) -> Result<WorktreeChanges, EngineError> {
+) -> Result<WorktreeChanges> {
     let found = PresentWorktree::find(registry, owner, environment)?;
     // A crash may have left the record of a worktree whose files are gone.
     match found.filter(|found| found.plan.worktree.path.exists()) {
@@ -201,13 +201,13 @@ pub(crate) struct ClaimedWorktree<'a> {
 }
 
 impl ClaimedWorktree<'_> {
-    pub(crate) fn changes(&self) -> Result<WorktreeChanges, EngineError> {
+    pub(crate) fn changes(&self) -> Result<WorktreeChanges> {
         worktree_changes(self.registry, self.owner, self.environment)
     }
 
     /// Removes files, git directory, branch and start state. Returns whether it did: there may be nothing to
     /// remove, or a task that works there.
-    pub(crate) fn remove(&mut self, changes: &WorktreeChanges) -> Result<bool, EngineError> {
+    pub(crate) fn remove(&mut self, changes: &WorktreeChanges) -> Result<bool> {
         let (registry, owner) = (&mut *self.registry, self.owner);
         let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
         let Some(stored) = stored else { return Ok(false) };
@@ -275,7 +275,7 @@ impl PresentWorktree {
         registry: &Registry,
         owner: &TaskId,
         environment: &Variables,
-    ) -> Result<Option<PresentWorktree>, EngineError> {
+    ) -> Result<Option<PresentWorktree>> {
         let stored = registry.worktree(owner)?;
         let stored = stored.filter(StoredWorktree::is_present);
         let Some(stored) = stored else { return Ok(None) };
@@ -284,7 +284,7 @@ impl PresentWorktree {
         Ok(Some(PresentWorktree { plan, git }))
     }
 
-    pub(crate) fn compare(&self, temp_dir: &Path) -> Result<WorkTreeDiff, EngineError> {
+    pub(crate) fn compare(&self, temp_dir: &Path) -> Result<WorkTreeDiff> {
         let found = self.plan.worktree.diff(&self.git, temp_dir);
         Ok(found.map_err(delegator_git::WorktreeError::from)?)
     }

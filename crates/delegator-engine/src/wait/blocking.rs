@@ -9,7 +9,7 @@ use delegator_registry::Task;
 use super::task_watch::TaskWatch;
 use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
 /// How often [`Engine::wait`] reports progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ impl Engine {
         id: &TaskId,
         deadline: Option<Instant>,
         mut on_progress: impl FnMut(&TaskProgress<'_>),
-    ) -> Result<WaitOutcome, EngineError> {
+    ) -> Result<WaitOutcome> {
         let wait = Wait { ids: vec![id.clone()], goal: WaitGoal::All, deadline };
         let GroupWaitOutcome { mut tasks, expired } =
             self.run_wait(&wait, PROGRESS_INTERVAL, |wait_loop| {
@@ -59,7 +59,7 @@ impl Engine {
         goal: WaitGoal,
         deadline: Option<Instant>,
         mut on_interval: impl FnMut(),
-    ) -> Result<GroupWaitOutcome, EngineError> {
+    ) -> Result<GroupWaitOutcome> {
         self.run_wait(&Wait { ids: ids.to_vec(), goal, deadline }, PROGRESS_INTERVAL, |_| {
             on_interval();
             Ok(())
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Waits until the agent has announced its thread, the task has ended, or the deadline has passed.
-    pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
+    pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task> {
         let mut watch = TaskWatch::new(self.registry_of(id)?)?;
         loop {
             watch.refresh()?;

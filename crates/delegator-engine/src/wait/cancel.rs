@@ -10,7 +10,7 @@ use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 
 use super::blocking::WaitOutcome;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
@@ -34,30 +34,25 @@ pub(crate) struct Requested {
 }
 
 impl Engine {
-    pub fn cancel(
-        &self,
-        id: &TaskId,
-        reason: Option<&str>,
-        timeout: Duration,
-    ) -> Result<CancelReport, EngineError> {
+    pub fn cancel(&self, id: &TaskId, reason: Option<&str>, timeout: Duration) -> Result<CancelReport> {
         let mut reports = self.cancel_all(std::slice::from_ref(id), reason, timeout)?;
         reports.pop().unwrap_or_else(|| Err(EngineError::unknown(id)))
     }
 
     /// Stores the request and returns without waiting.
-    pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<(), EngineError> {
+    pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<()> {
         let mut registry = self.registry_of(id)?;
         self.store_cancel_request(&mut registry, id, reason)?;
         self.promote_after_cancel(&mut registry);
         Ok(())
     }
 
-    pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>, EngineError> {
+    pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>> {
         self.query(|registry| unfinished_tasks(registry, filter))
     }
 
     /// The tasks that follow a task in a chain and have not ended, each after the one it follows.
-    pub fn unfinished_followers(&self, id: &TaskId) -> Result<Vec<Task>, EngineError> {
+    pub fn unfinished_followers(&self, id: &TaskId) -> Result<Vec<Task>> {
         let rest = self.rest_of_chain(id)?.into_iter();
         Ok(rest.filter(|task| !task.state.is_terminal()).collect())
     }
@@ -69,23 +64,21 @@ impl Engine {
         ids: &[TaskId],
         reason: Option<&str>,
         timeout: Duration,
-    ) -> Result<Vec<Result<CancelReport, EngineError>>, EngineError> {
+    ) -> Result<Vec<Result<CancelReport>>> {
         let Some(mut registry) = self.find_registry()? else {
             return Ok(ids.iter().map(|id| Err(EngineError::unknown(id))).collect());
         };
         // The request for a task also cancels those that follow it, which may be in the list, too.
-        let states: Vec<Option<State>> = ids
-            .iter()
-            .map(|id| Ok(registry.get(id)?.map(|task| task.state)))
-            .collect::<Result<_, EngineError>>()?;
+        let states: Vec<Option<State>> =
+            ids.iter().map(|id| Ok(registry.get(id)?.map(|task| task.state))).collect::<Result<_>>()?;
         let request = |(id, state): (&TaskId, Option<State>)| {
             let requested = self.store_cancel_request(&mut registry, id, reason)?;
             Ok(Requested { was_cancelled: state == Some(State::Cancelled), ..requested })
         };
-        let requested: Vec<Result<Requested, EngineError>> = ids.iter().zip(states).map(request).collect();
+        let requested: Vec<Result<Requested>> = ids.iter().zip(states).map(request).collect();
         self.promote_after_cancel(&mut registry);
         let deadline = Instant::now() + timeout;
-        let wait = |(id, requested): (&TaskId, Result<Requested, EngineError>)| {
+        let wait = |(id, requested): (&TaskId, Result<Requested>)| {
             let requested = requested?;
             let outcome = self.wait(id, Some(deadline), |_| {}).map_err(EngineError::in_cleanup)?;
             report(outcome, requested)
@@ -105,7 +98,7 @@ impl Engine {
         registry: &mut Registry,
         id: &TaskId,
         reason: Option<&str>,
-    ) -> Result<Requested, EngineError> {
+    ) -> Result<Requested> {
         let first = |previous| Ok(Requested { previous, was_cancelled: false });
         let remote = self.request_remote_cancel(registry, id, reason)?;
         match registry.request_cancel(id, reason, self.now_ms())? {
@@ -129,7 +122,7 @@ impl Engine {
 
 /// The result of a cancel that was requested before the task ended. The state that was recorded first is
 /// final, so the task may have ended in another one.
-fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport, EngineError> {
+fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport> {
     let WaitOutcome { task, expired: still_ending } = outcome;
     let Requested { previous, was_cancelled } = requested;
     match task.state {
@@ -141,7 +134,7 @@ fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport, En
 }
 
 /// A repeated cancel returns the same state as the first one.
-fn state_before_cancel(registry: &Registry, id: &TaskId) -> Result<State, EngineError> {
+fn state_before_cancel(registry: &Registry, id: &TaskId) -> Result<State> {
     let task = registry.get(id)?.ok_or_else(|| EngineError::unknown(id))?;
     Ok(if task.claimed_at_ms.is_some() { State::Working } else { State::Queued })
 }

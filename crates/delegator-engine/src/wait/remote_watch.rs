@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use delegator_registry::Task;
 
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::remote::refresh::ProviderProblem;
 
 /// How long to wait after a provider did not answer.
@@ -17,7 +17,7 @@ const MAX_FAILURES: u32 = 12;
 
 #[derive(Debug)]
 pub(super) struct RemoteWatch {
-    query: Option<JoinHandle<Result<Vec<ProviderProblem>, EngineError>>>,
+    query: Option<JoinHandle<Result<Vec<ProviderProblem>>>>,
     failures: u32,
     not_before: Instant,
     /// Why waiting for some tasks makes no sense.
@@ -35,7 +35,7 @@ impl RemoteWatch {
         &mut self,
         engine: &Engine,
         awaited: impl Iterator<Item = &'a Task>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         if self.query.as_ref().is_some_and(|query| !query.is_finished()) {
             return Ok(());
         }

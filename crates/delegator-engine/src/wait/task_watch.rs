@@ -16,7 +16,7 @@ use delegator_supervisor::process::ProcessHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::change_events::ChangeEvents;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::caller::process_identity;
 use crate::shared::connection_pool::PooledConnection;
 
@@ -52,14 +52,14 @@ enum Supervision {
 }
 
 impl TaskWatch {
-    pub(crate) fn new(registry: PooledConnection) -> Result<TaskWatch, EngineError> {
+    pub(crate) fn new(registry: PooledConnection) -> Result<TaskWatch> {
         let mark = registry.change_mark()?;
         let events = registry.is_long_running().then(ChangeEvents::new).flatten();
         Ok(TaskWatch { mark, registry, watched: HashMap::new(), events, since: Instant::now() })
     }
 
     /// The task as last read; reads it now if it is not watched yet.
-    pub(crate) fn task(&mut self, id: &TaskId) -> Result<&Task, EngineError> {
+    pub(crate) fn task(&mut self, id: &TaskId) -> Result<&Task> {
         if !self.watched.contains_key(id) {
             if let Some(events) = &mut self.events {
                 events.watch(&self.registry.dir().task(id));
@@ -90,7 +90,7 @@ impl TaskWatch {
         self.watched.values().any(|watched| matches!(watched.supervision, Supervision::Missing))
     }
 
-    pub(crate) fn refresh(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn refresh(&mut self) -> Result<()> {
         let announced = self.events.as_ref().map(ChangeEvents::take_changed).unwrap_or_default();
         let mark = self.registry.change_mark()?;
         let changed = mark != self.mark;
@@ -129,7 +129,7 @@ impl TaskWatch {
         until: Instant,
         waker: Option<BorrowedFd<'_>>,
         wake_on_change: bool,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         let alive = self.watched.values().filter(|watched| !watched.task.state.is_terminal());
         let supervisors: Vec<&ProcessHandle> = alive.clone().filter_map(WatchedTask::handle).collect();
         let must_poll = wake_on_change || alive.count() > supervisors.len();
@@ -161,7 +161,7 @@ impl WatchedTask {
     }
 }
 
-fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
+fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask> {
     let task = registry.get(id)?.ok_or_else(|| EngineError::unknown(id))?;
     let supervision = match (task.state, &task.supervisor) {
         (State::Working, Some(supervisor)) => {
@@ -179,7 +179,7 @@ fn watch_error(source: std::io::Error) -> EngineError {
     EngineError::Io { doing: "watch a supervisor", source }
 }
 
-pub(super) fn sleep_unless_woken(length: Duration, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {
+pub(super) fn sleep_unless_woken(length: Duration, waker: Option<BorrowedFd<'_>>) -> Result<()> {
     let mut polled: Vec<PollFd<'_>> =
         waker.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     match poll(&mut polled, Some(&timespec(length))) {

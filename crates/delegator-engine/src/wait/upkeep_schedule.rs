@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::task_watch::TaskWatch;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::Result;
 use crate::upkeep::rescue::UpkeepRegistration;
 
 /// A lost supervisor must be noticed within three seconds as long as any process waits.
@@ -36,7 +36,7 @@ impl UpkeepSchedule {
     }
 
     /// Makes a pass if one is due; returns whether it did.
-    pub(crate) fn run_if_due(&mut self, engine: &Engine, watch: &mut TaskWatch) -> Result<bool, EngineError> {
+    pub(crate) fn run_if_due(&mut self, engine: &Engine, watch: &mut TaskWatch) -> Result<bool> {
         if Instant::now() < self.next(watch) {
             return Ok(false);
         }

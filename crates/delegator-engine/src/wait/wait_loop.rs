@@ -13,7 +13,7 @@ use super::remote_watch::RemoteWatch;
 use super::task_watch::{TaskWatch, sleep_unless_woken};
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 use crate::shared::snapshot_file::read_snapshot;
 
 /// How soon to look again for a registry that does not exist.
@@ -70,7 +70,7 @@ impl WaitLoop {
         }
     }
 
-    pub(super) fn refresh(&mut self, engine: &Engine) -> Result<(), EngineError> {
+    pub(super) fn refresh(&mut self, engine: &Engine) -> Result<()> {
         match &mut self.watch {
             Some(watch) => {
                 watch.refresh()?;
@@ -83,11 +83,7 @@ impl WaitLoop {
         }
     }
 
-    pub(super) fn outcome(
-        &mut self,
-        wait: &Wait,
-        now: Instant,
-    ) -> Option<Result<GroupWaitOutcome, EngineError>> {
+    pub(super) fn outcome(&mut self, wait: &Wait, now: Instant) -> Option<Result<GroupWaitOutcome>> {
         let read = |id| match &mut self.watch {
             Some(watch) => watch.task(id).cloned(),
             // Without a registry there is no task.
@@ -109,14 +105,14 @@ impl WaitLoop {
         (reached || expired).then_some(Ok(GroupWaitOutcome { tasks, expired }))
     }
 
-    pub(super) fn progress(&mut self, id: &TaskId) -> Result<TaskProgress<'_>, EngineError> {
+    pub(super) fn progress(&mut self, id: &TaskId) -> Result<TaskProgress<'_>> {
         let watch = self.watch.as_mut().ok_or_else(|| EngineError::unknown(id))?;
         let snapshot = read_snapshot(&watch.registry.dir().task(id))?;
         Ok(TaskProgress { task: watch.task(id)?, snapshot })
     }
 
     /// The open questions of all tasks; reads them only if the registry has changed.
-    pub(super) fn open_questions(&mut self) -> Result<&[(TaskId, StoredQuestion)], EngineError> {
+    pub(super) fn open_questions(&mut self) -> Result<&[(TaskId, StoredQuestion)]> {
         if let Some(watch) = &self.watch
             && self.questions.0 != Some(watch.mark())
         {
@@ -139,7 +135,7 @@ impl WaitLoop {
         until: Instant,
         waker: Option<BorrowedFd<'_>>,
         wake_on_change: bool,
-    ) -> Result<(), EngineError> {
+    ) -> Result<()> {
         let Some(watch) = &mut self.watch else { return sleep_unless_woken(RETRY_INTERVAL, waker) };
         if self.upkeep.run_if_due(engine, watch)? {
             Ok(())

@@ -20,9 +20,9 @@ use super::task_watch::sleep_unless_woken;
 pub use super::wait_loop::{GroupWaitOutcome, WaitGoal};
 use super::wait_loop::{RETRY_INTERVAL, Wait, WaitLoop};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, Result};
 
-pub type WaitCallback = Box<dyn FnOnce(Result<GroupWaitOutcome, EngineError>) + Send>;
+pub type WaitCallback = Box<dyn FnOnce(Result<GroupWaitOutcome>) + Send>;
 /// Called with the open questions of the awaited tasks whenever they have changed.
 pub type QuestionsCallback = Box<dyn Fn(OpenQuestions) + Send>;
 pub type OpenQuestions = Vec<(TaskId, StoredQuestion)>;
@@ -73,7 +73,7 @@ impl Waiter {
 
 impl WaitThread {
     /// Starts the thread. The state directory need not exist yet.
-    pub fn start(engine: Engine) -> Result<WaitThread, EngineError> {
+    pub fn start(engine: Engine) -> Result<WaitThread> {
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| EngineError::Io { doing: "create an eventfd", source: error.into() })?;
         let waker = Arc::new(waker);
@@ -166,7 +166,7 @@ impl WaitService {
         true
     }
 
-    fn run_once(&mut self, wait_loop: &mut WaitLoop) -> Result<(), EngineError> {
+    fn run_once(&mut self, wait_loop: &mut WaitLoop) -> Result<()> {
         wait_loop.refresh(&self.engine)?;
         let now = Instant::now();
         self.finish_waits(|wait| wait_loop.outcome(wait, now));
@@ -181,10 +181,7 @@ impl WaitService {
         wait_loop.pause(&self.engine, until, Some(self.waker.as_fd()), follows_questions)
     }
 
-    fn finish_waits(
-        &mut self,
-        mut outcome_of: impl FnMut(&Wait) -> Option<Result<GroupWaitOutcome, EngineError>>,
-    ) {
+    fn finish_waits(&mut self, mut outcome_of: impl FnMut(&Wait) -> Option<Result<GroupWaitOutcome>>) {
         let outcomes = self.waiters.iter().map(|(number, waiter)| (*number, outcome_of(&waiter.wait)));
         let finished: Vec<_> = outcomes.filter_map(|(number, outcome)| Some((number, outcome?))).collect();
         for (number, outcome) in finished {
