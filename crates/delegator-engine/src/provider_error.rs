@@ -1,32 +1,23 @@
 //! The error of a provider that runs tasks elsewhere.
 
 use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
 use delegator_domain::task::Provider;
 
 /// What not every provider can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedAction {
+    #[error("cancel a task")]
     Cancel,
+    #[error("show the events of a task")]
     ShowEvents,
+    #[error("continue a task")]
     Continue,
-    /// More than one attempt.
+    #[error("try several solutions of a task")]
     Attempts,
+    #[error("take a message for a task")]
     SendMessage,
-}
-
-impl fmt::Display for UnsupportedAction {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            UnsupportedAction::Cancel => "cancel a task",
-            UnsupportedAction::ShowEvents => "show the events of a task",
-            UnsupportedAction::Continue => "continue a task",
-            UnsupportedAction::Attempts => "try several solutions of a task",
-            UnsupportedAction::SendMessage => "take a message for a task",
-        })
-    }
 }
 
 /// The messages are our own sentences; what a provider or its program printed is in `output`.
@@ -72,12 +63,7 @@ impl ProviderError {
             | ProviderError::UnexpectedOutput { output, .. } => {
                 Some(output).filter(|output| !output.is_empty()).map(String::as_str)
             }
-            ProviderError::NotAvailable { .. }
-            | ProviderError::Program { .. }
-            | ProviderError::Unsupported { .. }
-            | ProviderError::KeyConflict { .. }
-            | ProviderError::Service(_)
-            | ProviderError::UnknownTask { .. } => None,
+            _ => None,
         }
     }
 

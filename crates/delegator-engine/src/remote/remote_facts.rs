@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::shared::format_version::{FormatVersion, encode, read_record};
-use crate::upkeep::diff_omissions::DiffOmissions;
+use crate::upkeep::worktrees::DiffOmissions;
 
 /// Where the changes of a task belong, and who ran it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,10 @@
-//! Applies the diff of a task to a work tree of the user: all or nothing, and never while another task may
+//! The diff of a task, and its application to a work tree of the user: all or nothing, and never while another task may
 //! write to the tree. The state before is stored as the restore point of the task, so `restore` reverts it.
 
 use std::path::Path;
 use std::time::Duration;
 
+use delegator_domain::redact::SecretDigests;
 use delegator_domain::task::TaskId;
 use delegator_git::{
     ApplyError, ApplyReport, ApplyRequest, Git, Recovery, RestorePoint, drop_point, prepare_diff,
@@ -16,8 +17,9 @@ use super::restore::refuse_while_busy;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::remote_facts::RemoteFacts;
-use crate::upkeep::diff_omissions::DiffOmissions;
+use crate::supervise::task_diff::{TaskDiff, recorded_diff};
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
+use crate::upkeep::worktrees::DiffOmissions;
 
 /// Long, because the files of a large diff are merged one by one.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -42,6 +44,33 @@ pub struct DiffApplication {
 }
 
 impl Engine {
+    /// What a task changed, without the secrets that were known at its submission. For a task that a provider
+    /// ran, that of the first attempt.
+    pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
+        let task = self.task(id)?;
+        if task.remote.is_some() && !task.state.is_terminal() {
+            return Err(EngineError::NotEnded { task: task.id, state: task.state });
+        }
+        let diff = recorded_diff(&*self.registry_of(id)?, &task, environment)?;
+        if task.remote.is_some() {
+            Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff })
+        } else {
+            Ok(TaskDiff { text: self.mask_secrets(id, diff.text)?, ..diff })
+        }
+    }
+
+    fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>> {
+        let stored = self.read_stored(id, TaskFile::SecretDigests)?;
+        if stored.is_empty() {
+            return Ok(text);
+        }
+        let digests: SecretDigests = serde_json::from_slice(&stored).map_err(|error| EngineError::Io {
+            doing: "read the digests of secrets",
+            source: error.into(),
+        })?;
+        Ok(digests.mask(&text))
+    }
+
     /// The diff of an ended task that a provider ran; of another attempt than the first, the provider is
     /// queried.
     pub fn remote_diff(&self, task: &Task, attempt: u8) -> Result<Vec<u8>> {

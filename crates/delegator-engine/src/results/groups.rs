@@ -76,17 +76,9 @@ impl Engine {
         let Some(beginning) = GroupId::beginning(given) else {
             return self.resolve(given).map(Target::Task);
         };
-        let unknown = || EngineError::UnknownGroup { given: given.to_owned() };
-        let registry = self.find_registry()?.ok_or_else(unknown)?;
-        let mut found = registry.groups_beginning_with(&beginning)?;
-        match found.len() {
-            0 => Err(unknown()),
-            1 => Ok(Target::Group(found.swap_remove(0))),
-            _ => {
-                let candidates = found.iter().map(GroupId::to_string).collect();
-                Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates })
-            }
-        }
+        let found = self.query(|registry| registry.groups_beginning_with(&beginning))?;
+        let unknown = EngineError::UnknownGroup { given: given.to_owned() };
+        only_match(found, given, unknown).map(Target::Group)
     }
 
     /// The attempts of a group in order, after an upkeep pass; at least one.
@@ -137,6 +129,18 @@ impl Engine {
             task,
             record,
         })
+    }
+}
+
+/// What an id or the beginning of one names.
+pub(super) fn only_match<T: ToString>(mut found: Vec<T>, given: &str, unknown: EngineError) -> Result<T> {
+    match found.len() {
+        0 => Err(unknown),
+        1 => Ok(found.swap_remove(0)),
+        _ => {
+            let candidates = found.iter().map(T::to_string).collect();
+            Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates })
+        }
     }
 }
 

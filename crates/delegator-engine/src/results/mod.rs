@@ -7,7 +7,6 @@
 //! May use `submit`, `upkeep` and `supervise`.
 
 pub(crate) mod apply;
-pub(crate) mod diff;
 pub(crate) mod groups;
 pub(crate) mod import;
 pub(crate) mod messages;

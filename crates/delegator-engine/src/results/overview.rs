@@ -85,14 +85,6 @@ pub struct RunningTask {
     pub snapshot: Option<Snapshot>,
 }
 
-impl RunningTask {
-    fn of(registry: &Registry, task: TaskSummary) -> RunningTask {
-        // One file that cannot be read must not hide the other tasks.
-        let snapshot = read_cached_snapshot(&registry.dir().task(&task.id));
-        RunningTask { task, snapshot }
-    }
-}
-
 /// Queue positions beyond this get no estimated start.
 const MAX_ESTIMATED: usize = 1000;
 const MAX_UNREAD_LISTED: u32 = 20;
@@ -127,9 +119,14 @@ impl Engine {
         };
         let queue_paused = registry.queue_paused()?;
         let messages = listed_messages(registry, request, &running.tasks)?;
+        // One file that cannot be read must not hide the other tasks.
+        let with_snapshot = |task: TaskSummary| {
+            let snapshot = read_cached_snapshot(&registry.dir().task(&task.id));
+            RunningTask { task, snapshot }
+        };
         Ok(Overview {
             running: OldestPage {
-                tasks: running.tasks.into_iter().map(|task| RunningTask::of(registry, task)).collect(),
+                tasks: running.tasks.into_iter().map(with_snapshot).collect(),
                 total: running.total,
                 remaining: running.remaining,
             },

@@ -10,7 +10,7 @@ use delegator_registry::{
 };
 use delegator_supervisor::run::Snapshot;
 
-use super::groups::Target;
+use super::groups::{Target, only_match};
 use super::messages::TaskMessages;
 use crate::Engine;
 use crate::error::{EngineError, Result};
@@ -68,17 +68,8 @@ impl Engine {
         }
         let invalid = |_| EngineError::InvalidTaskId { given: given.to_owned() };
         let prefix: TaskIdPrefix = given.parse().map_err(invalid)?;
-        let unknown = || EngineError::UnknownTask { given: given.to_owned() };
-        let registry = self.find_registry()?.ok_or_else(unknown)?;
-        let mut found = registry.find_by_prefix(&prefix)?;
-        match found.len() {
-            0 => Err(unknown()),
-            1 => Ok(found.swap_remove(0)),
-            _ => Err(EngineError::AmbiguousTask {
-                given: given.to_owned(),
-                candidates: found.iter().map(TaskId::to_string).collect(),
-            }),
-        }
+        let found = self.query(|registry| registry.find_by_prefix(&prefix))?;
+        only_match(found, given, EngineError::UnknownTask { given: given.to_owned() })
     }
 
     /// The task that was submitted last in the work tree of a directory, not in one nested in it; or, outside

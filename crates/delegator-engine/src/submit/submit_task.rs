@@ -150,16 +150,8 @@ impl Engine {
         if let Some(first) = attempts.first() {
             first.nesting.check_children(registry, tasks.len())?;
         }
-        self.store_chain(registry, &tasks)
-    }
-
-    fn store_chain(
-        &self,
-        registry: &mut Registry,
-        chain: &[ChainTask<'_>],
-    ) -> Result<(delegator_registry::Submission, Vec<Claim>)> {
         let mut stored = Vec::new();
-        for task in chain {
+        for task in &tasks {
             let launch = self.launch_of(task)?;
             registry.also_redact(launch.redactor());
             let notify = self.task_notify()?;

@@ -4,14 +4,14 @@
 //! (`cd member && cargo build` reports from the top of the workspace). The transcript does not show which.
 //! The file system does: a path that exists only relative to that directory is rewritten.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Component, Path};
 
 use delegator_transcript::CommandFailure;
 use rustix::fs::{AtFlags, statat};
 
 pub(crate) fn correct_paths(failures: &mut [CommandFailure], workdir: impl AsFd) {
-    let is_there = |path: &str| exists(workdir.as_fd(), path);
+    let is_there = |path: &str| statat(&workdir, path, AtFlags::empty()).is_ok();
     for CommandFailure { directory, places, .. } in failures {
         let Some(directory) = directory else { continue };
         for place in places {
@@ -20,10 +20,6 @@ pub(crate) fn correct_paths(failures: &mut [CommandFailure], workdir: impl AsFd)
             }
         }
     }
-}
-
-fn exists(workdir: BorrowedFd<'_>, path: &str) -> bool {
-    statat(workdir, path, AtFlags::empty()).is_ok()
 }
 
 fn from_workdir(file: &str, directory: &str, is_there: impl Fn(&str) -> bool) -> Option<String> {

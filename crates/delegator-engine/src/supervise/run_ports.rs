@@ -39,7 +39,6 @@ use crate::shared::snapshot_file::write_snapshot;
 use crate::shared::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::submit::budget_use::used_by_others;
 use crate::submit::launch::Launch;
-use crate::upkeep::leftovers;
 
 /// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
 const UPKEEP_INTERVAL_MS: i64 = 25_000;
@@ -93,10 +92,6 @@ pub(super) fn create_stream(path: &Path) -> io::Result<File> {
 }
 
 impl TaskPorts {
-    pub(crate) fn into_registry(self) -> PooledConnection {
-        self.registry.into_inner()
-    }
-
     fn path(&self, stream: Stream, part: u32) -> PathBuf {
         let file = match stream {
             Stream::Events => TaskFile::Events,
@@ -283,7 +278,7 @@ impl Ports for TaskPorts {
         let turn =
             self.registry.borrow_mut().claim_periodic_job("rounds", UPKEEP_INTERVAL_MS, self.engine.now_ms());
         if *turn.as_ref().unwrap_or(&false) {
-            leftovers::remove_dead_submits(&mut self.registry.borrow_mut());
+            let _ = self.registry.borrow_mut().remove_dead_submits();
         }
         if turn.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
             let engine = self.engine.clone();

@@ -85,6 +85,7 @@ pub(crate) fn supervise_task(
     }
     dir.announce_change();
     let attempt = Attempt::working(nonce.clone());
+    let contact = launch.as_ref().ok().and_then(|launch| launch.settings.worker_contact.clone());
     let ports = TaskPorts {
         registry: RefCell::new(registry),
         id: id.clone(),
@@ -92,7 +93,7 @@ pub(crate) fn supervise_task(
         dir: dir.clone(),
         socket,
         signals,
-        contact: launch.as_ref().ok().and_then(contact_watch),
+        contact: contact.map(ContactWatch::new),
         engine: engine.clone(),
         redactor,
         last_read_mark: Cell::new(None),
@@ -109,7 +110,7 @@ pub(crate) fn supervise_task(
         Ok(launch) => run_and_record(launch, group, &ports),
         Err(error) => Finish::bare(TaskEnd::failed(FailureKind::Internal, error.to_string())),
     };
-    let mut registry = ports.into_registry();
+    let mut registry = ports.registry.into_inner();
     crash_point(CrashPoint::ReportWritten);
     remove_temporary_dir(&dir);
     let recorded = record_end(engine, &mut registry, id, &attempt, &outcome);
@@ -164,10 +165,6 @@ fn end_before_work(
 fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch> {
     let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
     Launch::from_bytes(id, &dir.read(TaskFile::Launch)?.ok_or_else(missing)?)
-}
-
-fn contact_watch(launch: &Launch) -> Option<ContactWatch> {
-    launch.settings.worker_contact.clone().map(ContactWatch::new)
 }
 
 fn own_identity() -> Result<Identity> {

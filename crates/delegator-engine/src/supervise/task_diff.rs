@@ -15,10 +15,9 @@ use delegator_supervisor::agent::Variables;
 use super::evidence::Source;
 use super::task_report::Record;
 use crate::error::{EngineError, NoDiff, Result};
-use crate::upkeep::diff_omissions::DiffOmissions;
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::git;
-use crate::upkeep::worktrees::{WorktreeInfo, WorktreeState, worktree_changes};
+use crate::upkeep::worktrees::{DiffOmissions, WorktreeInfo, WorktreeState, worktree_changes};
 
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that `omissions` names; all are counted.

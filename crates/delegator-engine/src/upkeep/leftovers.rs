@@ -22,11 +22,6 @@ const SCAN_INTERVAL_MS: i64 = 60 * 60 * 1000;
 /// During a submit there is a directory without a row for a moment; only older ones are leftovers.
 pub(crate) const MIN_LEFTOVER_AGE_MS: i64 = 60 * 60 * 1000;
 
-/// Ignores errors: a directory that cannot be removed must not prevent a rescue.
-pub(crate) fn remove_dead_submits(registry: &mut Registry) {
-    let _ = registry.remove_dead_submits();
-}
-
 impl Engine {
     /// Scans all directories, unless a process did so in the last hour.
     pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<()> {

@@ -11,9 +11,7 @@
 pub(crate) mod background_process;
 pub(crate) mod clean;
 pub(crate) mod delivery;
-mod delivery_facts;
 pub(crate) mod delivery_retry;
-pub(crate) mod diff_omissions;
 pub(crate) mod leftovers;
 pub(crate) mod queue_pause;
 pub(crate) mod rescue;

@@ -56,7 +56,8 @@ impl Engine {
     /// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap
     /// reads if nothing is due.
     pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<()> {
-        leftovers::remove_dead_submits(registry);
+        // A directory that cannot be removed must not prevent a rescue.
+        let _ = registry.remove_dead_submits();
         for active in registry.active()? {
             self.rescue_one(registry, &active)?;
         }

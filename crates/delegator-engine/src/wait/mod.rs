@@ -2,7 +2,7 @@
 //!
 //! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one
 //! thread. Both run [`wait_loop`], which watches tasks through [`task_watch`], queries providers
-//! ([`remote_watch`]) and makes upkeep passes ([`upkeep_schedule`]). Ending a wait never ends the task; only
+//! ([`remote_watch`]) and makes upkeep passes. Ending a wait never ends the task; only
 //! [`cancel`] does.
 //!
 //! This is the highest folder: it may use all others.
@@ -12,6 +12,5 @@ pub(crate) mod cancel;
 mod change_events;
 mod remote_watch;
 mod task_watch;
-mod upkeep_schedule;
 pub(crate) mod wait_loop;
 pub mod wait_thread;

@@ -18,6 +18,7 @@ use tempfile::SpooledTempFile;
 
 use crate::shared::file_stamp::{FileStamp, file_stamp};
 
+const MAX_COUNTED_BYTES: u64 = 16 << 20;
 /// A longer list of files is stored on disk.
 const MAX_BYTES_IN_MEMORY: usize = 256 << 10;
 
@@ -73,7 +74,7 @@ impl Scan {
         self.entries.rewind()?;
         let mut before = read_back(&mut self.entries)?;
         let mut files = Vec::new();
-        let mut counter = LineCounter::default();
+        let mut counter = LineCounter { bytes_left: MAX_COUNTED_BYTES };
         let mut record = |kind, path: &[u8]| {
             // The previous number of lines of an existing file is unknown.
             let is_new = kind == ChangeKind::Added;
@@ -110,12 +111,6 @@ impl Scan {
 /// Counts the lines of new files as git does, within a total byte limit.
 struct LineCounter {
     bytes_left: u64,
-}
-
-impl Default for LineCounter {
-    fn default() -> LineCounter {
-        LineCounter { bytes_left: 16 << 20 }
-    }
 }
 
 impl LineCounter {
