@@ -20,12 +20,10 @@ const MAX_ID_TRIES: u32 = 20;
 /// Everything the engine needs of the machine besides files. All methods may be called from several threads
 /// at once.
 pub(crate) trait System: Debug + Send + Sync {
-    /// The wall clock in milliseconds since 1970; 0 if it is set before that. It dates records. It can be
-    /// set, so it may go back between two calls and must not measure a limit.
+    /// Milliseconds since 1970. It can be set, so it may go back and must not measure a limit.
     fn now_ms(&self) -> i64;
 
-    /// The boot clock. Unlike the wall clock it cannot be set: within one boot it only advances, also during
-    /// suspend.
+    /// It cannot be set: within one boot it only advances, also during suspend.
     fn boot_time(&self) -> Result<BootTime>;
 
     /// Unpredictable bytes that no other call returns, in any process.
@@ -45,8 +43,7 @@ pub(crate) trait System: Debug + Send + Sync {
         lock: OwnedFd,
     ) -> Result<Option<Child>>;
 
-    /// Runs the agent in the calling process until it has ended and all its processes are gone. Never fails:
-    /// a result describes every end, also that of an agent that could not be started.
+    /// Runs the agent until all its processes are gone. Never fails: a result describes every end.
     fn run_agent(&self, spec: RunSpec, ports: &dyn Ports) -> RunResult;
 
     /// Kills every process of a task whose supervisor is gone, except those that `owner` assigns to another

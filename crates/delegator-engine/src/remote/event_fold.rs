@@ -61,12 +61,8 @@ impl EventFold {
             commands: report.commands.finished,
             files: changed_files(&report.files),
             stdout_bytes: self.position.offset,
-            stderr_bytes: 0,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            hard_limit_sec: 0,
-            quiet_ms: 0,
-            processes: 0,
-            warnings: Vec::new(),
+            ..Snapshot::default()
         }
     }
 }

@@ -47,8 +47,7 @@ pub(super) enum MirrorPass {
 }
 
 impl Engine {
-    /// Copies what the provider has of the events of a task; all of them if the task has ended. Does nothing
-    /// for a task of this machine, or if the provider has no events.
+    /// Copies the events that the provider has; all of them if the task has ended.
     pub fn fetch_events(&self, task: &Task) -> Result<()> {
         let Some(registry) = self.find_registry()? else { return Ok(()) };
         let dir = registry.dir().task(&task.id);

@@ -67,8 +67,7 @@ impl Engine {
         Ok(problems)
     }
 
-    /// Passes the request on to the provider of the task, if one runs it and it has not ended. `None` if
-    /// there is none.
+    /// Requests the end of a task that a provider runs. `None` if no provider runs it, or it has ended.
     pub(crate) fn request_remote_cancel(
         &self,
         registry: &Registry,
@@ -101,8 +100,7 @@ impl Engine {
         }
     }
 
-    /// Which of these tasks are queued and do not start until an operator changes something, by obstacle. An
-    /// error counts as none: this is only a hint.
+    /// Queued tasks that wait for an operator, by obstacle. An error counts as none: this is only a hint.
     pub fn obstacles<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a TaskId>,
@@ -236,8 +234,7 @@ impl Engine {
         }
     }
 
-    /// Stores the files and the end of a task. Does nothing if another process was first or is about to do
-    /// it.
+    /// Does nothing if another process was first or is about to do it.
     fn record_end(&self, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<()> {
         self.event_folds.remove(&task.id);
         let Some(_lock) = self.lock_files(&registry.dir().task(&task.id))? else { return Ok(()) };

@@ -104,8 +104,7 @@ impl Engine {
         Ok(Submission { task: registry.get(&task.id)?.unwrap_or(task), replayed: true })
     }
 
-    /// A submission whose id was chosen here is repeated if there is no answer. If any of the calls had none,
-    /// the provider may have accepted the task, whatever it answers to the others.
+    /// Repeated without an answer if the id was chosen here. If any call had none, the task may be accepted.
     fn call_submit(
         &self,
         service: &dyn RemoteProvider,
@@ -199,8 +198,7 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
     }
 }
 
-/// It is unknown whether the provider has accepted the task. To run it again could run it twice, so that is
-/// left to the user.
+/// To run the task again could run it twice, so that is left to the user.
 fn unconfirmed(provider: Provider, cause: &str) -> RemoteReport {
     let what = format!("it is unknown whether {} has accepted the task", provider.description());
     failure(FailureKind::SubmissionUnconfirmed, &what, cause)

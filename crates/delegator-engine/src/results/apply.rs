@@ -1,5 +1,5 @@
-//! The diff of a task, and its application to a work tree of the user: all or nothing, and never while another task may
-//! write to the tree. The state before is stored as the restore point of the task, so `restore` reverts it.
+//! The diff of a task, and its application to a work tree of the user: all or nothing, and never while
+//! another task may write to the tree. The state before is stored as the restore point of the task.
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,8 +44,7 @@ pub struct DiffApplication {
 }
 
 impl Engine {
-    /// What a task changed, without the secrets that were known at its submission. For a task that a provider
-    /// ran, that of the first attempt.
+    /// Without the secrets that were known at its submission. Of several remote attempts, the first.
     pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
         let task = self.task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {
@@ -71,8 +70,7 @@ impl Engine {
         Ok(digests.mask(&text))
     }
 
-    /// The diff of an ended task that a provider ran; of another attempt than the first, the provider is
-    /// queried.
+    /// The provider is queried for another attempt than the first.
     pub fn remote_diff(&self, task: &Task, attempt: u8) -> Result<Vec<u8>> {
         let remote = task.remote.as_ref().and_then(|remote| Some((remote, remote.accepted.as_ref()?)));
         match remote {
@@ -155,8 +153,7 @@ impl Engine {
     }
 }
 
-/// Removes restore points from the record: this one if it was dropped, or, once the diff is applied, those of
-/// earlier applications to the same tree, which were reverted since.
+/// Removes this restore point if it was dropped, or, once applied, earlier ones of the tree, reverted since.
 fn update_record(
     dir: &TaskDir,
     mut record: RestorePointRecord,

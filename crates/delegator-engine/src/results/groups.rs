@@ -70,8 +70,7 @@ impl ComparedAttempt {
 }
 
 impl Engine {
-    /// The task or the group with this id, or with this unique beginning of an id. That of a group begins
-    /// with `G-local-`.
+    /// By an id or a unique beginning of one. That of a group begins with `G-local-`.
     pub fn resolve_target(&self, given: &str) -> Result<Target> {
         let Some(beginning) = GroupId::beginning(given) else {
             return self.resolve(given).map(Target::Task);

@@ -41,8 +41,7 @@ impl TaskMessages {
 }
 
 impl Engine {
-    /// Stores a message for the agent of a task that has not ended, and wakes its supervisor. `support` is
-    /// what the task's agent takes.
+    /// `support` is what the task's agent takes.
     pub fn send_message(
         &self,
         id: &TaskId,

@@ -1,10 +1,5 @@
-//! Queries about tasks, messages and answers to a running one, and what can be done with the result of one:
-//! restore its work trees, import a session.
-//!
+//! Queries about tasks, messages and answers to a running one, and what can be done with the result of one.
 //! Most queries first make an upkeep pass, so that a task whose supervisor died is not reported as running.
-//! Nothing here is rendered; callers get typed values.
-//!
-//! May use `submit`, `upkeep` and `supervise`.
 
 pub(crate) mod apply;
 pub(crate) mod groups;

@@ -24,8 +24,7 @@ pub struct OverviewRequest {
     pub only: Vec<TaskId>,
     /// Unread results are counted in and below this directory.
     pub under: String,
-    /// Running and queued tasks are listed in order of submission, each list from this position on; 0 is the
-    /// first.
+    /// Both lists are in order of submission, from this position on; 0 is the first.
     pub running_after: i64,
     pub queued_after: i64,
     /// The maximum number of running and of queued tasks that are listed; all are counted.

@@ -170,8 +170,7 @@ fn recover(points: &[RestorePoint], environment: &Variables) -> Result<Vec<Recov
     Ok(recovered)
 }
 
-/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are
-/// missing, or if later changes overlap anywhere.
+/// An error if all repositories are missing, or if later changes overlap anywhere.
 fn check_all(
     points: Vec<RestorePoint>,
     request: RestoreRequest,
@@ -215,8 +214,7 @@ fn check_all(
     Ok((checked, missing.into_iter().map(|(path, error)| (path, error.to_string())).collect()))
 }
 
-/// The points to restore: of each work tree the last one. One that an interrupted operation left and that is
-/// gone counts only if there is no other.
+/// The last one of each work tree. One that is gone counts only if there is no other.
 fn requested_points(task: &TaskId, found: &FoundPoints, undo: bool) -> Result<Vec<RestorePoint>> {
     let record = &found.record;
     let has_stored = |points: &&Vec<RestorePoint>| points.iter().any(RestorePoint::is_stored);
@@ -242,8 +240,7 @@ fn requested_points(task: &TaskId, found: &FoundPoints, undo: bool) -> Result<Ve
     }
 }
 
-/// Saves the current state of every tree that will change and records it durably before the first change, so
-/// that a crash half-way can be undone.
+/// Recorded durably before the first change, so that a crash half-way can be undone.
 fn create_undo_points(
     checked: &mut [CheckedTree],
     found: &mut FoundPoints,

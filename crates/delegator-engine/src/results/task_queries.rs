@@ -41,8 +41,7 @@ pub struct TaskFiles {
     pub worktree: Option<WorktreeInfo>,
 }
 
-/// The write-ahead log of the registry is too long: a process that has been reading for long prevents the
-/// checkpoint.
+/// The write-ahead log is too long: a process that has been reading for long prevents the checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongLog {
     pub bytes: u64,
@@ -165,8 +164,7 @@ impl Engine {
         self.query(|registry| registry.rest_of_chain(id))
     }
 
-    /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from
-    /// the record.
+    /// From the launch file before the start, then from the snapshot, at last from the record.
     pub fn hard_limit_sec(&self, id: &TaskId) -> Option<u64> {
         let launch = self.read_stored(id, TaskFile::Launch).ok().filter(|bytes| !bytes.is_empty());
         if let Some(launch) = launch.and_then(|bytes| Launch::from_bytes(id, &bytes).ok()) {
@@ -214,8 +212,7 @@ impl Engine {
         Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?)
     }
 
-    /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no
-    /// registry.
+    /// `None` if there is no registry.
     pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>> {
         self.query(|registry| Ok(Some((registry.counts()?, LongLog::of(registry)))))
     }

@@ -30,8 +30,7 @@ impl Engine {
         }
     }
 
-    /// Removes worktrees without changes, the oldest first, until all take at most `quota` bytes. An error if
-    /// that is not enough.
+    /// Removes unchanged worktrees, the oldest first, until all take at most `quota` bytes; else an error.
     pub fn enforce_worktree_quota(&self, quota: u64, environment: &Variables) -> Result<()> {
         let Some(mut registry) = self.find_registry()? else { return Ok(()) };
         let mut sizes = sizes(&mut registry)?;

@@ -72,8 +72,7 @@ impl Engine {
         Ok(WorktreeApplication { applied, changes, is_removed })
     }
 
-    /// Creates a branch with the changes of a worktree, and removes the worktree. The user's work tree does
-    /// not change.
+    /// Creates a branch with the changes, and removes the worktree. The user's work tree does not change.
     pub fn branch_worktree(
         &self,
         owner: &TaskId,
@@ -137,8 +136,7 @@ impl Engine {
         Ok(changes)
     }
 
-    /// Claims a worktree in which no task works, until it is removed. A task that is submitted into it
-    /// meanwhile is refused.
+    /// Until it is removed, a task that is submitted into it is refused.
     fn claim_unused<'a>(
         &'a self,
         registry: &'a mut Registry,

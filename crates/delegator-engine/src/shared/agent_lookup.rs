@@ -41,8 +41,7 @@ struct FileStamp {
     modified_ns: i64,
 }
 
-/// The agent with its program, but without its version: no program is run. `directories` are those in which
-/// the task works.
+/// Without its version: no program is run. `directories` are those in which the task works.
 pub fn find_agent(
     configured: &ConfiguredAgent,
     directories: &[&Path],

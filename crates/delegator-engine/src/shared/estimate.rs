@@ -72,8 +72,7 @@ impl DurationHistory {
         longer.get(longer.len().saturating_sub(1) / 2).map(|took| took - elapsed_ms)
     }
 
-    /// In how many milliseconds the first `count` queued tasks will start; shorter if that is not known for
-    /// all.
+    /// Milliseconds until the first `count` queued tasks start; shorter if that is not known for all.
     pub(crate) fn start_times(&self, registry: &Registry, engine: &Engine, count: usize) -> Result<Vec<u64>> {
         let now_ms = engine.now_ms();
         let elapsed =

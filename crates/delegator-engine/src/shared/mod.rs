@@ -1,7 +1,5 @@
 //! What several folders use: stored records and files of a task, directories, connections, the task of a
 //! process.
-//!
-//! This is the lowest folder: it must not use any other.
 
 pub(crate) mod agent_lookup;
 pub(crate) mod allowed_paths;

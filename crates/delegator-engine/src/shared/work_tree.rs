@@ -16,8 +16,7 @@ pub(crate) fn find_work_tree(real: &Path) -> Option<WorkTree> {
     real.ancestors().find_map(top_level)
 }
 
-/// Where programs may have been planted: the repositories of the directories, and those of no repository
-/// themselves.
+/// Where programs may have been planted: repositories, and directories of none.
 pub fn untrusted_trees<'a>(directories: impl IntoIterator<Item = &'a Path>) -> UntrustedTrees {
     let mut untrusted = UntrustedTrees::default();
     for directory in directories {
@@ -30,8 +29,7 @@ pub fn untrusted_trees<'a>(directories: impl IntoIterator<Item = &'a Path>) -> U
     untrusted
 }
 
-/// The tree, if this is its top level. An empty `.git` does not count: sandboxes leave such directories
-/// behind.
+/// An empty `.git` does not count: sandboxes leave such directories behind.
 fn top_level(dir: &Path) -> Option<WorkTree> {
     let git = dir.join(".git");
     if git.join("HEAD").exists() {

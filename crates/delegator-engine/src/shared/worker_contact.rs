@@ -14,8 +14,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Why a supervisor or the worker itself cancelled a task. The worker reports such a task as lost, not as
-/// cancelled.
+/// A cancellation for this reason is reported as lost, not as cancelled.
 pub const CONTACT_LOST: &str = "the worker had no contact with the fleet for too long";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -72,8 +72,7 @@ pub fn fork_supervisor() -> Forked {
     }
 }
 
-/// Moves the supervisor into a session of its own. That fails only in a process that leads a process group,
-/// which a forked one does not.
+/// Fails only in a process that leads a process group, which a forked one does not.
 pub(crate) fn open_session() {
     let _ = rustix::process::setsid();
 }

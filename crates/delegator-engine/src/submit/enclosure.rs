@@ -42,8 +42,7 @@ impl Launch {
         Ok(())
     }
 
-    /// An agent that can write to the state directory or to the user's configuration could grant itself every
-    /// right.
+    /// An agent that can write there could grant itself every right.
     pub(super) fn refuse_reserved_state_dirs(&self, state_dir: &Path) -> Result<()> {
         if self.enclosure.is_none() {
             return Ok(());

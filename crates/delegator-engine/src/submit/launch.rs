@@ -169,8 +169,7 @@ impl Launch {
         encode("write the launch file", self).map(String::into_bytes)
     }
 
-    /// The run as the settings request it. The supervisor replaces the names of directories and files by what
-    /// it opened.
+    /// The supervisor replaces the names of directories and files by what it opened.
     pub(crate) fn request(&self, id: &TaskId, state_dir: &Path) -> LaunchRequest {
         let settings = &self.settings;
         LaunchRequest {

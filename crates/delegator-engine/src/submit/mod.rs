@@ -1,10 +1,5 @@
-//! From a request to a started supervisor.
-//!
-//! [`submit_task`] checks a [`submission`], stores the task and starts what may start. [`promote`] claims
-//! queued tasks and starts one detached supervisor process per claim ([`detach`]). A task is durable before
-//! any caller learns its id, so a crash at any point loses no acknowledged task.
-//!
-//! May use `shared`.
+//! From a request to a started supervisor. A task is durable before any caller learns its id, so a crash at
+//! any point loses no acknowledged task.
 
 pub(crate) mod budget_use;
 pub(crate) mod chain;

@@ -11,8 +11,7 @@ use super::launch::{Settings, SkippedAgent};
 use super::nesting::{Nesting, check_mode, writable_roots};
 use crate::error::{EngineError, Result};
 
-/// A request to run a task. Its values are validated; directories, files and limits are checked at
-/// submission.
+/// Values are validated; directories, files and limits are checked at submission.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub text: String,

@@ -56,8 +56,7 @@ impl Engine {
         self.submit_attempts(vec![submission])
     }
 
-    /// Stores attempts at one task, all or none of them, as a group if there are several. They start from the
-    /// same commit and the same uncommitted changes. Returns the first.
+    /// All or none, from the same commit and uncommitted changes; several become a group. Returns the first.
     pub fn submit_attempts(&self, mut attempts: Vec<Submission>) -> Result<SubmitOutcome> {
         for submission in &mut attempts {
             self.check_and_resolve(submission)?;
@@ -106,8 +105,7 @@ impl Engine {
             .try_for_each(|follower| self.check_and_resolve(&mut follower.submission))
     }
 
-    /// Writes launch files and rows of the attempts and their followers. The caller must start the claimed
-    /// tasks.
+    /// The caller must start the claimed tasks.
     fn store(
         &self,
         mut attempts: Vec<Submission>,

@@ -174,8 +174,7 @@ pub(super) fn remove_starts(attempts: &[Submission], ids: &[TaskId]) {
     }
 }
 
-/// Copies a directory of ours, if it exists. Its files are never changed, so they are linked where that is
-/// possible.
+/// Its files are never changed, so they are linked where that is possible.
 fn copy_start(from: &Path, to: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

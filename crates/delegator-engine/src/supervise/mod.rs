@@ -1,11 +1,6 @@
-//! The supervisor process: runs the agent of one task and records how it ended.
-//!
-//! [`supervisor_process`] is the sequence: take the lock, prepare, observe the files, run the agent, record,
-//! end the task, start the next ones. The run itself is in the `delegator-supervisor` crate and calls back
-//! through [`run_ports`]. The record of the run ([`task_report`], [`evidence`], [`summary`]) is written here
-//! and read by `results`.
-//!
-//! Problems with recording never fail a task. May use `shared`, `submit` and `upkeep`.
+//! The supervisor process: runs the agent of one task and records how it ended. The run itself is in the
+//! `delegator-supervisor` crate and calls back through [`run_ports`]. The record of the run is written here
+//! and read by `results`. Problems with recording never fail a task.
 
 mod chain_prompt;
 pub(crate) mod check_record;

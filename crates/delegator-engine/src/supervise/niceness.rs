@@ -7,8 +7,7 @@
 use std::sync::LazyLock;
 
 const MAX_NICENESS: u8 = 19;
-/// Agents per processor that may run with the configured niceness. At the default of 10, eight agents weigh
-/// as much as one ordinary process.
+/// At the default niceness of 10, eight agents weigh as much as one ordinary process.
 const AGENTS_PER_PROCESSOR: usize = 8;
 
 /// The niceness of a supervisor. Normally it has none, so that it records the end of its task at once on a

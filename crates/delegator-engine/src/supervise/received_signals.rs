@@ -28,8 +28,7 @@ impl EndSignals {
         Ok(signals)
     }
 
-    /// Makes every handled signal send a datagram to the socket at `path`. Without it a signal is noticed
-    /// within a second.
+    /// Every handled signal sends a datagram to this socket. Without it a signal is noticed within a second.
     pub(crate) fn wake(&self, path: &Path) -> io::Result<()> {
         for signal in [SIGTERM, SIGINT].into_iter().filter(|_| self.is_installed) {
             let socket = UnixDatagram::unbound()?;

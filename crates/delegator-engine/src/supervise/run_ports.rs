@@ -121,8 +121,7 @@ impl TaskPorts {
         }
     }
 
-    /// Why this supervisor must end the task, although no user has cancelled it: it got a signal, or the
-    /// worker of a fleet task has lost its fleet.
+    /// It got a signal, or the worker of a fleet task has lost its fleet.
     pub(crate) fn end_reason(&self) -> Option<String> {
         let is_lost = || self.contact.as_ref().is_some_and(ContactWatch::is_lost);
         self.signals.reason().or_else(|| is_lost().then(|| CONTACT_LOST.to_owned()))
@@ -272,8 +271,7 @@ impl Ports for TaskPorts {
         self.observe_changes(result);
     }
 
-    /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the
-    /// run.
+    /// One supervisor makes the pass for all. A rescue on another thread does not delay the run.
     fn periodic_upkeep(&self) {
         let turn =
             self.registry.borrow_mut().claim_periodic_job("rounds", UPKEEP_INTERVAL_MS, self.engine.now_ms());

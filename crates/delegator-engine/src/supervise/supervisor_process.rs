@@ -130,8 +130,7 @@ pub(crate) fn supervise_task(
     Ok(())
 }
 
-/// Merges the packs of the task's restore points with those of others, if there are many. Errors are ignored:
-/// the next task tries again.
+/// Merges packs if there are many. Errors are ignored: the next task tries again.
 fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
     let record = RestorePointRecord::read(dir).ok().flatten().unwrap_or_default();
     for point in &record.points {
@@ -239,8 +238,7 @@ fn reason_to_fall_back(result: &RunResult) -> Option<String> {
     Some(reason.trim_end_matches([':', ' ']).to_owned())
 }
 
-/// Records the state of the files before the first agent. Returns the problem if a restore point could not be
-/// created.
+/// The error is why a restore point could not be created.
 fn begin_observation(spec: &RunSpec, launch: &Launch, ports: &TaskPorts) -> Result<(), String> {
     if ports.observation.borrow().is_some() {
         return Ok(());
@@ -302,8 +300,7 @@ fn record_run(
     }
 }
 
-/// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the
-/// lock.
+/// Replaces standard input with /dev/null, so that no child inherits the lock.
 fn take_stdin() -> Result<OwnedFd> {
     let lock = std::io::stdin().as_fd().try_clone_to_owned();
     let dev_null = std::fs::File::open("/dev/null").map_err(EngineError::io("open /dev/null"))?;

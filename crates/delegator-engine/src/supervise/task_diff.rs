@@ -30,8 +30,7 @@ pub struct TaskDiff {
     pub text: Vec<u8>,
     pub omissions: DiffOmissions,
     pub source: DiffSource,
-    /// Files that changed during the task and are not in the diff, because nothing attributes the change to
-    /// the agent.
+    /// Changed files that are not in the diff, because nothing attributes them to the agent.
     pub unattributed: Vec<String>,
     /// Work trees whose changes are unknown, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
@@ -44,11 +43,9 @@ pub enum DiffSource {
     /// The work trees of the user before and after the task.
     #[default]
     InPlace,
-    /// The work trees of the user before the task and now, because it has not ended. Changes of others are
-    /// included.
+    /// Before the task and now, because it has not ended. Changes of others are included.
     InProgress,
-    /// The work trees of the user before the task and when the loss of its supervisor was noticed. Changes of
-    /// others are included.
+    /// Before the task and when the loss of its supervisor was noticed. Changes of others are included.
     Late,
     /// The worktree of the task since it was created.
     Worktree,

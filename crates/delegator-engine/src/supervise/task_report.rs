@@ -80,15 +80,12 @@ impl Record {
         let milliseconds =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
-            version: FormatVersion,
             report: result.redacted_report.clone(),
             last_output: result.last_output.clone(),
             last_stderr: result.last_stderr.clone(),
             stdout: result.stdout.clone(),
             stderr: result.stderr.clone(),
             warnings: result.warnings.clone(),
-            skipped_agents: Vec::new(),
-            salvage: None,
             refused: result.refused.clone(),
             signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),
             survivors: result.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),
@@ -96,9 +93,7 @@ impl Record {
             elapsed_ms: milliseconds(result.elapsed),
             quiet_ms: milliseconds(result.quiet),
             limits: Some(limits),
-            check: None,
-            evidence: None,
-            findings: Vec::new(),
+            ..Record::default()
         }
     }
 }

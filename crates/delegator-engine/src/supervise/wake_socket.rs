@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use super::received_signals::EndSignals;
 use delegator_registry::{TaskDir, private_runtime_dir, remove_if_exists, socket_path};
 
-/// Binds the socket and publishes its path in the task directory. Signals also wake the supervisor through
-/// it.
+/// Publishes the path in the task directory. Signals also wake the supervisor through the socket.
 pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixDatagram> {
     let path = choose_path(dir)?;
     private_runtime_dir(&path).map_err(io::Error::other)?;

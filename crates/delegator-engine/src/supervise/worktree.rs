@@ -50,8 +50,7 @@ impl<T: Into<EngineError>> From<T> for StepError {
     }
 }
 
-/// Creates the worktree, if the task is isolated and its worktree does not exist yet. Returns the end of the
-/// task if it cannot begin.
+/// The error is the end of a task that cannot begin.
 pub(super) fn prepare_worktree(launch: &Launch, ports: &TaskPorts) -> Result<(), TaskEnd> {
     let Some(plan) = &launch.settings.worktree else { return Ok(()) };
     let cancel = AtomicBool::new(false);
@@ -201,8 +200,7 @@ impl Step<'_> {
     }
 }
 
-/// Copies untracked files that match a pattern from the user's work tree. Existing files, links and what lies
-/// outside of the work tree are left out.
+/// Existing files, links and what lies outside of the work tree are left out.
 fn copy_files(worktree: &TaskWorktree, patterns: &[String]) -> io::Result<Vec<String>> {
     let top = &worktree.source.repository.top_level;
     let mut copied = Vec::new();

@@ -237,8 +237,7 @@ impl CleaningPass<'_> {
         Ok(())
     }
 
-    /// For a dry run: restore points of tasks that would be deleted, without those whose content is on a
-    /// branch.
+    /// For a dry run. Those whose content is on a branch are left out.
     fn points_of_old_tasks(&mut self, deadline: Instant) -> Result<Vec<RetainedRestorePoint>> {
         let mut examiner = Examiner::new(&self.request.environment, deadline);
         let mut found = Vec::new();

@@ -38,8 +38,7 @@ pub struct UndeliveredNotifications {
 }
 
 impl Engine {
-    /// Starts the delivery process if a notification is due and none runs. I/O errors are left to the next
-    /// pass: they must not fail the call that triggered this one.
+    /// I/O errors are left to the next pass: they must not fail the call that triggered this one.
     pub(crate) fn start_delivery_if_due(&self, registry: &Registry) -> Result<()> {
         DELIVERY_PROCESS.reap();
         if !self.is_delivery_due(registry)? {
@@ -69,8 +68,7 @@ impl Engine {
         Ok(UndeliveredNotifications { pending, failed })
     }
 
-    /// Sends what was not delivered through the channels of these settings again, now and with them. Returns
-    /// how many.
+    /// Through the channels of these settings, now and with them. Returns how many.
     pub fn retry_notifications(&self, notifications: &Notifications) -> Result<usize> {
         let Some(mut registry) = self.find_registry()? else { return Ok(0) };
         let (pending, failed) = registry.undelivered_notifications(MAX_RETRIED)?;

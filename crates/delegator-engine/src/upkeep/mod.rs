@@ -1,12 +1,8 @@
-//! Keeping the registry in order: rescue, cleanup, retention, removal of leftovers, the delivery of
-//! notifications, and the lookup and removal of what tasks leave in repositories: restore points and
-//! worktrees.
+//! Keeping the registry in order, and removing what tasks leave in repositories.
 //!
 //! There is no daemon, so every process that is alive performs upkeep: waiting calls and servers every few
 //! seconds, supervisors every half minute, every other call once. A pass touches nothing that a live process
 //! owns: the lock of a task proves that its supervisor is gone.
-//!
-//! May use `submit` (to start the next tasks) and nothing above.
 
 pub(crate) mod background_process;
 pub(crate) mod clean;

@@ -19,13 +19,11 @@ use crate::Engine;
 use crate::error::Result;
 use crate::shared::caller::owner_of;
 
-/// How long a process may take to lock a task that it has claimed or stored. Starting may take longer: the
-/// task is locked by then.
+/// Between claiming or storing a task and locking it. Starting may take longer.
 const LOCK_GRACE_MS: i64 = 2_000;
 /// An overview makes no pass if this process made one more recently.
 const MIN_OVERVIEW_PASS_INTERVAL: Duration = Duration::from_secs(1);
-/// State directories in which a thread of this process makes regular passes; an overview need not make one
-/// there.
+/// A thread makes regular passes there, so an overview need not make one.
 static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The state directory and time of the last pass that an overview made in this process.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
@@ -38,8 +36,7 @@ impl Engine {
         }
     }
 
-    /// For calls that come many times a second: makes a pass unless this process has just made one or makes
-    /// them regularly.
+    /// For calls that come many times a second.
     pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<()> {
         let is_recent = |(dir, at): &(PathBuf, Instant)| {
             *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
@@ -123,8 +120,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was
-    /// read.
+    /// Its lock is free, and its end was not recorded since `active` was read.
     pub(crate) fn is_abandoned(&self, registry: &Registry, active: &ActiveTask) -> Result<bool> {
         if self.is_just_claimed(active) {
             return Ok(false);

@@ -71,8 +71,7 @@ impl PointSource<'_> {
         Ok(FoundPoints { record, scratch: new_scratch_dir(Some(&dir))?, dir: Some(dir) })
     }
 
-    /// The restore points of a task that is not in the registry: those in the repository of `here`, and those
-    /// that were recorded when the task was deleted.
+    /// Those in the repository of `here`, and those that were recorded when the task was deleted.
     fn without_row(&self, task: &TaskId) -> Result<RestorePointRecord> {
         let mut collected = CollectedPoints::default();
         let here = self.collect(task, self.here, &mut collected);

@@ -50,8 +50,7 @@ pub struct RecordedSettings {
 }
 
 impl RestorePointRecord {
-    /// Adds settings that changed during the task, and writes the record. Without it they are reported, but
-    /// not restored.
+    /// Without it changed settings are reported, but not restored.
     pub(crate) fn add_changed_settings(
         dir: &TaskDir,
         changed: Vec<(GitSettings, GitSettings)>,

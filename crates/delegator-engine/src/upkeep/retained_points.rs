@@ -113,13 +113,11 @@ pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestoreP
 #[derive(Debug, Default)]
 pub(crate) struct DropReport {
     pub(crate) dropped: Vec<RetainedRestorePoint>,
-    /// The references of expired restore points that could not be dropped, with the reason. A missing
-    /// repository is not a failure: it may come back.
+    /// With the reason. A missing repository is not a failure: it may come back.
     pub(crate) failed: Vec<(String, String)>,
 }
 
-/// Examines and drops recorded restore points until the deadline. Those left over are the first of the next
-/// pass.
+/// Until the deadline. Those left over are the first of the next pass.
 pub(crate) fn drop_due_points(
     registry: &mut Registry,
     engine: &Engine,
@@ -177,8 +175,7 @@ impl RetainedRestorePoint {
     }
 }
 
-/// Runs git in the repositories of restore points, until the deadline. Skips repositories in which git timed
-/// out once.
+/// Until the deadline. Skips repositories in which git timed out once.
 pub(crate) struct Examiner<'a> {
     environment: &'a Variables,
     deadline: Instant,

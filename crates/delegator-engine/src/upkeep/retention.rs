@@ -37,8 +37,7 @@ pub(crate) struct DeletedTasks {
     pub(crate) has_more: bool,
     /// Deleted from the registry, but the directory could not be removed.
     pub(crate) not_removed: Vec<(TaskId, RegistryError)>,
-    /// Not deleted, because the record of their restore points cannot be read, or the rest of an incomplete
-    /// worktree cannot be removed.
+    /// Without a readable record of restore points, or with an incomplete worktree that cannot be removed.
     pub(crate) not_deleted: BTreeMap<TaskId, EngineError>,
 }
 

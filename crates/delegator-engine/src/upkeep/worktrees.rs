@@ -236,8 +236,7 @@ impl ClaimedWorktree<'_> {
         worktree_changes(self.registry, self.owner, self.environment)
     }
 
-    /// Removes files, git directory, branch and start state. Returns whether it did: there may be nothing to
-    /// remove, or a task that works there.
+    /// False if there is nothing to remove, or a task works there.
     pub(crate) fn remove(&mut self, changes: &WorktreeChanges) -> Result<bool> {
         let (registry, owner) = (&mut *self.registry, self.owner);
         let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());

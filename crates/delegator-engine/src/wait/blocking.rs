@@ -39,8 +39,7 @@ impl Engine {
         Ok(WaitOutcome { task, expired })
     }
 
-    /// Waits until the task has ended. Calls `on_interval` at once and then at this interval; its error ends
-    /// the wait.
+    /// Calls `on_interval` at once and then at this interval; its error ends the wait.
     pub fn wait_with_interval<E: From<EngineError>>(
         &self,
         id: &TaskId,

@@ -15,8 +15,7 @@ use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
 
-/// A task that is cancelled or still being ended; one that ended in another state is
-/// [`EngineError::AlreadyEnded`].
+/// A task that ended in another state is [`EngineError::AlreadyEnded`].
 #[derive(Debug)]
 pub struct CancelReport {
     pub task: Task,
@@ -120,8 +119,7 @@ impl Engine {
     }
 }
 
-/// The result of a cancel that was requested before the task ended. The state that was recorded first is
-/// final, so the task may have ended in another one.
+/// The state that was recorded first is final, so the task may have ended in another one.
 fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport> {
     let WaitOutcome { task, expired: still_ending } = outcome;
     let Requested { previous, was_cancelled } = requested;

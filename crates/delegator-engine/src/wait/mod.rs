@@ -1,11 +1,7 @@
 //! Waiting for tasks to end, and cancelling them.
 //!
 //! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one
-//! thread. Both run [`wait_loop`], which watches tasks through [`task_watch`], queries providers
-//! ([`remote_watch`]) and makes upkeep passes. Ending a wait never ends the task; only
-//! [`cancel`] does.
-//!
-//! This is the highest folder: it may use all others.
+//! thread. Both run [`wait_loop`]. Ending a wait never ends the task; only [`cancel`] does.
 
 pub(crate) mod blocking;
 pub(crate) mod cancel;

@@ -29,8 +29,7 @@ impl RemoteWatch {
         RemoteWatch { query: None, failures: 0, not_before: Instant::now(), problems: Vec::new() }
     }
 
-    /// Collects the outcome of a query that has ended, and starts one if it is due. `awaited` are unfinished
-    /// tasks.
+    /// Collects a query that has ended, and starts one if it is due. `awaited` are unfinished tasks.
     pub(super) fn step<'a>(
         &mut self,
         engine: &Engine,

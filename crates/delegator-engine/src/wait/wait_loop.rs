@@ -147,8 +147,7 @@ impl WaitLoop {
 
 /// A lost supervisor must be noticed within three seconds as long as any process waits.
 const PASS_INTERVAL: Duration = Duration::from_millis(2_500);
-/// How soon to check again for a supervisor that is not visible but holds its lock (in another pid
-/// namespace).
+/// How soon to look again for a supervisor that holds its lock in another pid namespace.
 const MISSING_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -208,7 +208,7 @@ pub enum QuestionEnd {
     Withdrawn,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub thread_id: Option<String>,
     pub turn: TurnState,

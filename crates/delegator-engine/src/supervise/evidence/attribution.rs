@@ -35,8 +35,7 @@ pub(super) struct AgentActions {
     pub(super) has_complete_events: bool,
     /// It called MCP tools, whose servers its sandbox does not restrict.
     pub(super) called_mcp_tools: bool,
-    /// It made calls in its sandbox that its events do not report in detail: of other agents, or refused
-    /// ones.
+    /// It made calls that its events do not report in detail: of other agents, or refused ones.
     pub(super) made_other_calls: bool,
     /// It renamed a file, and the new name is not known.
     pub(super) renamed_a_file: bool,
@@ -57,8 +56,7 @@ impl AgentActions {
         }
     }
 
-    /// Why a change that is the agent's, or may be, may be another's as well; `None` if only the agent's
-    /// actions explain it.
+    /// Why such a change may be another's as well; `None` if only the agent's actions explain it.
     pub(super) fn doubt(
         &self,
         path: &str,

@@ -36,8 +36,7 @@ const BASELINE_GIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Further trees are not examined once the agent has waited this long.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_TREES: usize = 16;
-/// Lower limits before a task that cannot write: it needs no restore point, so the agent should not wait
-/// long.
+/// It needs no restore point, so the agent should not wait long.
 const READ_ONLY_LIMITS: Limits =
     Limits { file_bytes: 10 << 20, total_bytes: 50 << 20, time: Duration::from_secs(2) };
 

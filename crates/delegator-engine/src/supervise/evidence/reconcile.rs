@@ -36,8 +36,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// The claimed paths. Codex reports a renamed file by its old name only, so that claim covers the new
-    /// name as well.
+    /// Codex reports a renamed file by its old name only, so that claim covers the new name as well.
     pub(super) fn named(&self, changes: &[Change]) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.files.iter().map(|claim| claim.path.clone()).collect();
         let is_named = |from: &Path| names.contains(&display_path(from));
@@ -47,8 +46,7 @@ impl Claims {
         names
     }
 
-    /// Whether the agent renamed a file, and git does not know the new name, because the content changed too
-    /// much.
+    /// git does not know the new name if the content changed too much.
     pub(super) fn has_rename_without_new_name(&self, changes: &[Change]) -> bool {
         let changed: BTreeSet<&str> =
             self.files.iter().filter(|claim| !claim.is_deletion).map(|claim| claim.path.as_str()).collect();

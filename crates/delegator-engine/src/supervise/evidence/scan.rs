@@ -173,8 +173,7 @@ fn repository_of(path: &[u8]) -> Option<&OsStr> {
     path.strip_suffix(b"/.git").map(OsStr::from_bytes)
 }
 
-/// Visits files and links in a fixed order, and `.git` directories without a stamp; false if a limit was
-/// reached.
+/// In a fixed order, `.git` directories without a stamp; false if a limit was reached.
 fn walk(root: &Path, bounds: Bounds, visit: &mut Visit<'_>) -> io::Result<bool> {
     let until = Instant::now() + bounds.time;
     let device = fs::metadata(root)?.dev();

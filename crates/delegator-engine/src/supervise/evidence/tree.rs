@@ -46,8 +46,7 @@ pub(super) struct TreeChanges {
 }
 
 impl TreeObservation {
-    /// Records the state of the tree that contains `directory`. Calls `take_baseline` in a git work tree;
-    /// `scratch` is a directory for temporary files.
+    /// Calls `take_baseline` in a git work tree; `scratch` is a directory for temporary files.
     pub(super) fn take(
         directory: &Path,
         workdir: &Path,
@@ -142,8 +141,7 @@ impl TreeObservation {
         })
     }
 
-    /// A path that the agent claims to have changed, relative to the working directory, and whether it is
-    /// examined. `None` if it is outside of this tree.
+    /// The path relative to the working directory, and whether it is examined. `None` outside of this tree.
     pub(super) fn locate(&self, claimed: &str) -> Option<(PathBuf, bool)> {
         let path = self.view.claimed_path(claimed)?;
         let is_gits_own = path.components().any(|part| part.as_os_str() == ".git");
@@ -212,8 +210,7 @@ impl TreeObservation {
     }
 }
 
-/// Whether this is the top level of a repository, by names alone. An empty `.git` does not count: sandboxes
-/// create such directories.
+/// By names alone. An empty `.git` does not count: sandboxes create such directories.
 fn is_top_level(dir: &Path) -> bool {
     let git = dir.join(".git");
     git.is_file() || git.join("HEAD").exists()
