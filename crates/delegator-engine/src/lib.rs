@@ -72,11 +72,10 @@ pub use provider_error::{ProviderError, ServiceError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
 pub use remote::follow::EventFollower;
 pub use remote::provider::{
-    CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest,
-    RemoteStatus, RemoteSubmission, TaskAnswer,
+    CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteFacts, RemoteProvider,
+    RemoteRequest, RemoteStatus, RemoteSubmission, TaskAnswer,
 };
 pub use remote::refresh::{ProviderProblem, check_resumable};
-pub use remote::remote_facts::RemoteFacts;
 pub use results::apply::{ApplyOptions, DiffApplication};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};

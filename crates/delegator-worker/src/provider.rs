@@ -55,11 +55,12 @@ impl FleetProvider {
         let tokens = result.as_ref().and_then(FleetResult::tokens);
         let (record, facts) = match result {
             Some(FleetResult { record, base_commit, branch, pushed_branch, worker, omissions, .. }) => {
-                (record, RemoteFacts::new(base_commit, branch, pushed_branch, Some(worker), omissions))
+                let (version, worker) = (Default::default(), Some(worker));
+                (record, RemoteFacts { version, base_commit, branch, pushed_branch, worker, omissions })
             }
             None => {
-                let worker = task.worker.clone();
-                (Default::default(), RemoteFacts::new(None, None, None, worker, Default::default()))
+                let facts = RemoteFacts { worker: task.worker.clone(), ..RemoteFacts::default() };
+                (Default::default(), facts)
             }
         };
         Ok(RemoteEnd {

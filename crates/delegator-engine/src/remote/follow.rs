@@ -64,7 +64,6 @@ impl EventFollower {
 enum FollowStep {
     NothingNew,
     NewEvents,
-    /// The task has ended, and all its events are copied.
     Complete,
 }
 

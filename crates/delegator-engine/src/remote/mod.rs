@@ -20,5 +20,4 @@ pub(crate) mod event_mirror;
 pub(crate) mod follow;
 pub(crate) mod provider;
 pub(crate) mod refresh;
-pub(crate) mod remote_facts;
 pub(crate) mod submit_remote;

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use delegator_domain::environment::{Environment, FleetObstacle};
 use delegator_domain::task::{Provider, TaskEnd, TaskId};
-use delegator_registry::{Idempotency, RemoteRef, Tokens};
+use delegator_registry::{Idempotency, RemoteRef, TaskDir, TaskFile, Tokens};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::remote_facts::RemoteFacts;
+use crate::error::Result;
 use crate::provider_error::ProviderError;
+use crate::shared::format_version::{FormatVersion, encode, read_record};
 use crate::supervise::task_report::Record;
+use crate::upkeep::worktrees::DiffOmissions;
 
 /// A service that runs tasks in its environments.
 ///
@@ -146,6 +149,29 @@ pub struct RemoteEnd {
     /// When it ended, by the provider's clock.
     pub at_ms: Option<i64>,
     pub tokens: Option<Tokens>,
+}
+
+/// What a provider reports about an ended task besides its report, stored as `remote.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteFacts {
+    pub version: FormatVersion<1>,
+    pub base_commit: Option<String>,
+    /// The branch of that commit.
+    pub branch: Option<String>,
+    pub pushed_branch: Option<String>,
+    pub worker: Option<String>,
+    pub omissions: DiffOmissions,
+}
+
+impl RemoteFacts {
+    pub(super) fn write(&self, dir: &TaskDir) -> Result<()> {
+        let encoded = encode("encode the facts of a task", self)?;
+        Ok(dir.write_durably(TaskFile::RemoteFacts, encoded.as_bytes())?)
+    }
+
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RemoteFacts>> {
+        read_record(dir, TaskFile::RemoteFacts)
+    }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -16,7 +16,7 @@ use delegator_supervisor::agent::Variables;
 use super::restore::refuse_while_busy;
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::remote::remote_facts::RemoteFacts;
+use crate::remote::provider::RemoteFacts;
 use crate::supervise::task_diff::{TaskDiff, recorded_diff};
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 use crate::upkeep::worktrees::DiffOmissions;

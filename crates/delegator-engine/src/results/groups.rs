@@ -31,7 +31,6 @@ pub struct ComparedAttempt {
     pub task: Task,
     pub record: Option<Record>,
     pub verification: Option<Verification>,
-    /// `None` if no test was counted.
     pub tests: Option<TestCounts>,
     /// What its diff changes; `None` if that is unknown.
     pub changes: Option<DiffSize>,
@@ -106,7 +105,6 @@ impl Engine {
         Ok(ComparedGroup { attempts, recommendation: recommend(&facts) })
     }
 
-    /// What the verify command of an ended task found; `None` if the task has none.
     pub fn verification(&self, task: &Task) -> Result<Option<Verification>> {
         Ok(verification(task, self.files(&task.id)?.record.as_ref()))
     }

@@ -64,7 +64,6 @@ pub struct CloudCounts {
 #[derive(Debug, Default)]
 pub struct AwaitedTasks {
     pub ids: Vec<TaskId>,
-    /// There are more ended tasks than the limit.
     pub has_more_ended: bool,
 }
 
@@ -198,7 +197,6 @@ impl Engine {
         Ok(AwaitedTasks { ids, has_more_ended })
     }
 
-    /// Token usage and time of the selected ended tasks. `None` if there is no registry.
     pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>> {
         let OverviewRequest { filter, only, .. } = request;
         self.query(|registry| registry.usage(filter, only, limit).map(Some))
@@ -249,7 +247,6 @@ impl Engine {
     }
 }
 
-/// Every task that has not ended and passes the filter, newest first.
 pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, RegistryError> {
     match narrow_filter(filter, &UNFINISHED) {
         Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
@@ -297,7 +294,6 @@ fn oldest(
     }
 }
 
-/// The filter restricted to these states; `None` if it excludes all of them.
 fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
     let passes = |state: &State| filter.states.is_empty() || filter.states.contains(state);
     let states: Vec<State> = states.iter().copied().filter(passes).collect();

@@ -75,7 +75,6 @@ fn find(registry: &Registry, id: &TaskId, number: Option<QuestionNumber>) -> Res
     }
 }
 
-/// The answer with the position of its option.
 fn checked_answer(question: &Question, answer: &Answer) -> Result<StoredAnswer, AnswerProblem> {
     let position = |id: &String| {
         let position = question.options.iter().position(|option| option.id == *id);

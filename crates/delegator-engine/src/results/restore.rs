@@ -53,7 +53,6 @@ pub struct RestoreReport {
     /// Work trees whose repository or restore point is missing, with the reason.
     pub unavailable: Vec<(PathBuf, String)>,
     pub settings: Vec<PathBuf>,
-    /// What became of earlier operations in the work trees that were interrupted.
     pub recovered: Vec<Recovery>,
 }
 

@@ -14,7 +14,7 @@ use super::groups::{Target, only_match};
 use super::messages::TaskMessages;
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::remote::remote_facts::RemoteFacts;
+use crate::remote::provider::RemoteFacts;
 use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
 use crate::submit::launch::Launch;
@@ -32,7 +32,6 @@ pub struct TaskFiles {
     pub restore_point: Option<RestorePointRecord>,
     /// The changes of a task that a provider ran, as a unified diff; empty if there are none.
     pub diff: Vec<u8>,
-    /// What the provider of an ended task reported besides.
     pub remote: Option<RemoteFacts>,
     pub messages: TaskMessages,
     pub open_questions: Vec<StoredQuestion>,

@@ -33,7 +33,6 @@ pub(crate) fn check_within(real: &Path, roots: &[PathBuf]) -> Result<(), Directo
     }
 }
 
-/// Whether a resolved path is inside one of the roots; true if there are none.
 fn is_within(real: &Path, roots: &[PathBuf]) -> bool {
     let is_below = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
     roots.is_empty() || roots.iter().any(is_below)

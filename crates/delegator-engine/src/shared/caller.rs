@@ -36,7 +36,6 @@ pub struct CallerTask {
 }
 
 impl CallerTask {
-    /// Whether it is this task, or was started by it.
     pub fn is_inside(&self, id: &TaskId) -> bool {
         self.id == *id || self.parents.contains(id)
     }

@@ -57,7 +57,6 @@ impl ConnectionPool {
     }
 }
 
-/// A registry connection that returns to its pool when dropped.
 #[derive(Debug)]
 pub(crate) struct PooledConnection {
     /// `None` only during drop.

@@ -7,7 +7,6 @@ pub(crate) mod caller;
 pub(crate) mod connection_pool;
 pub(crate) mod directories;
 pub(crate) mod estimate;
-pub(crate) mod file_stamp;
 pub(crate) mod format_version;
 pub(crate) mod git_program;
 pub(crate) mod mount_alias;

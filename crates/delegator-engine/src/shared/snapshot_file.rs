@@ -10,7 +10,7 @@ use delegator_registry::{RegistryError, TaskDir, TaskFile};
 use delegator_supervisor::run::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use crate::shared::file_stamp::{FileStamp, file_stamp};
+use crate::shared::directories::{FileStamp, file_stamp};
 use crate::shared::format_version::FormatVersion;
 
 #[derive(Serialize, Deserialize)]

@@ -11,7 +11,6 @@ pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
     find_work_tree(real).unwrap_or_else(|| WorkTree::directory(real.to_owned()))
 }
 
-/// The git top level that contains the canonical directory.
 pub(crate) fn find_work_tree(real: &Path) -> Option<WorkTree> {
     real.ancestors().find_map(top_level)
 }

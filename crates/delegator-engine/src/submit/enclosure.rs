@@ -36,7 +36,6 @@ pub(super) fn find_enclosure(
 }
 
 impl Launch {
-    /// Decides again, after a change of the mode.
     pub(crate) fn renew_enclosure(&mut self) -> Result<()> {
         self.enclosure = find_enclosure(&self.agent, &self.settings, &self.variables)?;
         Ok(())

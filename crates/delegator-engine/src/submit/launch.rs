@@ -71,7 +71,6 @@ pub struct Settings {
     /// Files and directories besides the state directory that an enclosed agent must not read.
     #[serde(default)]
     pub hidden: Vec<PathBuf>,
-    /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
     /// Ends the task if the worker that runs it loses its contact with the fleet.
     pub worker_contact: Option<WorkerContact>,
@@ -194,7 +193,6 @@ impl Launch {
         }
     }
 
-    /// The control group of a run, where the settings want one and one can be created.
     pub(crate) fn create_group(&self, id: &TaskId) -> Option<Cgroup> {
         if self.settings.without_group { None } else { Cgroup::create(id) }
     }

@@ -57,7 +57,6 @@ pub(crate) fn check_mode(parent: &Task, mode: Mode) -> Result<()> {
     Ok(())
 }
 
-/// The directories in which a task in workspace-write mode writes.
 pub(super) fn writable_roots(task: &Task) -> Vec<PathBuf> {
     let own = match task.work_trees.first().filter(|_| task.worktree.is_some()) {
         Some(worktree) => worktree.root().to_owned(),

@@ -36,7 +36,6 @@ impl Engine {
         act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })
     }
 
-    /// Starts a supervisor for each claim, and whatever else may start.
     pub(crate) fn start_all(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<()> {
         if self.start_supervisors(registry, claims)? { self.promote(registry) } else { Ok(()) }
     }

@@ -140,7 +140,6 @@ impl Submission {
         }
     }
 
-    /// The same submission for each agent, the preferred one first.
     pub(super) fn per_agent(&self) -> impl Iterator<Item = Submission> + '_ {
         let choice = |choice: &AgentChoice| Submission {
             agent: choice.agent.clone(),

@@ -23,7 +23,6 @@ use crate::shared::estimate::{DurationHistory, ExpectedDuration};
 #[derive(Debug)]
 pub struct SubmitOutcome {
     pub task: Task,
-    /// The task was submitted before, with the same idempotency key.
     pub replayed: bool,
     /// The agent has threads, so the task gets a thread id once it runs.
     pub has_thread: bool,
@@ -32,7 +31,6 @@ pub struct SubmitOutcome {
     /// What a queued task waits for beyond a free slot.
     pub waiting_for: Option<BlockedBy>,
     pub queue_paused: bool,
-    /// Set while the agent of a queued task is paused.
     pub agent_pause: Option<AgentPause>,
     pub estimated_start_ms: Option<u64>,
     pub expected: Option<ExpectedDuration>,

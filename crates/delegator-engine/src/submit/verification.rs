@@ -40,7 +40,6 @@ impl Launch {
         Ok(())
     }
 
-    /// The state directory, if the agent's commands must not read it.
     pub(crate) fn denied_dir(&self, state_dir: &Path) -> Option<PathBuf> {
         self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
     }

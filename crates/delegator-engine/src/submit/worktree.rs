@@ -28,7 +28,6 @@ const MAX_CLAIM_TRIES: usize = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(100);
 
 impl Submission {
-    /// Moves the task and its followers to a worktree.
     fn work_in(&mut self, plan: &WorktreePlan) {
         let settings = &mut self.settings;
         let directory = plan.directory_for(&settings.working_dir);

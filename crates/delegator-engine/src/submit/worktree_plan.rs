@@ -37,7 +37,6 @@ impl WorktreePlan {
         Ok(WorktreeUse::New(NewWorktree { path: self.worktree.path.display().to_string(), facts }))
     }
 
-    /// The plan of another attempt that starts from the same state.
     pub(super) fn for_attempt(&self, id: &TaskId) -> WorktreePlan {
         let worktree = TaskWorktree {
             source: self.worktree.source.clone(),
@@ -49,7 +48,6 @@ impl WorktreePlan {
         WorktreePlan { owner: id.clone(), worktree, ..self.clone() }
     }
 
-    /// The directory of the worktree that corresponds to a directory of the user's work tree.
     pub(super) fn directory_for(&self, working_dir: &Path) -> PathBuf {
         match working_dir.strip_prefix(&self.worktree.source.repository.top_level) {
             Ok(inside) if !inside.as_os_str().is_empty() => self.worktree.path.join(inside),

@@ -14,7 +14,6 @@ use crate::submit::launch::Verify;
 pub struct CheckRecord {
     pub outcome: Verification,
     pub detail: Option<String>,
-    /// The command as one line.
     pub command: String,
     pub is_sandboxed: bool,
     pub exit_code: Option<i32>,

@@ -19,7 +19,6 @@ use crate::upkeep::restore_record::{
 /// How long the agent may have to wait for one restore point. Long, because the task fails without it.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Creates the restore points of one task, a directory at a time, the working directory first.
 #[derive(Debug)]
 pub(crate) struct RestorePointWriter<'a> {
     task: &'a TaskId,

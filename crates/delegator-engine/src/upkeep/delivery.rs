@@ -50,7 +50,6 @@ impl Engine {
         }
     }
 
-    /// Whether a notification is due and no process delivers.
     pub(crate) fn is_delivery_due(&self, registry: &Registry) -> Result<bool> {
         // Most registries never have one, and this query is much cheaper.
         let has_pending = registry.next_notification_at()?.is_some();
@@ -123,7 +122,6 @@ pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<()> {
 struct Delivery {
     notification: StoredNotification,
     number: u32,
-    /// The time until it is sent again, should this fail.
     next_delay_ms: i64,
 }
 

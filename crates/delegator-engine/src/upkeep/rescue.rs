@@ -152,7 +152,6 @@ fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool> {
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
 }
 
-/// An entry in [`DIRS_WITH_SCHEDULED_UPKEEP`]; removed on drop.
 #[derive(Debug)]
 pub(crate) struct UpkeepRegistration(PathBuf);
 

@@ -17,7 +17,6 @@ pub(crate) use crate::shared::git_program::git;
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePointRecord {
     pub version: FormatVersion<1>,
@@ -90,7 +89,7 @@ pub fn restore_command(task: &TaskId) -> String {
 
 pub(crate) const REF_PREFIX: &str = "refs/mcp-delegator/";
 
-/// The ref of a task's restore point. Several directories may share a repository, so each has its own ref.
+/// Several directories may share a repository, so each has its own ref.
 pub(crate) fn reference(task: &TaskId, directory: usize) -> String {
     match directory {
         0 => format!("{REF_PREFIX}{task}"),

@@ -53,7 +53,6 @@ impl RetentionReason {
     }
 }
 
-/// A restore point whose task is, or would be, deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetainedRestorePoint {
     pub task: TaskId,

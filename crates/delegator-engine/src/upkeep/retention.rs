@@ -103,17 +103,8 @@ impl Engine {
 pub fn prune(engine: &Engine, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<()> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     let Some(_lock) = registry.dir().try_lock_pruning()? else { return Ok(()) };
-    prune_in(engine, &mut registry, tasks_before_ms, points_before_ms)
-}
-
-fn prune_in(
-    engine: &Engine,
-    registry: &mut Registry,
-    tasks_before_ms: i64,
-    points_before_ms: Option<i64>,
-) -> Result<()> {
     let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
-    engine.delete_some_old_tasks(registry, tasks_before_ms, MAX_TASKS_PER_PASS, &environment)?;
+    engine.delete_some_old_tasks(&mut registry, tasks_before_ms, MAX_TASKS_PER_PASS, &environment)?;
     registry.finish_pruning()?;
     let policy = DropPolicy {
         expired_before_ms: points_before_ms,
@@ -122,7 +113,7 @@ fn prune_in(
         deadline: Instant::now() + TOTAL_GIT_TIMEOUT,
         environment: &environment,
     };
-    drop_due_points(registry, engine, &policy).map(drop)
+    drop_due_points(&mut registry, engine, &policy).map(drop)
 }
 
 fn is_due(registry: &Registry, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<bool> {

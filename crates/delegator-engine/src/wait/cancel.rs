@@ -56,8 +56,8 @@ impl Engine {
         Ok(rest.filter(|task| !task.state.is_terminal()).collect())
     }
 
-    /// Cancels many tasks: stores all requests first, then waits. One result per id, in the same order; the
-    /// failure of one does not affect the others.
+    /// Stores all requests first, then waits. One result per id, in the same order; the failure of one does
+    /// not affect the others.
     pub fn cancel_all(
         &self,
         ids: &[TaskId],

@@ -111,7 +111,7 @@ impl WaitLoop {
         Ok(TaskProgress { task: watch.task(id)?, snapshot })
     }
 
-    /// The open questions of all tasks; reads them only if the registry has changed.
+    /// Reads them only if the registry has changed.
     pub(super) fn open_questions(&mut self) -> Result<&[(TaskId, StoredQuestion)]> {
         if let Some(watch) = &self.watch
             && self.questions.0 != Some(watch.mark())

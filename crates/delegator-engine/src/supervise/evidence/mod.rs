@@ -44,7 +44,6 @@ pub enum Source {
     Git,
     /// Outside of git: by size and modification time.
     Scan,
-    /// The diff of a task that a provider ran.
     Diff,
     /// By git, after the supervisor was lost: changes of others may be among them.
     Late,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use delegator_git::{ChangeKind, FileChange, TOOL_DIRECTORIES};
 use tempfile::SpooledTempFile;
 
-use crate::shared::file_stamp::{FileStamp, file_stamp};
+use crate::shared::directories::{FileStamp, file_stamp};
 
 const MAX_COUNTED_BYTES: u64 = 16 << 20;
 /// A longer list of files is stored on disk.
@@ -132,7 +132,6 @@ impl LineCounter {
     }
 }
 
-/// Whether a path is in a directory that a scan does not enter.
 pub(super) fn is_in_tool_directory(path: &Path) -> bool {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let mut folders = folders.map(|folder| folder.as_os_str());
