@@ -85,7 +85,6 @@ pub(crate) fn supervise_task(
     }
     dir.announce_change();
     let attempt = Attempt::working(nonce.clone());
-    let contact = launch.as_ref().ok().and_then(|launch| launch.settings.worker_contact.clone());
     let ports = TaskPorts {
         registry: RefCell::new(registry),
         id: id.clone(),
@@ -93,7 +92,7 @@ pub(crate) fn supervise_task(
         dir: dir.clone(),
         socket,
         signals,
-        contact: contact.map(ContactWatch::new),
+        contact: launch.as_ref().ok().and_then(contact_watch),
         engine: engine.clone(),
         redactor,
         last_read_mark: Cell::new(None),
@@ -164,6 +163,10 @@ fn end_before_work(
 fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch> {
     let missing = || EngineError::Launch { task: id.clone(), detail: "it is missing".into() };
     Launch::from_bytes(id, &dir.read(TaskFile::Launch)?.ok_or_else(missing)?)
+}
+
+fn contact_watch(launch: &Launch) -> Option<ContactWatch> {
+    launch.settings.worker_contact.clone().map(ContactWatch::new)
 }
 
 fn own_identity() -> Result<Identity> {
