@@ -46,7 +46,7 @@ pub struct Conflict {
 
 /// Where a hunk changes lines: in the version that the diff is based on, and in the one that the task
 /// produced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HunkRange {
     pub old_start: u64,
     pub old_lines: u64,

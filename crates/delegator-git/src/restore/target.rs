@@ -57,7 +57,8 @@ pub struct Overlap {
     pub part: OverlapPart,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OverlapPart {
     /// The file in the work tree: its content, its type, or whether it exists.
     File,

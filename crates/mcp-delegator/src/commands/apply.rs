@@ -20,8 +20,8 @@ use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
 use crate::commands::local::tasks::{ended, engine};
 use crate::commands::prelude::*;
 use crate::commands::question;
-use crate::error::apply::conflict_error;
-use crate::output::data::diff_omissions::{omission_warnings, setup_edits_warning};
+use crate::error::work_trees::conflict_error;
+use crate::output::data::diff::{omission_warnings, setup_edits_warning};
 use crate::output::outcome::Warning;
 use crate::spec::Surface;
 

@@ -15,8 +15,9 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::attempt_of;
 use crate::commands::local::tasks::{ended, engine};
 use crate::commands::prelude::*;
-use crate::output::data::diff::{FileDiffData, HunkData, TaskDiffData};
-use crate::output::data::diff_omissions::{left_out_message, omission_warnings, setup_edits_warning};
+use crate::output::data::diff::{
+    FileDiffData, HunkData, TaskDiffData, left_out_message, omission_warnings, setup_edits_warning,
+};
 use crate::output::documents::diff_text;
 use crate::output::documents::document::plural;
 use crate::output::outcome::Warning;
@@ -258,7 +259,7 @@ fn hunks_text(file: &FileDiffData) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::output::data::diff_omissions::OmissionsData;
+    use crate::output::data::diff::OmissionsData;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::refuse_unfinished;
 use crate::commands::local::tasks::{ended, engine};
 use crate::commands::prelude::*;
-use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
+use crate::output::data::diff::{OmissionsData, omission_warnings};
 use crate::output::outcome::Warning;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

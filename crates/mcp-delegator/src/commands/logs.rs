@@ -14,7 +14,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::data::end_reason::EndReason;
+use crate::output::data::failure::EndReason;
 use crate::output::presentation::ItemFormat;
 use crate::spec::RawOutput;
 

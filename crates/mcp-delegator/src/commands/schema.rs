@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::prelude::*;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::envelopes::answer_schema::answer_schema;
 use crate::output::envelopes::schema as envelope_schema;
+use crate::output::envelopes::schema::answer_schema;
 use crate::output::outcome::Completion;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Envelope;

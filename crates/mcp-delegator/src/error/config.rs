@@ -1,9 +1,11 @@
-//! Converts configuration errors into [`AppError`]: all problems, with their places and what to change.
+//! Converts errors of the configuration and of the environments file into [`AppError`], with their places.
 
+use delegator_config::environments::{EnvironmentsError, sample};
 use delegator_config::{ConfigError, ProblemSource};
 use serde_json::{Map, Value};
 
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::suggestion::NextCall;
+use crate::error::{AppError, ErrorCode, Problem, io_error, sentence, truncate_text};
 
 impl From<ConfigError> for AppError {
     fn from(error: ConfigError) -> Self {
@@ -56,5 +58,55 @@ fn config_advice(problem: &delegator_config::Problem) -> String {
         (Some(meant), _) => format!("Did you mean {meant}?"),
         (None, Some(expected)) => format!("Set {place} to {expected}."),
         (None, None) => format!("Change or remove {place}."),
+    }
+}
+
+impl From<EnvironmentsError> for AppError {
+    fn from(error: EnvironmentsError) -> Self {
+        let message = sentence(&error.to_string());
+        match error {
+            EnvironmentsError::Missing { path } => AppError::new(ErrorCode::NotFound, message)
+                .context("path", path.display().to_string())
+                .context("sample", sample())
+                .detail(format!("Sample file:\n{}", sample()))
+                .suggest_call("Add an environment, for example with {call}.", sample_addition()),
+            EnvironmentsError::Invalid(error) => error.into(),
+            EnvironmentsError::Exists { id, path } => AppError::new(ErrorCode::AlreadyExists, message)
+                .context("env_id", id)
+                .context("path", path.display().to_string())
+                .suggest_call(
+                    "Choose another id, or first remove the existing environment with {call}.",
+                    NextCall::new(&["env", "remove"]),
+                ),
+            EnvironmentsError::Unknown { id, path, nearest } => {
+                unknown_environment(&id, nearest.as_deref()).context("path", path.display().to_string())
+            }
+            EnvironmentsError::Write { path, error } => {
+                io_error(&format!("Writing {}", path.display()), &error)
+            }
+        }
+    }
+}
+
+fn sample_addition() -> NextCall {
+    let inputs = [
+        ("env_id", "env_myproject"),
+        ("name", "My Project"),
+        ("repo_url", "https://github.com/user/myproject"),
+        ("stack", "node"),
+    ];
+    inputs.into_iter().fold(NextCall::new(&["env", "add"]), |call, (name, value)| call.with(name, value))
+}
+
+fn unknown_environment(id: &str, nearest: Option<&str>) -> AppError {
+    let error =
+        AppError::new(ErrorCode::NotFound, format!("There is no environment '{}'.", truncate_text(id)))
+            .context("env_id", truncate_text(id));
+    match nearest {
+        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
+        None => {
+            let list = NextCall::new(&["cloud", "list-environments"]);
+            error.suggest_call("Run {call} to list the environments.", list)
+        }
     }
 }

@@ -94,14 +94,11 @@ fn invalid_answer(question: &Question, problem: &AnswerProblem) -> AppError {
         _ => format!("it has {}", ids.clone().collect::<Vec<_>>().join(", ")),
     };
     let problem = match problem {
-        AnswerProblem::UnknownOption { given } => {
-            Problem::new(ErrorCode::InvalidValue, "option", format!("{problem}; {listed}"))
-                .value(given.as_str().into())
-                .choose_from(given, ids)
-        }
+        AnswerProblem::UnknownOption { given } => Problem::invalid("option", format!("{problem}; {listed}"))
+            .value(given.as_str().into())
+            .choose_from(given, ids),
         AnswerProblem::NoFreeText => {
-            Problem::new(ErrorCode::InvalidValue, "text", format!("{problem}; {listed}"))
-                .permit("Use one of the options.")
+            Problem::invalid("text", format!("{problem}; {listed}")).permit("Use one of the options.")
         }
         AnswerProblem::Empty => Problem::new(ErrorCode::MissingArgument, "answer", problem.to_string()),
     };

@@ -3,7 +3,7 @@
 //! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this
 //! module only chooses the code and the hint.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::task::{GroupId, Mode, State, TaskId, TaskIdPrefix, TaskLocation};
@@ -12,12 +12,10 @@ use delegator_engine::{
 };
 use delegator_registry::RegistryError;
 
-use crate::error::apply::apply_error;
 use crate::error::conversation::conversation_error;
-use crate::error::isolation::isolation_error;
-use crate::error::providers::provider_error;
-use crate::error::restore::{overlap_error, restore_error};
+use crate::error::fleet::provider_error;
 use crate::error::suggestion::{NextCall, Suggestion};
+use crate::error::work_trees::{apply_error, isolation_error, overlap_error, restore_error};
 use crate::error::{AppError, ErrorCode, Problem, os_limit_error, sentence};
 
 const LESS_DEPTH: &str = "Do the work in this task, or raise max_depth in your own configuration.";
@@ -127,10 +125,10 @@ fn no_diff(message: String, task: &TaskId, reason: &NoDiff) -> AppError {
         | NoDiff::WorktreeGone { .. } => ErrorCode::NotFound,
         NoDiff::Unreadable { .. } => ErrorCode::WrongState,
     };
-    AppError::new(code, message).context("task_id", task.as_str()).suggest(Suggestion::with_call(
+    AppError::new(code, message).context("task_id", task.as_str()).suggest_call(
         "Run {call} to see the files that it changed.",
         NextCall::for_task(&["local", "results"], task.as_str()),
-    ))
+    )
 }
 
 fn reserved_state_dir(message: String, agent: &str) -> AppError {
@@ -175,8 +173,7 @@ fn of_another_machine(id: &TaskId) -> Suggestion {
 
 fn no_task_here(message: String) -> AppError {
     let text = "Run {call} to list the tasks of all directories, and give an id, or run the command where the task worked.";
-    AppError::new(ErrorCode::TaskNotFound, message)
-        .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])))
+    AppError::new(ErrorCode::TaskNotFound, message).suggest_call(text, NextCall::new(&["local", "status"]))
 }
 
 fn unknown_thread(message: String, given: String, nearest: Option<String>) -> AppError {
@@ -187,7 +184,7 @@ fn unknown_thread(message: String, given: String, nearest: Option<String>) -> Ap
     };
     let error = AppError::new(ErrorCode::ThreadNotFound, message)
         .context("thread_id", given)
-        .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])));
+        .suggest_call(text, NextCall::new(&["local", "status"]));
     match nearest {
         Some(thread) => error.context("nearest_thread_id", thread),
         None => error,
@@ -236,13 +233,13 @@ fn state_error(code: ErrorCode, message: String, state: State, task_key: &str, t
 fn not_ended(message: String, state: State, task: &TaskId) -> AppError {
     let wait = NextCall::for_task(&["local", "wait"], task.as_str());
     state_error(ErrorCode::NotReady, message, state, "task_id", task)
-        .suggest(Suggestion::with_call("Wait for the task first: {call}", wait))
+        .suggest_call("Wait for the task first: {call}", wait)
 }
 
 fn work_tree_busy(message: String, state: State, busy: &TaskId) -> AppError {
     let cancel = NextCall::for_task(&["local", "cancel"], busy.as_str());
     state_error(ErrorCode::NotReady, message, state, "busy_task_id", busy)
-        .suggest(Suggestion::with_call(format!("Wait for task {busy}, or run: {{call}}"), cancel))
+        .suggest_call(format!("Wait for task {busy}, or run: {{call}}"), cancel)
 }
 
 fn no_sandbox(message: String) -> AppError {
@@ -257,7 +254,6 @@ fn clock_jumped(message: String, by_ms: i64) -> AppError {
         .suggest("Check the system date. If it is right, repeat the call with --trust-clock.")
 }
 
-/// The requested mode exceeds the configured `max_mode`.
 pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
     let message = format!("exceeds the configured max_mode, {}", allowed.name());
     Problem::new(ErrorCode::PolicyBlocked, "mode", message).value(requested.name().into()).suggest(Some(
@@ -288,17 +284,16 @@ pub fn mode_not_enforced(agent: &str, mode: Mode, problem: &Unavailable) -> Prob
         .suggest(Some(suggestion))
 }
 
-/// An input that the agent cannot honour.
 pub fn unsupported_input(agent: &str, input: &str) -> Problem {
     Problem::new(ErrorCode::Unsupported, input, format!("is not supported by the agent {agent}"))
         .suggest(Some(format!("Remove {{input:{input}}}, or use another agent.")))
 }
 
 fn no_threads(message: String, agent: &str) -> AppError {
-    AppError::new(ErrorCode::Unsupported, message).context("agent", agent).suggest(Suggestion::with_call(
+    AppError::new(ErrorCode::Unsupported, message).context("agent", agent).suggest_call(
         "Start a new task with {call}, and repeat in it what the agent needs to know.",
         NextCall::new(&["local", "exec"]),
-    ))
+    )
 }
 
 /// `env_allow_list` names a variable that the agent does not receive.
@@ -322,41 +317,38 @@ pub fn variable_not_allowed(field: &str, agent: &str, name: &str, permission: Va
 
 /// A directory that does not exist, cannot be used, or lies outside `allowed_roots`.
 pub fn directory_problem(field: &str, path: &Path, problem: &DirectoryProblem) -> Problem {
-    let (code, suggestion) = match problem {
-        DirectoryProblem::Missing => {
-            (ErrorCode::InvalidValue, format!("Create {}, or give a directory that exists.", path.display()))
-        }
+    let suggestion = match problem {
+        DirectoryProblem::OutsideRoots { roots } => return outside_roots(field, path, problem, roots),
+        DirectoryProblem::Missing => format!("Create {}, or give a directory that exists.", path.display()),
         DirectoryProblem::NotADirectory | DirectoryProblem::Unusable(_) => {
-            (ErrorCode::InvalidValue, "Give a directory that this user can enter.".to_owned())
-        }
-        DirectoryProblem::OutsideRoots { roots } => {
-            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            (ErrorCode::PolicyBlocked, format!("Give a path in {}.", roots.join(" or ")))
+            "Give a directory that this user can enter.".to_owned()
         }
     };
-    Problem::new(code, field, problem.to_string())
-        .value(path.display().to_string().into())
-        .suggest(Some(suggestion))
+    path_problem(ErrorCode::InvalidValue, field, path, problem).suggest(Some(suggestion))
 }
 
 /// A file that cannot be read, or that this caller may not read.
 pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem {
     let (code, suggestion) = match problem {
+        FileProblem::OutsideRoots { roots } => return outside_roots(field, path, problem, roots),
         FileProblem::Missing | FileProblem::NotAFile | FileProblem::Unreadable(_) => {
-            (ErrorCode::InvalidValue, "Give a regular file that can be read.".to_owned())
+            (ErrorCode::InvalidValue, "Give a regular file that can be read.")
         }
-        FileProblem::OutsideRoots { roots } => {
-            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            (ErrorCode::PolicyBlocked, format!("Give a path in {}.", roots.join(" or ")))
+        FileProblem::OwnState => {
+            (ErrorCode::PolicyBlocked, "Give a file outside the state directory; refer to a task by its id.")
         }
-        FileProblem::OwnState => (
-            ErrorCode::PolicyBlocked,
-            "Give a file outside the state directory; refer to a task by its id.".to_owned(),
-        ),
     };
-    Problem::new(code, field, problem.to_string())
-        .value(path.display().to_string().into())
-        .suggest(Some(suggestion))
+    path_problem(code, field, path, problem).suggest(Some(suggestion))
+}
+
+fn outside_roots(field: &str, path: &Path, problem: &impl ToString, roots: &[PathBuf]) -> Problem {
+    let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    path_problem(ErrorCode::PolicyBlocked, field, path, problem)
+        .suggest(Some(format!("Give a path in {}.", roots.join(" or "))))
+}
+
+fn path_problem(code: ErrorCode, field: &str, path: &Path, problem: &impl ToString) -> Problem {
+    Problem::new(code, field, problem.to_string()).value(path.display().to_string().into())
 }
 
 fn registry_error(error: RegistryError) -> AppError {
@@ -367,12 +359,10 @@ fn registry_error(error: RegistryError) -> AppError {
         }
         RegistryError::Busy { .. } => AppError::new(ErrorCode::LockHeld, message),
         RegistryError::IdInUse { .. } => AppError::new(ErrorCode::Internal, message),
-        RegistryError::Damaged { .. } => {
-            AppError::new(ErrorCode::ConfigInvalid, message).suggest(Suggestion::with_call(
-                "Run {call} to rename the damaged files and start with an empty registry.",
-                NextCall::new(&["doctor"]).with("set_aside_damaged", true),
-            ))
-        }
+        RegistryError::Damaged { .. } => AppError::new(ErrorCode::ConfigInvalid, message).suggest_call(
+            "Run {call} to rename the damaged files and start with an empty registry.",
+            NextCall::new(&["doctor"]).with("set_aside_damaged", true),
+        ),
         RegistryError::NeedsNewerWriter { .. } | RegistryError::StateDir(_) => {
             AppError::new(ErrorCode::ConfigInvalid, message)
         }

@@ -1,23 +1,16 @@
-//! The error type of commands.
+//! The error type of commands, and its conversion from the precise error types of lower crates.
 //!
-//! Lower crates return precise error types of their own. This module converts them into an [`AppError`]: a
-//! code from the error map, a message for people, context for programs and a suggestion. The exit code and
-//! the name in each envelope follow from the code; no other module chooses them.
+//! The exit code and the name in each envelope follow from the code; no other module chooses them.
 
-pub mod apply;
 mod config;
 mod conversation;
 pub mod engine;
-pub mod environments;
 pub mod error_code;
-pub mod exit_code;
 pub mod fleet;
-mod isolation;
-pub mod panic;
-mod providers;
-pub mod restore;
 pub mod suggestion;
+pub mod work_trees;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use delegator_domain::similar_names;
@@ -26,9 +19,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub use error_code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
-pub use exit_code::ExitCode;
-use suggestion::Suggestion;
+pub use error_code::{ErrorCode, ExitCode, Phase, Retryable, SideEffects};
+use suggestion::{NextCall, Suggestion};
 
 /// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;
@@ -46,7 +38,6 @@ pub fn truncate_text(text: &str) -> String {
     }
 }
 
-/// Truncates a text that an agent or a provider wrote.
 pub fn truncate_quote(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((at, _)) => format!("{} [truncated]", &text[..at]),
@@ -81,17 +72,20 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(code: ErrorCode, field: impl Into<String>, problem: impl Into<String>) -> Self {
-        let (field, problem) = (field.into(), problem.into());
         Problem {
             code,
-            field,
-            problem,
+            field: field.into(),
+            problem: problem.into(),
             value: None,
             suggestion: None,
             permitted: None,
             permitted_by: None,
             context: Map::new(),
         }
+    }
+
+    pub fn invalid(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Problem::new(ErrorCode::InvalidValue, field, problem)
     }
 
     pub fn value(mut self, value: Value) -> Self {
@@ -248,12 +242,15 @@ impl AppError {
         self
     }
 
+    pub fn suggest_call(self, text: impl Into<String>, call: NextCall) -> Self {
+        self.suggest(Suggestion::with_call(text, call))
+    }
+
     pub fn fix_command(mut self, command: impl Into<String>) -> Self {
         self.fix_command = Some(command.into());
         self
     }
 
-    /// Adds the fields of `facts` to the context.
     pub fn with_context(mut self, facts: impl Serialize) -> Self {
         self.context.extend(json!(facts).as_object().cloned().unwrap_or_default());
         self
@@ -281,8 +278,8 @@ fn problem_sentence(problem: &Problem) -> String {
 /// An I/O error of this process; `doing` names the operation.
 pub fn io_error(doing: &str, error: &std::io::Error) -> AppError {
     let message = format!("{doing}: {error}");
-    os_limit_error(error.raw_os_error(), &message)
-        .unwrap_or_else(|| AppError::new(ErrorCode::IoError, message))
+    let limit_error = os_limit_error(error.raw_os_error(), &message);
+    limit_error.unwrap_or_else(|| AppError::new(ErrorCode::IoError, message))
 }
 
 /// The error for this `errno`, if it is a shortage of a system resource (files, memory, processes): the
@@ -321,6 +318,17 @@ pub fn sentence(text: &str) -> String {
     let capital = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let period = if text.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{capital}{}{period}", letters.as_str())
+}
+
+/// Converts a panic in a handler into an internal error of that call.
+pub fn catch_panics<T>(work: impl FnOnce() -> Result<T, AppError>) -> Result<T, AppError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let message = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(AppError::new(ErrorCode::Internal, "Internal error: this is a bug in mcp-delegator.")
+            .detail(message)
+            .suggest("Run the command again with MCP_DELEGATOR_LOG=debug and report the output."))
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ pub fn input_marker(name: &str) -> String {
     format!("{{input:{name}}}")
 }
 
-/// A call of one of our commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextCall {
     pub path: &'static [&'static str],
@@ -36,7 +35,6 @@ impl NextCall {
     }
 }
 
-/// A sentence about the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
     /// Contains [`CALL`] where the call belongs.

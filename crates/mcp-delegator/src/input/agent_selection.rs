@@ -3,7 +3,7 @@
 use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT, LIVE_AGENT};
 
-use crate::error::{ErrorCode, Problem};
+use crate::error::Problem;
 
 /// The agent that runs for this name. The default agent takes no messages; its live form does.
 pub fn running_agent(name: &str, is_live: bool) -> &str {
@@ -18,8 +18,6 @@ pub fn select_agent(config: &Config, name: &str) -> Result<ConfiguredAgent, Prob
             [only] => format!("is not the name of an agent; the only one is {only}"),
             several => format!("is not the name of an agent; there are {}", several.join(", ")),
         };
-        Problem::new(ErrorCode::InvalidValue, "agent", message)
-            .value(name.into())
-            .choose_from(name, known.into_iter())
+        Problem::invalid("agent", message).value(name.into()).choose_from(name, known.into_iter())
     })
 }

@@ -1,8 +1,8 @@
-//! Parses a command line into a command, its inputs and all problems of the arguments.
+//! Parses a command line into a command, its inputs and all problems of the arguments. Validates nothing.
 //!
 //! clap stops at the first argument it does not know. To report all problems at once, the parser records the
 //! unknown argument, replaces it by the flag that was probably intended (so that its value is not taken for
-//! something else) or removes it, and parses again. It validates nothing: `validation` does.
+//! something else) or removes it, and parses again.
 
 use std::ffi::OsString;
 
@@ -16,15 +16,13 @@ use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 use crate::input::guess::UnknownWord;
 use crate::input::path::locate;
 use crate::input::stdin::TextFile;
-use crate::input::unknown_command;
-use crate::input::{globals, tree};
+use crate::input::{globals, tree, unknown_command};
 use crate::spec::catalog::Catalog;
-use crate::spec::globals::Globals;
+use crate::spec::formats::Globals;
 use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{CommandSpec, InputSchema, Marker, Property, PropertyType};
 
-/// A parsed command line.
 #[derive(Debug)]
 pub struct Invocation {
     pub globals: Globals,
@@ -65,7 +63,6 @@ pub fn parse(catalog: Catalog, argv: &[OsString]) -> Result<Invocation, Box<Pars
     refuse(AppError::from_problems(problems))
 }
 
-/// Returns the problem that clap found, and changes the arguments so that parsing can continue.
 fn record_and_repair(
     catalog: Catalog,
     error: &clap::Error,
@@ -94,7 +91,7 @@ fn repair_invalid_utf8(args: &mut [OsString]) -> Problem {
         lossy = word.to_string_lossy().into_owned();
         *word = lossy.clone().into();
     }
-    Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(lossy.into())
+    Problem::invalid("argument", "is not valid UTF-8").value(lossy.into())
 }
 
 fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, path: &[String]) -> Problem {
@@ -250,33 +247,39 @@ fn collect_inputs(
     let (task, next) = shifted_positions(inputs, matches).unzip();
     for property in &inputs.properties {
         let by_flag = texts(matches, &property.name);
-        let by_position = match &several {
-            Some(several) if several.property == property.name => Vec::new(),
-            Some(several) if several.list == property.name => {
-                let all = parse_value(property, by_flag).map(|by_flag| several.followed_by(by_flag));
-                insert_or_report(&mut object, &property.name, all, problems);
-                continue;
+        let value = match several.as_ref().filter(|several| several.list == property.name) {
+            Some(several) => {
+                let by_position = several.values.iter().cloned().map(Value::from);
+                parse_value(property, by_flag).map(|by_flag| match by_flag {
+                    Value::Array(by_flag) => by_position.chain(by_flag).collect(),
+                    by_flag => by_position.chain([by_flag]).collect(),
+                })
             }
-            _ if task.as_ref() == Some(&property.name) => Vec::new(),
-            _ if next.as_ref() == Some(&property.name) => {
-                task.iter().flat_map(|task| texts(matches, &tree::positional_id(task))).collect()
+            None => {
+                let is_listed = several.as_ref().is_some_and(|several| several.property == property.name);
+                let by_position = match &property.name {
+                    name if is_listed || task.as_ref() == Some(name) => Vec::new(),
+                    name if next.as_ref() == Some(name) => {
+                        task.iter().flat_map(|task| texts(matches, &tree::positional_id(task))).collect()
+                    }
+                    name if property.has(&Marker::Positional) => texts(matches, &tree::positional_id(name)),
+                    _ => Vec::new(),
+                };
+                if !by_flag.is_empty() && !by_position.is_empty() {
+                    let problem = format!("is given twice, by position and as --{}", property.flag());
+                    problems.push(Problem::invalid(&property.name, problem));
+                }
+                let given = if by_flag.is_empty() { by_position } else { by_flag };
+                if given.is_empty() {
+                    continue;
+                }
+                parse_value(property, given)
             }
-            _ if property.has(&Marker::Positional) => texts(matches, &tree::positional_id(&property.name)),
-            _ => Vec::new(),
         };
-        if !by_flag.is_empty() && !by_position.is_empty() {
-            problems.push(Problem::new(
-                ErrorCode::InvalidValue,
-                property.name.clone(),
-                format!("is given twice, by position and as --{}", property.flag()),
-            ));
+        match value {
+            Ok(value) => drop(object.insert(property.name.clone(), value)),
+            Err(problem) => problems.push(problem),
         }
-        let given = if by_flag.is_empty() { by_position } else { by_flag };
-        if given.is_empty() {
-            continue;
-        }
-        let value = parse_value(property, given);
-        insert_or_report(&mut object, &property.name, value, problems);
     }
     object
 }
@@ -292,18 +295,6 @@ fn shifted_positions(inputs: &InputSchema, matches: &ArgMatches) -> Option<(Stri
     is_free.then(|| (task.name.clone(), next.name.clone()))
 }
 
-fn insert_or_report(
-    object: &mut Map<String, Value>,
-    name: &str,
-    value: Result<Value, Problem>,
-    problems: &mut Vec<Problem>,
-) {
-    match value {
-        Ok(value) => drop(object.insert(name.to_owned(), value)),
-        Err(problem) => problems.push(problem),
-    }
-}
-
 fn texts(matches: &ArgMatches, id: &str) -> Vec<String> {
     matches.try_get_many::<String>(id).ok().flatten().into_iter().flatten().cloned().collect()
 }
@@ -313,17 +304,6 @@ struct SeveralValues {
     property: String,
     list: String,
     values: Vec<String>,
-}
-
-impl SeveralValues {
-    /// The values by position, then those of the flag.
-    fn followed_by(&self, by_flag: Value) -> Value {
-        let by_flag = match by_flag {
-            Value::Array(values) => values,
-            other => vec![other],
-        };
-        self.values.iter().cloned().map(Value::from).chain(by_flag).collect()
-    }
 }
 
 /// `wait A B`, or `wait A` together with the flag of the list.
@@ -336,7 +316,6 @@ fn several_by_position(inputs: &InputSchema, matches: &ArgMatches) -> Option<Sev
     })
 }
 
-/// The files that contain the value of an input.
 fn collect_text_files(
     inputs: &InputSchema,
     matches: &ArgMatches,
@@ -346,11 +325,7 @@ fn collect_text_files(
     for property in inputs.properties.iter().filter(|property| property.has(&Marker::Stdin)) {
         let (flag, given) = (property.file_flag(), texts(matches, &tree::file_id(&property.name)));
         if given.len() > 1 {
-            problems.push(Problem::new(
-                ErrorCode::InvalidValue,
-                format!("--{flag}"),
-                "is given more than once",
-            ));
+            problems.push(Problem::invalid(format!("--{flag}"), "is given more than once"));
         }
         let is_stdin = property.has(&Marker::StdinFlag) && is_set(matches, &tree::stdin_id(&property.name));
         let by_file = given.into_iter().next().map(|path| (flag, path));
@@ -367,7 +342,7 @@ fn collect_text_files(
 
 /// The value of one property. A value of the wrong type stays a string, which the validator refuses.
 fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
-    let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
+    let problem = |message: &str| Problem::invalid(property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
             [only] if property.has(&Marker::Command) || property.has(&Marker::Names) => {
@@ -410,33 +385,22 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
     let separator = |letter: char| property.has(&Marker::CommaSeparated) && letter == ',';
     for text in texts.iter().flat_map(|text| text.split(separator)) {
         let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            return Err(Problem::new(
-                ErrorCode::InvalidValue,
-                property.name.clone(),
-                "must be written key=value",
-            )
-            .value(text.into()));
+            return Err(
+                Problem::invalid(property.name.clone(), "must be written key=value").value(text.into())
+            );
         };
         if let Some((first, second)) = value.split_once(',').filter(|(_, second)| second.contains('=')) {
             let flag = property.flag();
-            return Err(Problem::new(
-                ErrorCode::InvalidValue,
-                property.name.clone(),
-                "must have one key=value per flag",
-            )
-            .value(text.into())
-            .suggest(Some(format!(
-                "Write --{flag} {} --{flag} {}",
-                shell_word(&format!("{key}={first}")),
-                shell_word(second)
-            ))));
+            return Err(Problem::invalid(property.name.clone(), "must have one key=value per flag")
+                .value(text.into())
+                .suggest(Some(format!(
+                    "Write --{flag} {} --{flag} {}",
+                    shell_word(&format!("{key}={first}")),
+                    shell_word(second)
+                ))));
         }
         if object.insert(key.to_owned(), value.into()).is_some() {
-            return Err(Problem::new(
-                ErrorCode::InvalidValue,
-                property.name.clone(),
-                format!("has the key {key} twice"),
-            ));
+            return Err(Problem::invalid(property.name.clone(), format!("has the key {key} twice")));
         }
     }
     Ok(Value::Object(object))
@@ -444,7 +408,7 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
 
 /// Parses an object: JSON, or the path of a file that contains it.
 fn parse_object(property: &Property, text: &str) -> Result<Value, Problem> {
-    let problem = |message: String| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
+    let problem = |message: String| Problem::invalid(property.name.clone(), message);
     if let Some(object) = parse_json(text, '{') {
         return Ok(object);
     }

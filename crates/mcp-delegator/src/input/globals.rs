@@ -1,18 +1,42 @@
 //! Global flags: accepted by every command. They control the output, not what the command does.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, ValueHint};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
-use crate::error::{ErrorCode, Problem};
-use crate::input::lenient_parser::LenientParser;
-use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
-use crate::spec::globals::Globals;
+use crate::error::Problem;
+use crate::spec::formats::{ColorChoice, Envelope, Format, Globals, LogFormat};
 
 const HEADING: &str = "Output options";
 
 /// The smallest output that still has space for the truncation notice.
 const MIN_MAX_BYTES: usize = 4096;
+
+/// A parser that accepts every text, because validation reports all problems together. The choices are used
+/// only for help and completions.
+#[derive(Debug, Clone)]
+pub struct LenientParser(Vec<String>);
+
+pub fn lenient_choices(choices: &[&str]) -> LenientParser {
+    LenientParser(choices.iter().map(|choice| (*choice).to_owned()).collect())
+}
+
+impl TypedValueParser for LenientParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        let invalid = || clap::Error::new(ErrorKind::InvalidUtf8).with_cmd(command);
+        value.to_str().map(str::to_owned).ok_or_else(invalid)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = self.0.iter().map(PossibleValue::new);
+        (!self.0.is_empty()).then(|| Box::new(values) as Box<dyn Iterator<Item = PossibleValue>>)
+    }
+}
 
 pub fn args() -> Vec<Arg> {
     let value = |id: &'static str, name: &'static str, help: &'static str| {
@@ -34,38 +58,27 @@ pub fn args() -> Vec<Arg> {
             .help_heading(HEADING)
             .help(help)
     };
+    let choice = |id: &'static str, name: &'static str, help: &'static str, names: &[&str]| {
+        value(id, name, help).value_parser(lenient_choices(names)).hide_possible_values(true)
+    };
+    let formats = "human (default on a terminal), markdown, json (default in a pipe), jsonl";
+    let envelopes = "JSON envelope: agent (default), standard (default in files), tool, raw";
+    let colors = "Colour text: auto (on a terminal, unless NO_COLOR is set), always, never";
     vec![
-        value("format", "FORMAT", "human (default on a terminal), markdown, json (default in a pipe), jsonl")
-            .value_parser(LenientParser::choices(&Format::NAMES))
-            .hide_possible_values(true),
+        choice("format", "FORMAT", formats, &Format::NAMES),
         flag("json", "Same as --format json"),
-        value(
-            "envelope",
-            "ENVELOPE",
-            "JSON envelope: agent (default), standard (default in files), tool, raw",
-        )
-        .value_parser(LenientParser::choices(&Envelope::NAMES))
-        .hide_possible_values(true),
-        value("fields", "A,B.C", "Print only these fields of the data, comma-separated")
-            .value_parser(LenientParser::text()),
-        value("output", "FILE", "Write the output to a file")
-            .value_parser(LenientParser::text())
-            .value_hint(ValueHint::FilePath),
+        choice("envelope", "ENVELOPE", envelopes, &Envelope::NAMES),
+        value("fields", "A,B.C", "Print only these fields of the data, comma-separated"),
+        value("output", "FILE", "Write the output to a file").value_hint(ValueHint::FilePath),
         value("input-json", "FILE|-", "Read the inputs from a JSON object; flags take precedence")
-            .value_parser(LenientParser::text())
             .value_hint(ValueHint::FilePath),
         value("max-bytes", "N", "Truncate output larger than this (default 1048576)")
-            .allow_negative_numbers(true)
-            .value_parser(LenientParser::text()),
+            .allow_negative_numbers(true),
         flag("no-stream", "With jsonl: print one line at the end instead of one per item"),
         flag("strict-warnings", "Treat warnings as errors"),
         flag("quiet", "Print only the result: no progress, no remarks").short('q'),
-        value("color", "WHEN", "Colour text: auto (on a terminal, unless NO_COLOR is set), always, never")
-            .value_parser(LenientParser::choices(&ColorChoice::NAMES))
-            .hide_possible_values(true),
-        value("log-format", "FORMAT", "Format of logs on stderr: text or json")
-            .value_parser(LenientParser::choices(&LogFormat::NAMES))
-            .hide_possible_values(true),
+        choice("color", "WHEN", colors, &ColorChoice::NAMES),
+        choice("log-format", "FORMAT", "Format of logs on stderr: text or json", &LogFormat::NAMES),
         flag("schema", "Show the input and output schema of the command instead of running it"),
         flag("help", "Show help").short('h'),
         flag("version", "Show the version").short('V'),
@@ -97,13 +110,13 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     let json = parser.flag("json");
     let format = parser.choice("format", Format::named, &Format::NAMES);
     if json && format.is_some_and(|format| format != Format::Json) {
-        let problem = Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format");
+        let problem = Problem::invalid("--json", "contradicts --format");
         parser.problems.push(problem.suggest(Some("Give only one of them.")));
     }
     let envelope = parser.choice("envelope", Envelope::from_name, &Envelope::NAMES);
     if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
         let message = "cannot be combined with --format jsonl, whose last line is always an agent envelope";
-        let problem = Problem::new(ErrorCode::InvalidValue, "--envelope", message);
+        let problem = Problem::invalid("--envelope", message);
         let value = envelope.map(Envelope::name).unwrap_or_default();
         parser.problems.push(problem.value(value.into()).suggest(Some("Omit one of them.")));
     }
@@ -139,11 +152,7 @@ impl GlobalsParser<'_> {
         let mut values = self.matches.get_many::<String>(id)?;
         let first = values.next().cloned();
         if values.next().is_some() {
-            self.problems.push(Problem::new(
-                ErrorCode::InvalidValue,
-                format!("--{id}"),
-                "is given more than once",
-            ));
+            self.problems.push(Problem::invalid(format!("--{id}"), "is given more than once"));
         }
         first
     }
@@ -153,11 +162,7 @@ impl GlobalsParser<'_> {
         let names: Vec<String> =
             values.flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect();
         if names.iter().any(String::is_empty) {
-            self.problems.push(Problem::new(
-                ErrorCode::InvalidValue,
-                format!("--{id}"),
-                "contains an empty name",
-            ));
+            self.problems.push(Problem::invalid(format!("--{id}"), "contains an empty name"));
         }
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
@@ -168,7 +173,7 @@ impl GlobalsParser<'_> {
         if found.is_none() {
             let message = format!("must be one of {}", names.join(", "));
             self.problems.push(
-                Problem::new(ErrorCode::InvalidValue, format!("--{id}"), message)
+                Problem::invalid(format!("--{id}"), message)
                     .choose_from(&typed, names.iter().copied())
                     .value(typed.into()),
             );
@@ -180,40 +185,26 @@ impl GlobalsParser<'_> {
     /// intended.
     fn output(&mut self) -> Option<PathBuf> {
         let path = self.text("output")?;
-        let problem = |message: &str| {
-            Problem::new(ErrorCode::InvalidValue, "--output", message).value(path.clone().into())
+        let suggestion = match path.as_str() {
+            "" => None,
+            "-" => Some("Omit --output to write to standard output.".to_owned()),
+            name if Format::NAMES.contains(&name) => Some(format!("Did you mean --format {name}?")),
+            name if Envelope::NAMES.contains(&name) => Some(format!("Did you mean --envelope {name}?")),
+            _ => return Some(PathBuf::from(path)),
         };
-        if Format::NAMES.contains(&path.as_str()) || Envelope::NAMES.contains(&path.as_str()) {
-            let flag = if Format::NAMES.contains(&path.as_str()) { "format" } else { "envelope" };
-            self.problems.push(
-                problem("must be the path of a file").suggest(Some(format!("Did you mean --{flag} {path}?"))),
-            );
-            return None;
-        }
-        if path == "-" {
-            let suggestion = "Omit --output to write to standard output.";
-            self.problems.push(problem("must be the path of a file").suggest(Some(suggestion)));
-            return None;
-        }
-        if path.is_empty() {
-            self.problems.push(problem("must not be empty"));
-            return None;
-        }
-        Some(PathBuf::from(path))
+        let message = if path.is_empty() { "must not be empty" } else { "must be the path of a file" };
+        self.problems.push(Problem::invalid("--output", message).value(path.into()).suggest(suggestion));
+        None
     }
 
     fn max_bytes(&mut self) -> Option<usize> {
         let typed = self.text("max-bytes")?;
-        match typed.parse::<usize>() {
-            Ok(bytes) if bytes >= MIN_MAX_BYTES => Some(bytes),
-            _ => {
-                let message = format!("must be an integer of at least {MIN_MAX_BYTES}");
-                let problem = Problem::new(ErrorCode::InvalidValue, "--max-bytes", message)
-                    .value(typed.into())
-                    .permit(format!("Give a number of at least {MIN_MAX_BYTES}."));
-                self.problems.push(problem);
-                None
-            }
+        let bytes = typed.parse().ok().filter(|bytes| *bytes >= MIN_MAX_BYTES);
+        if bytes.is_none() {
+            let message = format!("must be an integer of at least {MIN_MAX_BYTES}");
+            let problem = Problem::invalid("--max-bytes", message).value(typed.into());
+            self.problems.push(problem.permit(format!("Give a number of at least {MIN_MAX_BYTES}.")));
         }
+        bytes
     }
 }

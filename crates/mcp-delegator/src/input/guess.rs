@@ -27,7 +27,6 @@ impl UnknownWord<'_> {
     }
 }
 
-/// What was probably meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guess {
     /// The paths of one or several commands or groups.

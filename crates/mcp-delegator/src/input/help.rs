@@ -8,12 +8,10 @@ use textwrap::wrap_algorithms::wrap_first_fit;
 
 use crate::error::AppError;
 use crate::input::guess::UnknownWord;
-use crate::input::tree;
-use crate::input::unknown_command;
+use crate::input::{tree, unknown_command};
 use crate::spec::catalog::Catalog;
 use crate::spec::version::PROGRAM;
 
-/// The command or group at this path; `caller` is the command that received the path (`help` or `man`).
 pub fn command_at(catalog: Catalog, caller: &str, path: &[String]) -> Result<Command, AppError> {
     // `build` fills in usage lines and inherited flags.
     let mut command = tree::root(catalog);
@@ -77,7 +75,6 @@ fn wrap_usage(usage: &str, columns: usize) -> String {
     fill(&words, width).join(&indent)
 }
 
-/// Lines of at most this many columns.
 fn fill(words: &[Word<'_>], columns: usize) -> Vec<String> {
     #[expect(clippy::cast_precision_loss, reason = "a terminal has few columns")]
     let lines = wrap_first_fit(words, &[columns as f64]);

@@ -9,7 +9,6 @@ pub mod argv;
 pub mod globals;
 pub mod guess;
 pub mod help;
-pub mod lenient_parser;
 pub mod path;
 pub mod stdin;
 pub mod tree;

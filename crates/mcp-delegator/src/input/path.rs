@@ -10,7 +10,6 @@ use crate::input::globals;
 use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
 
-/// Position of the command on the line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocatedCommand {
     /// Path of the command or group, as far as it is known.
@@ -26,7 +25,6 @@ impl LocatedCommand {
         catalog.find(&self.path)
     }
 
-    /// The arguments with the command path first.
     pub fn args_with_command_first(&self, args: &[OsString]) -> Vec<OsString> {
         let program = args.first().cloned().unwrap_or_default();
         let others = args.iter().enumerate().skip(1).filter(|(index, _)| !self.path_indexes.contains(index));

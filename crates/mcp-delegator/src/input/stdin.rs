@@ -35,14 +35,13 @@ fn read(source: &str) -> Result<String, AppError> {
     }
     let unreadable = |error: &std::io::Error| {
         let message = format!("cannot be read: {error}");
-        let problem = Problem::new(ErrorCode::InvalidValue, "--input-json", message).value(source.into());
+        let problem = Problem::invalid("--input-json", message).value(source.into());
         AppError::from_problems(vec![problem])
     };
     let file = std::fs::File::open(source).map_err(|error| unreadable(&error))?;
     read_bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))
 }
 
-/// Reads all of standard input.
 pub fn read_stdin() -> Result<String, AppError> {
     tracing::debug!("reading standard input");
     read_bounded(std::io::stdin().lock(), "standard input").map_err(|error| {
@@ -98,7 +97,7 @@ pub fn take_format(
     if format.is_none() {
         let names: Vec<&str> = known.iter().map(|format| format.name()).collect();
         problems.push(
-            Problem::new(ErrorCode::InvalidValue, FORMAT, format!("must be one of {}", names.join(", ")))
+            Problem::invalid(FORMAT, format!("must be one of {}", names.join(", ")))
                 .choose_from(value.as_str().unwrap_or_default(), names.iter().copied())
                 .value(value),
         );
@@ -121,7 +120,7 @@ pub fn fill_from_files(files: Vec<TextFile>, args: &mut Map<String, Value>) -> V
     for file in files {
         if args.contains_key(&file.input) {
             let message = format!("cannot be given together with {}", file.input);
-            problems.push(Problem::new(ErrorCode::InvalidValue, format!("--{}", file.flag), message));
+            problems.push(Problem::invalid(format!("--{}", file.flag), message));
             continue;
         }
         let text = if file.path == "-" { Ok(file.path.clone()) } else { read_text_file(&file) };
@@ -137,7 +136,7 @@ pub fn fill_from_files(files: Vec<TextFile>, args: &mut Map<String, Value>) -> V
 
 fn read_text_file(file: &TextFile) -> Result<String, Problem> {
     let refuse = |message: String| {
-        let problem = Problem::new(ErrorCode::InvalidValue, format!("--{}", file.flag), message);
+        let problem = Problem::invalid(format!("--{}", file.flag), message);
         problem.value(file.path.as_str().into())
     };
     let opened = std::fs::File::open(&file.path).map_err(Err);
@@ -162,7 +161,7 @@ pub fn fill_from_stdin(
         }
         if input_json == Some("-") {
             let message = "cannot come from standard input together with --input-json -";
-            return Ok(Some(Problem::new(ErrorCode::InvalidValue, property.name, message)));
+            return Ok(Some(Problem::invalid(property.name, message)));
         }
         args.insert(property.name, read_stdin()?.into());
     }

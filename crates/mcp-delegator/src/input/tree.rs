@@ -9,8 +9,7 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use clap_complete::ArgValueCompleter;
 
-use crate::input::globals;
-use crate::input::lenient_parser::LenientParser;
+use crate::input::globals::{self, LenientParser, lenient_choices};
 use crate::spec::catalog::{Catalog, group_about};
 use crate::spec::input_schema::LAST_HELP;
 use crate::spec::tool_schema::description_with_bounds;
@@ -177,7 +176,6 @@ fn file_arg(property: &Property) -> Arg {
         .help(format!("Read --{} from a file; - reads standard input", property.flag()))
         .value_hint(ValueHint::FilePath)
         .action(ArgAction::Append)
-        .value_parser(LenientParser::text())
 }
 
 /// clap id of `--stdin`, which gives a property.
@@ -204,7 +202,6 @@ fn last_arg() -> Arg {
     Arg::new(LAST).long(LAST).action(ArgAction::SetTrue).overrides_with(LAST).help(LAST_HELP)
 }
 
-/// Marks the inputs that a call must have, so that the usage line shows them.
 fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
     let inputs = spec.inputs();
     let id_of = |property: &Property| {
@@ -272,7 +269,6 @@ fn value_name(property: &Property) -> &'static str {
     }
 }
 
-/// What a shell completes.
 fn value_hint(property: &Property) -> ValueHint {
     match property.name.as_str() {
         name if name.ends_with("_dir") || name.ends_with("_dirs") => ValueHint::DirPath,
@@ -286,8 +282,8 @@ fn value_hint(property: &Property) -> ValueHint {
 
 fn value_parser(property: &Property) -> LenientParser {
     match property.kind {
-        PropertyType::Flag => LenientParser::choices(&["true", "false"]),
-        _ => LenientParser::choices(&property.choices()),
+        PropertyType::Flag => lenient_choices(&["true", "false"]),
+        _ => lenient_choices(&property.choices()),
     }
 }
 

@@ -19,7 +19,6 @@ use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{CommandSpec, Danger};
 
-/// All flags of the command at this path, as typed.
 pub fn flags_of(catalog: Catalog, path: &[String]) -> Vec<String> {
     let mut level = tree::root(catalog);
     let mut flags = long_flags(&level);
@@ -47,12 +46,13 @@ fn long_flags(command: &clap::Command) -> Vec<String> {
         .collect()
 }
 
-/// The error for an unknown command, with a redirect or a suggestion.
 pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
     let word = unknown_word.word();
     let typed: Vec<&str> = unknown_word.path.iter().map(String::as_str).chain([word.as_str()]).collect();
     let display = truncate_text(&typed.join(" "));
-    if let Some(spec) = find_by_former_name(catalog, &typed) {
+    if let [word] = typed.as_slice()
+        && let Some(spec) = catalog.iter().find(|spec| spec.former_names.contains(word))
+    {
         return former_name_error(catalog, spec, &display, unknown_word);
     }
     let message = format!("There is no command '{display}'.");
@@ -78,11 +78,6 @@ pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
             error(format!("Known commands: {}.", offered.join(", ")))
         }
     }
-}
-
-fn find_by_former_name(catalog: Catalog, typed: &[&str]) -> Option<&'static CommandSpec> {
-    let [word] = typed else { return None };
-    catalog.iter().find(|spec| spec.former_names.contains(word))
 }
 
 fn former_name_error(

@@ -14,7 +14,7 @@ use crate::commands::diff::find_diff;
 use crate::commands::local::tasks::engine;
 use crate::commands::schema::{SCHEMA_URI, find_schema};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::shown_diff::shorten;
+use crate::output::data::remote::shorten;
 use crate::output::data::status::RunningTask;
 use crate::output::data::task::TaskResult;
 use crate::output::values::UtcTime;

@@ -8,7 +8,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::output::outcome::WaitHint;
 
-/// The tasks that the call waits for.
 #[derive(Debug, Clone, Default)]
 pub struct Attachment(Arc<Mutex<Option<AttachedTasks>>>);
 

@@ -13,7 +13,6 @@ use crate::output::command_data::Data;
 use crate::output::data::batch::{BatchItem, BatchResult, ItemError};
 use crate::output::outcome::{CommandOutput, Completion};
 
-/// Collects the results of a batch.
 #[derive(Debug)]
 pub struct Batch<'a> {
     /// How the messages of the items name inputs.

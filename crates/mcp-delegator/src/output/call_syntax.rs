@@ -15,7 +15,6 @@ const SET: &str = "{set:";
 /// An input that is a flag even if it is the first one.
 const AGENT: &str = "agent";
 
-/// The syntax of suggested calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallSyntax<'a> {
     /// Shell commands.
@@ -57,9 +56,7 @@ impl CallSyntax<'_> {
         });
         text.replace(CALL, &rendered)
     }
-}
 
-impl CallSyntax<'_> {
     /// Names the inputs in all texts of the error as the caller does. Applied once, before the error is
     /// presented.
     pub fn name_inputs_of(self, error: &mut AppError) {

@@ -12,9 +12,7 @@ use crate::output::fields;
 use crate::output::truncation::apply;
 use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
-/// What a command returns.
 pub trait CommandData: SerializedData + Debug + Send + Sync + 'static {
-    /// For people and models.
     fn document(&self) -> Document {
         Document::from_value(&self.to_json())
     }
@@ -31,7 +29,6 @@ pub trait CommandData: SerializedData + Debug + Send + Sync + 'static {
         None
     }
 
-    /// The task that the data is about, if it is one.
     fn task(&self) -> Option<TaskState<'_>> {
         None
     }
@@ -76,7 +73,6 @@ impl<T: CommandData> From<T> for Data {
 }
 
 impl Data {
-    /// For programs.
     pub fn to_json(&self) -> Value {
         let mut json = self.content.to_json();
         apply::truncate_data(&mut json, self.plan);
@@ -96,7 +92,6 @@ impl Data {
         self.fields = fields.to_vec();
     }
 
-    /// The result for each item of a command that acts on several.
     pub fn batch(&self) -> Option<&BatchResult> {
         self.batch.as_ref()
     }

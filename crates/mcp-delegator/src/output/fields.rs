@@ -6,47 +6,35 @@
 use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
-use crate::error::{ErrorCode, Problem};
+use crate::error::Problem;
 
 /// Problems for paths that do not exist in the schema, with the nearest name.
 pub fn unknown(paths: &[String], schema: &Value) -> Vec<Problem> {
-    paths
-        .iter()
-        .filter_map(|path| {
-            let mut level = Some(schema);
-            for name in path.split('.') {
-                let here = resolve(schema, level?);
-                let Some(properties) = here.get("properties").and_then(Value::as_object) else {
-                    return is_scalar(here).then(|| {
-                        let problem = format!("a field of {path} is a scalar and has no fields");
-                        Problem::new(ErrorCode::InvalidValue, "--fields", problem).value(path.clone().into())
-                    });
-                };
-                if let Some(below) = properties.get(name) {
-                    level = Some(below);
-                } else if here.get("additionalProperties").is_some_and(|of| of != &Value::Bool(false)) {
-                    return None;
-                } else {
-                    let nearest = similar_names::nearest(name, properties.keys().map(String::as_str));
-                    let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-                    let suggestion = match nearest {
-                        Some(nearest) => format!("Did you mean {nearest}?"),
-                        None => format!("Known here: {}.", known.join(", ")),
-                    };
-                    return Some(
-                        Problem::new(
-                            ErrorCode::InvalidValue,
-                            "--fields",
-                            format!("there is no field {path}"),
-                        )
-                        .value(path.clone().into())
-                        .suggest(Some(suggestion)),
-                    );
-                }
-            }
-            None
-        })
-        .collect()
+    paths.iter().filter_map(|path| unknown_field(path, schema)).collect()
+}
+
+fn unknown_field(path: &str, schema: &Value) -> Option<Problem> {
+    let problem = |message: String| Problem::invalid("--fields", message).value(path.into());
+    let mut level = schema;
+    for name in path.split('.') {
+        let here = resolve(schema, level);
+        let Some(properties) = here.get("properties").and_then(Value::as_object) else {
+            let message = || format!("a field of {path} is a scalar and has no fields");
+            return is_scalar(here).then(|| problem(message()));
+        };
+        let Some(below) = properties.get(name) else {
+            let is_open = here.get("additionalProperties").is_some_and(|of| of != &Value::Bool(false));
+            let known = properties.keys().map(String::as_str);
+            let suggestion = match similar_names::nearest(name, known.clone()) {
+                Some(nearest) => format!("Did you mean {nearest}?"),
+                None => format!("Known here: {}.", known.collect::<Vec<_>>().join(", ")),
+            };
+            let message = format!("there is no field {path}");
+            return (!is_open).then(|| problem(message).suggest(Some(suggestion)));
+        };
+        level = below;
+    }
+    None
 }
 
 fn is_scalar(schema: &Value) -> bool {

@@ -14,6 +14,7 @@ pub mod envelopes;
 pub mod fields;
 pub mod outcome;
 pub mod pager;
+pub mod prelude;
 pub mod presentation;
 pub mod printer;
 pub mod screen;

@@ -94,7 +94,6 @@ impl WaitHint {
         }
     }
 
-    /// A sentence that ends with the call that waits for the tasks.
     pub fn suggestion(&self, text: &str) -> Suggestion {
         let (field, ids) = self.id_field();
         let wait = NextCall::new(&["local", "wait"]).with(field, ids);
@@ -105,7 +104,6 @@ impl WaitHint {
         Suggestion::with_call(format!("{text} {}{CALL}", variable.unwrap_or_default()), wait)
     }
 
-    /// Adds the tasks and the call to an error.
     pub fn attach_to(&self, error: AppError) -> AppError {
         let (field, ids) = self.id_field();
         let text = self.form("Wait for it with:", "Wait for them with:");
@@ -141,8 +139,9 @@ impl IncompleteReason {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum Completion {
+    #[default]
     Done,
     /// A batch in which at least one item failed and at least one succeeded.
     Partial,
@@ -183,7 +182,6 @@ impl PagedList {
         self.remaining.saturating_sub(shown as u64)
     }
 
-    /// Where the next page begins.
     fn next(&self, shown: usize) -> i64 {
         let last = shown.checked_sub(1).and_then(|last| self.positions.get(last));
         last.copied().unwrap_or(self.start)
@@ -212,8 +210,7 @@ impl ListCursors {
     }
 }
 
-/// The result of a command handler.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CommandOutput {
     pub completion: Completion,
     /// Also an error may have data.
@@ -241,21 +238,7 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     pub fn new(completion: Completion, data: Option<Data>) -> Self {
-        CommandOutput {
-            completion,
-            data,
-            raw: None,
-            is_paged: false,
-            facts: Map::new(),
-            warnings: Vec::new(),
-            page: None,
-            next_cursor: None,
-            child: None,
-            message: None,
-            dry_run: false,
-            shape: None,
-            selected_fields: Vec::new(),
-        }
+        CommandOutput { completion, data, ..CommandOutput::default() }
     }
 
     pub fn done(data: impl Into<Data>) -> Self {
@@ -285,7 +268,6 @@ impl CommandOutput {
         self.next_cursor.as_deref().or(numbered)
     }
 
-    /// Sets the cursor of the next page, after lists were built or truncated.
     pub fn update_cursors(&mut self) {
         let Some(data) = &self.data else { return };
         self.next_cursor = data.next_cursor();
@@ -335,7 +317,6 @@ impl From<AppError> for CommandOutput {
     }
 }
 
-/// The complete result of one call.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub command: &'static CommandSpec,
@@ -357,7 +338,6 @@ impl Outcome {
         }
     }
 
-    /// The data of a success.
     pub fn data(&self) -> Option<&Data> {
         self.output.data.as_ref().filter(|_| matches!(self.output.completion, Completion::Done))
     }
@@ -401,7 +381,6 @@ impl Outcome {
     }
 }
 
-/// Start time and request id of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallClock {
     started: Timestamp,

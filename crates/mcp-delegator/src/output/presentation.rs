@@ -18,14 +18,13 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::documents::text::TextStyle;
 use crate::output::documents::{error as error_document, human, meta_facts};
 use crate::output::envelopes::{
-    answer_schema, cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
+    cli as cli_envelope, schema, standard as standard_envelope, tool as tool_envelope,
 };
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::pager::Pager;
 use crate::output::printer;
 use crate::output::values::{escape_terminal_controls, json_text};
-use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
-use crate::spec::globals::Globals;
+use crate::spec::formats::{ColorChoice, Envelope, Format, Globals, LogFormat};
 use crate::spec::process::Process;
 use crate::spec::{CommandSpec, RawOutput, ServedTools};
 
@@ -60,7 +59,6 @@ struct Rendering {
     envelope: Envelope,
 }
 
-/// How items are printed as they arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemFormat {
     /// One line of text each.
@@ -137,7 +135,6 @@ impl Presentation {
         }
     }
 
-    /// The syntax of the calls that this output suggests.
     pub fn call_syntax(&self) -> CallSyntax<'_> {
         self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools)
     }
@@ -157,7 +154,6 @@ impl Presentation {
         }
     }
 
-    /// Whether the output has the command's own format.
     pub fn is_raw(&self) -> bool {
         self.format().is_none()
     }
@@ -219,7 +215,6 @@ impl Presentation {
         self.file.is_none() && matches!(self.screen.format, Some(Format::Json | Format::Jsonl))
     }
 
-    /// Whether a person reads stdout.
     pub fn is_for_people(&self) -> bool {
         self.screen.format == Some(Format::Human)
     }
@@ -254,7 +249,7 @@ impl Presentation {
             }
             Some(Format::Json) => self.json(outcome, rendering.envelope, check),
             Some(Format::Jsonl) => {
-                let (items, ending) = jsonl::render(outcome, self.stream);
+                let (items, ending) = cli_envelope::render_stream(outcome, self.stream);
                 check(Envelope::Agent, outcome, &ending);
                 let lines: Vec<String> = items.iter().chain([&ending]).map(json_text).collect();
                 RenderedOutput { body: lines.join("\n"), remarks: self.error_beside_file(outcome) }
@@ -408,7 +403,7 @@ fn check_contract(envelope: Envelope, outcome: &Outcome, value: &Value) {
     if !cfg!(debug_assertions) && !is_first() {
         return;
     }
-    let violations = answer_schema::check(envelope, outcome.command, value);
+    let violations = schema::check(envelope, outcome.command, value);
     for violation in &violations {
         let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::error!(command = outcome.command.name(), violation, count, "an answer violates its schema");

@@ -1,10 +1,7 @@
-//! The printer: all output of commands to stdout and stderr passes through it.
+//! The printer: all output of commands to stdout and stderr passes through it, redacted, in complete lines.
 //!
-//! All output is redacted, written in complete lines and flushed. A closed pipe is not an error.
-//!
-//! The output of a call is one final text, optionally preceded by stream lines. The signal thread may print a
-//! final text at the same time as the main thread, so the state is behind a lock: the first final text is
-//! printed, later ones are dropped, and lines are written completely or not at all.
+//! A closed pipe is not an error. The signal thread may print a final text at the same time as the main thread,
+//! so the state is behind a lock: the first final text is printed, later ones are dropped.
 
 #![expect(clippy::disallowed_methods, reason = "the printer is the module that writes to stdout")]
 
@@ -20,7 +17,6 @@ use tempfile::NamedTempFile;
 use crate::output::pager::Pager;
 use crate::spec::formats::LogFormat;
 
-/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteResult {
     Complete,
@@ -43,7 +39,6 @@ struct PrinterState {
     lines: Option<LineStream>,
 }
 
-/// A stream of lines in progress.
 #[derive(Debug)]
 struct LineStream {
     redact: RedactStream,
@@ -82,7 +77,6 @@ impl Printer {
         Ok(written)
     }
 
-    /// The redactor, for code that stores text.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -178,7 +172,6 @@ impl Printer {
         Ok((written, lines.file))
     }
 
-    /// The redacted text with a final newline.
     pub fn redacted_line(&self, text: &str) -> String {
         let mut clean = self.redactor.redact_str(text).into_owned();
         if !clean.is_empty() && !clean.ends_with('\n') {

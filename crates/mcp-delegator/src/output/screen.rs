@@ -3,7 +3,6 @@
 //! Lines go through the printer to stdout or the output file; progress and announcements go to stderr.
 
 use std::borrow::Cow;
-use std::io;
 use std::sync::Arc;
 
 use delegator_domain::terminal;
@@ -25,7 +24,6 @@ pub struct Screen<'a> {
     pub attachment: &'a Attachment,
 }
 
-/// Whether the output is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Continue,
@@ -48,7 +46,7 @@ impl Screen<'_> {
         match self.printer.write_lines(self.presentation.file(), &safe) {
             Ok(WriteResult::Complete) => Ok(Flow::Continue),
             Ok(WriteResult::ReaderGone | WriteResult::AlreadyFinished) => Ok(Flow::Stop),
-            Err(error) => Err(write_error(&error)),
+            Err(error) => Err(io_error("Writing the output", &error)),
         }
     }
 
@@ -80,8 +78,4 @@ impl Screen<'_> {
         }
         bar
     }
-}
-
-fn write_error(error: &io::Error) -> AppError {
-    io_error("Writing the output", error)
 }

@@ -48,7 +48,6 @@ pub fn short_path<'a>(path: &'a [&'static str]) -> Option<&'a [&'static str]> {
     }
 }
 
-/// Help text of a command group.
 pub fn group_about(path: &[&str]) -> &'static str {
     match path {
         ["local"] => "Tasks on this machine; most of these commands work without 'local', too",

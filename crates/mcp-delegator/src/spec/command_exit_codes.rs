@@ -85,7 +85,6 @@ pub fn exit_codes(spec: &CommandSpec) -> BTreeMap<String, ExitCodeEntry> {
     map
 }
 
-/// Every error of the command, in the order of the error map.
 fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
     let mut codes = COMMON_FAILURES.to_vec();
     let inputs = spec.inputs();

@@ -1,10 +1,11 @@
-//! Output formats, envelopes, and the format of log lines.
+//! Output formats, envelopes, the format of log lines, and the values of the flags that every command takes.
+
+use std::path::PathBuf;
 
 pub use delegator_config::Envelope;
 use delegator_domain::named_enum;
 
 named_enum! {
-    /// Output format.
     pub enum Format {
         Human = "human",
         Markdown = "markdown",
@@ -45,4 +46,23 @@ named_enum! {
         Text = "text",
         Json = "json",
     }
+}
+
+/// Values of the global flags; `None` if a flag is not given.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Globals {
+    pub format: Option<Format>,
+    pub envelope: Option<Envelope>,
+    pub fields: Vec<String>,
+    pub output: Option<PathBuf>,
+    pub input_json: Option<String>,
+    pub max_bytes: Option<usize>,
+    pub quiet: bool,
+    pub no_stream: bool,
+    pub strict_warnings: bool,
+    pub log_format: LogFormat,
+    pub color: ColorChoice,
+    pub help: bool,
+    pub version: bool,
+    pub schema: bool,
 }

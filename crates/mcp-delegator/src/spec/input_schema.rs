@@ -1,9 +1,8 @@
 //! Converts an input type into the flat JSON Schema used by the command line, MCP and the validator.
 //!
 //! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no
-//! `$ref`, no unknown keys. The field of an input may have [`Marker`]s (`x-markers`) that control how the
-//! command line and the MCP tool offer it; they never appear in a published schema. A `default` is the
-//! built-in one, also where the configuration can set another. Validation never fills it in.
+//! `$ref`, no unknown keys. A `default` is the built-in one, also where the configuration can set another.
+//! Validation never fills it in.
 
 use std::borrow::Cow;
 
@@ -127,7 +126,6 @@ impl Property {
             .unwrap_or_default()
     }
 
-    /// The default value, if the input has one.
     pub fn default(&self) -> Option<&Value> {
         self.schema.get("default")
     }
@@ -177,7 +175,6 @@ impl Property {
     }
 }
 
-/// Inputs of one command, in declaration order.
 #[derive(Debug, Clone)]
 pub struct InputSchema {
     pub properties: Vec<Property>,
@@ -273,7 +270,6 @@ impl InputSchema {
         schema
     }
 
-    /// The schema for validation.
     pub fn to_value(&self) -> Value {
         let properties: Map<String, Value> = self
             .properties
@@ -287,7 +283,6 @@ impl InputSchema {
         schema
     }
 
-    /// Adds the names of the required inputs to a schema.
     pub fn insert_required(&self, surface: Surface, schema: &mut Value) {
         let required = self.properties.iter().filter(|property| property.is_required_on(surface));
         let required: Vec<&str> = required.map(|property| property.name.as_str()).collect();

@@ -16,7 +16,6 @@ use super::input_schema::schema_of;
 use super::{PreflightContext, Surface};
 use crate::error::Problem;
 
-/// What the input of every command is.
 pub trait Input: DeserializeOwned + JsonSchema + Debug + Clone + Send + Sync + 'static {}
 
 impl<I: DeserializeOwned + JsonSchema + Debug + Clone + Send + Sync + 'static> Input for I {}

@@ -7,7 +7,6 @@
 pub mod catalog;
 pub mod command_exit_codes;
 pub mod formats;
-pub mod globals;
 pub mod input_schema;
 pub mod input_type;
 pub mod output_schema;
@@ -73,7 +72,6 @@ pub enum Shape {
 }
 
 named_enum! {
-    /// What a call can change.
     pub enum Danger {
         /// Changes nothing.
         Safe = "safe",
@@ -92,7 +90,6 @@ pub enum Surface {
 }
 
 impl Surface {
-    /// The formats that a caller may select.
     pub fn formats(self) -> &'static [Format] {
         match self {
             Surface::CommandLine => &Format::ALL,
@@ -138,7 +135,6 @@ impl Toolset {
     }
 }
 
-/// The tools that an MCP server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedTools {
     pub prefix: String,
@@ -147,13 +143,11 @@ pub struct ServedTools {
 }
 
 impl ServedTools {
-    /// The tool's name with prefix, if the tool is served.
     pub fn prefixed_name(&self, name: &str) -> Option<String> {
         self.names.iter().any(|served| served == name).then(|| format!("{}{name}", self.prefix))
     }
 }
 
-/// A command line, and what it shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
     pub command: &'static str,
@@ -278,7 +272,6 @@ impl CommandSpec {
         }
     }
 
-    /// The spec of a command that changes nothing.
     pub const fn read_only<I: Input, O: JsonSchema>(
         path: &'static [&'static str],
         about: &'static str,

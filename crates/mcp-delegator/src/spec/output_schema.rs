@@ -47,7 +47,6 @@ fn state_presence(schema: &mut Schema) {
     }
 }
 
-/// Removes `null` from the types and values of a schema.
 pub(super) fn remove_null(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");

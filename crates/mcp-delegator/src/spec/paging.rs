@@ -1,9 +1,8 @@
 //! Pagination with opaque cursors.
 //!
-//! A cursor contains the index of the next item, the number of its page, the limit of the query and a
-//! fingerprint of it. A cursor of another query, or one made by hand, is refused; otherwise it would silently
-//! return the wrong items. A page that exceeds the size limit of the output ends after any of its items, so a
-//! cursor can be made after each.
+//! A cursor contains a fingerprint of its query: one of another query, or made by hand, is refused; otherwise
+//! it would silently return the wrong items. A page that exceeds the size limit of the output ends after any of
+//! its items, so a cursor can be made after each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,14 +87,12 @@ pub fn fingerprint(value: &Value) -> String {
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where a page begins.
 struct PageStart {
     index: usize,
     number: usize,
     limit: Option<usize>,
 }
 
-/// Returns one page of `items`.
 pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
     // A query can be as long as the list, so only its fingerprint is repeated.
     let query = fingerprint(query);

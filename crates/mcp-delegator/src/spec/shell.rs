@@ -1,6 +1,5 @@
 //! Quotes words for command lines that we print.
 
-/// A word quoted for a shell.
 pub fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@,+%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

@@ -13,8 +13,8 @@ use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Sid
 use mcp_delegator::output::batch::Batch;
 use mcp_delegator::output::call_syntax::CallSyntax;
 use mcp_delegator::output::command_data::CommandData;
-use mcp_delegator::output::envelopes::answer_schema::{answer_schema, check, violations};
 use mcp_delegator::output::envelopes::schema as envelope_schema;
+use mcp_delegator::output::envelopes::schema::{answer_schema, check, violations};
 use mcp_delegator::output::envelopes::{
     cli as cli_envelope, standard as standard_envelope, tool as tool_envelope,
 };

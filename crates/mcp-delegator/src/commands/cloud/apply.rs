@@ -14,9 +14,9 @@ use crate::commands::context::variables;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{ended, engine, resolve_task};
 use crate::commands::prelude::*;
-use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
-use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
+use crate::error::work_trees::ConflictContext;
+use crate::output::data::diff::{OmissionsData, omission_warnings};
 use crate::output::documents::document::plural;
 use crate::output::outcome::Warning;
 

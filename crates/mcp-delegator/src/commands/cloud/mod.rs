@@ -15,7 +15,7 @@ use delegator_registry::Task;
 
 use crate::commands::prelude::*;
 use crate::commands::{env, local};
-use crate::output::data::diff_omissions::too_large_message;
+use crate::output::data::diff::too_large_message;
 use crate::spec::input_schema::schema_of;
 
 /// Which of the solutions of a task to take.

@@ -18,7 +18,7 @@ use crate::commands::config_show::to_setting;
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::data::task_facts::{TaskFacts, failure_counts};
+use crate::output::data::stored_task::{failure_counts, report_of_task};
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
 /// Tasks whose facts are listed, and tasks whose failures are counted.
@@ -55,8 +55,8 @@ fn text(context: &Context<'_>, checks: &[Check]) -> String {
     let tasks = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_COUNTED)?));
     let (tasks, failures) = match tasks {
         Ok(tasks) => {
-            let facts: Vec<TaskFacts<'_>> = tasks.iter().take(MAX_TASKS).map(TaskFacts::of).collect();
-            (json!(facts), json!({"tasks": tasks.len(), "failed": failure_counts(&tasks)}))
+            let reports: Value = tasks.iter().take(MAX_TASKS).map(report_of_task).collect();
+            (reports, json!({"tasks": tasks.len(), "failed": failure_counts(&tasks)}))
         }
         Err(error) => (json!(error.message), Value::Null),
     };

@@ -16,7 +16,7 @@ use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::engine::file_problem;
 use crate::error::{AppError, ErrorCode, Problem, io_error};
-use crate::output::data::end_reason::EndedWriter;
+use crate::output::data::failure::EndedWriter;
 use crate::spec::Surface;
 
 /// Size of one read; large enough that system calls do not dominate.

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::output::command_data::CommandData;
-use crate::output::data::end_reason::EndedWriter;
+use crate::output::data::failure::EndedWriter;
 use crate::output::data::progress::Progress;
-use crate::output::data::test_results::TestResults;
+use crate::output::data::verification::TestResults;
 use crate::output::documents::document::{Block, Document, cell, known_facts};
 use crate::output::outcome::Warning;
 use crate::output::truncation::apply::shorten;

@@ -15,9 +15,10 @@ use crate::commands::local::task_input::TaskInput;
 use crate::commands::local::tasks::{TaskRequest, engine};
 use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
-use crate::output::data::diff_omissions::not_carried_warning;
+use crate::output::data::diff::not_carried_warning;
 use crate::output::data::group::GroupData;
-use crate::output::data::{chain, estimate, stored_task as task_data, warnings};
+use crate::output::data::{chain, stored_task as task_data, warnings};
+use crate::output::values::format_estimate;
 use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -111,7 +112,7 @@ pub fn accepted_output(
     // A task that has ended (found by its idempotency key) is not in the queue.
     let has_ended = task.ended.is_some();
     let acknowledgement = ExecutionAck {
-        expected_duration: submitted.expected.map(estimate::format_estimate),
+        expected_duration: submitted.expected.map(format_estimate),
         summary: has_ended.then(|| task_data::summary(&task)),
         worktree: submitted.worktree.as_ref().map(|path| path.display().to_string()),
         followers: chain::followers(&submitted.followers),

@@ -5,8 +5,7 @@
 use delegator_domain::task::{MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS, Mode};
 use serde_json::{Map, Value};
 
-use super::agent_names::names_problem;
-use super::command::{COMMAND_FORMS, command_problem};
+use super::value_forms::{COMMAND_FORMS, command_problem, names_problem};
 use crate::error::{ErrorCode, Problem};
 use crate::spec::InputSchema;
 
@@ -16,7 +15,6 @@ const LINKS: [&str; 2] = ["on_success", "on_failure"];
 const FOLLOWER_INPUTS: [&str; 8] =
     ["task", "review", "mode", "agent", "model", "verify", "on_success", "on_failure"];
 
-/// A follower as it was given, and where.
 struct GivenFollower<'a> {
     /// `on_success.on_failure`.
     field: String,
@@ -33,13 +31,13 @@ pub(super) fn follower_problems(inputs: &InputSchema, input: &Value) -> Vec<Prob
     let found = followers(input);
     if let Some(too_deep) = found.iter().find(|follower| follower.depth >= MAX_CHAIN_DEPTH) {
         let message = format!("is too deep: at most {MAX_CHAIN_DEPTH} tasks may follow each other");
-        return vec![Problem::new(ErrorCode::InvalidValue, &too_deep.field, message)];
+        return vec![Problem::invalid(&too_deep.field, message)];
     }
     if found.len() >= MAX_CHAIN_TASKS {
         let field = found.first().map(|first| first.field.clone()).unwrap_or_default();
         let message =
             format!("makes the chain too long: it may have at most {MAX_CHAIN_TASKS} tasks in total");
-        return vec![Problem::new(ErrorCode::InvalidValue, field, message)];
+        return vec![Problem::invalid(field, message)];
     }
     found.iter().flat_map(|follower| problems_of(inputs, follower)).collect()
 }
@@ -74,9 +72,7 @@ fn is_review(given: &Map<String, Value>) -> bool {
 }
 
 fn problems_of(inputs: &InputSchema, follower: &GivenFollower<'_>) -> Vec<Problem> {
-    let problem = |field: &str, message: &str| {
-        Problem::new(ErrorCode::InvalidValue, field, message).suggest(Some(FORMS))
-    };
+    let problem = |field: &str, message: &str| Problem::invalid(field, message).suggest(Some(FORMS));
     match follower.given {
         // The command line passes a text that is valid JSON as an object.
         Value::String(text) if text.trim_start().starts_with('{') => {
@@ -100,15 +96,12 @@ fn text_problem(field: &str, text: &str) -> Option<Problem> {
         length if length > MAX_TEXT_CHARS => format!("must have at most {MAX_TEXT_CHARS} characters"),
         _ => return None,
     };
-    Some(
-        Problem::new(ErrorCode::InvalidValue, field, message)
-            .suggest(Some("Describe what the agent should do.")),
-    )
+    Some(Problem::invalid(field, message).suggest(Some("Describe what the agent should do.")))
 }
 
 fn key_problems(inputs: &InputSchema, field: &str, given: &Map<String, Value>) -> Vec<Problem> {
     let problem = |name: &str, message: String| {
-        Problem::new(ErrorCode::InvalidValue, format!("{field}.{name}"), message).value(given[name].clone())
+        Problem::invalid(format!("{field}.{name}"), message).value(given[name].clone())
     };
     let check = |(name, value): (&String, &Value)| match name.as_str() {
         _ if value.is_null() => None,

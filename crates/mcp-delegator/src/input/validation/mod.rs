@@ -4,14 +4,10 @@
 //! parses the object into the command's input type, applies the rules of that type, and reports *all*
 //! problems together. It must not change anything: a call is confirmed or run only after its input is valid.
 
-mod agent_names;
-mod command;
 mod followers;
-mod nul;
-mod paths;
-mod spelling;
+mod normalization;
 pub mod synonyms;
-mod task_ids;
+mod value_forms;
 mod violations;
 
 use std::collections::BTreeMap;
@@ -25,7 +21,7 @@ use crate::error::suggestion::input_marker;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::spec::input_type::ParsedInput;
 use crate::spec::{CallOrigin, CommandSpec, Input, InputSchema, Marker, PreflightContext, Property, Surface};
-pub use spelling::{duplicate_input, snake_case};
+pub use normalization::{duplicate_input, snake_case};
 
 /// Object for rarely needed inputs in a tool call; its keys are ordinary inputs.
 pub const OPTIONS: &str = "options";
@@ -52,7 +48,6 @@ impl ValidInput {
         self.object.get(name)
     }
 
-    /// The typed input, with defaults filled in.
     pub fn into_typed<I: Input>(self) -> Result<I, AppError> {
         let mismatch = |_| AppError::new(ErrorCode::Internal, "The command takes another input type.");
         self.parsed.downcast::<I>().map(Arc::unwrap_or_clone).map_err(mismatch)
@@ -104,16 +99,16 @@ pub fn validate(
     let input_validator = InputValidator::of(spec, origin.surface);
     let inputs = &input_validator.inputs;
     let mut problems = earlier_problems;
-    let object = spelling::normalize_names(inputs, object, &mut problems);
+    let object = normalization::normalize_names(inputs, object, &mut problems);
     let mut input = Value::Object(object);
-    task_ids::normalize(&mut input);
+    normalization::normalize_task_ids(&mut input);
     if origin.surface == Surface::CommandLine {
-        paths::resolve(inputs, &mut input, origin.current_dir);
+        normalization::resolve_paths(inputs, &mut input, origin.current_dir);
     }
     let is_any_refused = problems.iter().any(|problem| spec.exactly_one_of.contains(&problem.field.as_str()));
-    add_new(&mut problems, nul::nul_problems(inputs, &input));
-    add_new(&mut problems, command::command_problems(inputs, &input));
-    add_new(&mut problems, agent_names::name_problems(inputs, &input));
+    add_new(&mut problems, value_forms::nul_problems(inputs, &input));
+    add_new(&mut problems, value_forms::command_problems(inputs, &input));
+    add_new(&mut problems, value_forms::name_problems(inputs, &input));
     add_new(&mut problems, followers::follower_problems(inputs, &input));
     let max_mode = match (origin.surface, preflight_context) {
         (Surface::Server, Some(around)) => around.config.settings.max_mode,
@@ -137,7 +132,10 @@ pub fn validate(
         add_new(&mut problems, rules.confirmation(origin.surface));
         add_new(&mut problems, preflight_context.map(|around| rules.preflight(around)).unwrap_or_default());
     }
-    let problems = without_moot_confirmation(problems);
+    if problems.iter().any(|problem| problem.field == "mode") {
+        // The mode is refused anyway.
+        problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
+    }
     if !problems.is_empty() {
         return Err(AppError::from_problems(problems));
     }
@@ -175,14 +173,6 @@ fn parse(
         others.entry(&property.name).or_insert_with(|| property.placeholder());
     }
     (spec.input.parse)(&Value::Object(others))
-}
-
-/// Drops the confirmation request if the mode is refused anyway.
-fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
-    if problems.iter().any(|problem| problem.field == "mode") {
-        problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
-    }
-    problems
 }
 
 /// Refuses inputs that only the user may give on the command line.
@@ -232,10 +222,10 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value, surface: Surface) -> 
     let problem = match (given.as_slice(), spec.exactly_one_of) {
         ([first, second, ..], _) => {
             let problem = format!("cannot be given together with {}", input_marker(first));
-            Problem::new(ErrorCode::InvalidValue, **second, problem)
+            Problem::invalid(**second, problem)
         }
         ([], [first, others @ ..]) => match empty {
-            Some(empty) => Problem::new(ErrorCode::InvalidValue, *empty, "must not be empty"),
+            Some(empty) => Problem::invalid(*empty, "must not be empty"),
             None => {
                 let others: Vec<String> = others.iter().map(|name| input_marker(name)).collect();
                 let problem = format!("is missing, and so is {}", others.join(", "));

@@ -34,7 +34,6 @@ const SYNONYMS: [(&[&str], &[&str]); 13] = [
     (&["max_output_bytes"], &["max_bytes", "max_output"]),
 ];
 
-/// The input that was probably intended.
 pub fn intended_input<'a>(name: &str, inputs: &'a InputSchema) -> Option<&'a str> {
     let row = |(ours, theirs): &(&'static [&'static str], &[&str])| theirs.contains(&name).then_some(*ours);
     let mut synonyms = SYNONYMS.iter().filter_map(row).flatten();

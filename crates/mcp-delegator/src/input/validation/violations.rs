@@ -37,7 +37,7 @@ pub(super) fn schema_problems(
             ValidationErrorKind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 Problem::new(ErrorCode::MissingArgument, name, "is missing")
-                    .suggest(missing_input_hint(inputs, name))
+                    .suggest(inputs.get(name).map(|property| format!("{}.", property.description)))
             }
             kind => {
                 let path = error.instance_path().as_str().trim_start_matches('/').to_owned();
@@ -58,10 +58,6 @@ pub(super) fn schema_problems(
     problems
 }
 
-fn missing_input_hint(inputs: &InputSchema, name: &str) -> Option<String> {
-    inputs.get(name).map(|property| format!("{}.", property.description))
-}
-
 fn violation_problem(
     property: Option<&Property>,
     path: &str,
@@ -74,15 +70,15 @@ fn violation_problem(
         ValidationErrorKind::Pattern { .. } => pattern_error_code(property),
         _ => ErrorCode::InvalidValue,
     };
-    let problem = Problem::new(code, field, explain(property, kind, value, fallback)).value(value.clone());
-    match (kind, permitted(property, kind)) {
-        (ValidationErrorKind::Pattern { .. }, _) => problem.suggest(fleet_id_hint(property, value)),
-        (ValidationErrorKind::Enum { .. }, _) => {
+    let (explanation, permitted) = explain(property, kind, value, fallback);
+    let problem = Problem { permitted, ..Problem::new(code, field, explanation) }.value(value.clone());
+    match kind {
+        ValidationErrorKind::Pattern { .. } => problem.suggest(fleet_id_hint(property, value)),
+        ValidationErrorKind::Enum { .. } => {
             let choices = property.map(Property::choices).unwrap_or_default();
             problem.choose_from(value.as_str().unwrap_or_default(), choices.into_iter())
         }
-        (_, Some(permitted)) => problem.permit(permitted),
-        (_, None) => problem,
+        _ => problem,
     }
 }
 
@@ -102,46 +98,48 @@ fn is_fleet_id(text: &str) -> bool {
     text.split('-').all(is_hex) && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
 }
 
-/// What a value may be, as a request.
-fn permitted(property: Option<&Property>, kind: &ValidationErrorKind) -> Option<String> {
-    let range = |bound: &str| Some(format!("Give a number {}.", range_text(property, bound)));
-    match kind {
-        ValidationErrorKind::Type { kind } => Some(format!("Give {}.", type_text(kind))),
-        ValidationErrorKind::Minimum { limit } => range(&format!("of at least {limit}")),
-        ValidationErrorKind::Maximum { limit } => range(&format!("of at most {limit}")),
-        ValidationErrorKind::MinLength { limit: 1 } => Some("Give a value that is not empty.".to_owned()),
-        ValidationErrorKind::MinLength { limit } => Some(format!("Give at least {limit} characters.")),
-        ValidationErrorKind::MaxLength { limit } => Some(format!("Give at most {limit} characters.")),
-        _ => None,
-    }
-}
-
 /// Error code for a string that does not match its pattern: ids have their own.
 pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
     if property.is_some_and(Property::is_id) { ErrorCode::InvalidId } else { ErrorCode::InvalidValue }
 }
 
-fn explain(property: Option<&Property>, kind: &ValidationErrorKind, value: &Value, fallback: &str) -> String {
+/// The problem with a value, and what it may be as a request, if the problem does not say that better.
+fn explain(
+    property: Option<&Property>,
+    kind: &ValidationErrorKind,
+    value: &Value,
+    fallback: &str,
+) -> (String, Option<String>) {
+    let range = |bound: String| {
+        let range = range_text(property, &bound);
+        let request = if range == bound { format!("of {range}") } else { range.clone() };
+        (format!("must be {range}"), Some(format!("Give a number {request}.")))
+    };
     match kind {
         ValidationErrorKind::Enum { .. } => {
             let choices = property.map(Property::choices).unwrap_or_default();
-            format!("must be one of {}", choices.join(", "))
+            (format!("must be one of {}", choices.join(", ")), None)
         }
-        ValidationErrorKind::Type { kind } => format!("must be {}", type_text(kind)),
-        ValidationErrorKind::Minimum { limit } => {
-            format!("must be {}", range_text(property, &format!("at least {limit}")))
+        ValidationErrorKind::Type { kind } => {
+            let name = type_text(kind);
+            (format!("must be {name}"), Some(format!("Give {name}.")))
         }
-        ValidationErrorKind::Maximum { limit } => {
-            format!("must be {}", range_text(property, &format!("at most {limit}")))
+        ValidationErrorKind::Minimum { limit } => range(format!("at least {limit}")),
+        ValidationErrorKind::Maximum { limit } => range(format!("at most {limit}")),
+        ValidationErrorKind::MinLength { limit: 1 } => {
+            ("must not be empty".to_owned(), Some("Give a value that is not empty.".to_owned()))
         }
-        ValidationErrorKind::MinLength { limit: 1 } => "must not be empty".to_owned(),
-        ValidationErrorKind::MinLength { limit } => format!("must have at least {limit} characters"),
+        ValidationErrorKind::MinLength { limit } => {
+            let length = format!("at least {limit} characters");
+            (format!("must have {length}"), Some(format!("Give {length}.")))
+        }
         ValidationErrorKind::MaxLength { limit } => {
-            let length = value.as_str().map_or(0, |text| text.chars().count());
-            format!("must have at most {limit} characters, not {length}")
+            let (length, given) = (format!("at most {limit} characters"), value.as_str());
+            let given = given.map_or(0, |text| text.chars().count());
+            (format!("must have {length}, not {given}"), Some(format!("Give {length}.")))
         }
-        ValidationErrorKind::Pattern { .. } => pattern_text(property, value),
-        _ => fallback.to_owned(),
+        ValidationErrorKind::Pattern { .. } => (pattern_text(property, value), None),
+        _ => (fallback.to_owned(), None),
     }
 }
 

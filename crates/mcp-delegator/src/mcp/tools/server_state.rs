@@ -14,8 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::commands::context::Context;
 use crate::commands::{CommandList, PreparedCall};
-use crate::error::panic::catch_panics;
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode, Problem, catch_panics};
 use crate::input::{stdin, validation};
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::awaited_task::Attachment;

@@ -1,9 +1,6 @@
 //! The data of an accepted task, for the commands that submit one.
 
 use delegator_domain::task::SandboxKind;
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::output::data::agent_pauses::PauseData;
 use crate::output::data::chain::FollowerData;
@@ -14,7 +11,7 @@ use crate::output::data::remote::RemoteData;
 use crate::output::data::status::WaitingFor;
 use crate::output::data::stored_task::{state_names, thread};
 use crate::output::data::task::TaskReport;
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,10 +1,8 @@
 //! Agents whose queued tasks do not start for now, in our JSON and as text.
 
 use delegator_registry::AgentPause;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Serialize, JsonSchema)]

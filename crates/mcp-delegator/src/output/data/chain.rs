@@ -1,12 +1,9 @@
 //! The place of a task in a chain: the task that it follows, and those that follow it.
 
-use delegator_domain::task::{ChainOutcome, Follows, State};
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Serialize;
+use delegator_domain::task::{ChainOutcome, Follows};
 
 use crate::output::data::stored_task::state_names;
-use crate::output::documents::document::Document;
+use crate::output::prelude::*;
 
 /// The task that a task follows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -4,10 +4,9 @@ use delegator_domain::message::{Delivery, MessageState};
 use delegator_domain::question::{AnswerOption, OptionKind, QuestionKind, QuestionState};
 use delegator_engine::TaskMessages;
 use delegator_registry::{Message, StoredQuestion};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::output::values::{UtcTime, truncate_chars};
+use crate::output::prelude::*;
+use crate::output::values::truncate_chars;
 
 /// Characters of a question that are shown.
 const MAX_TITLE_CHARS: usize = 500;

@@ -2,19 +2,13 @@
 //!
 //! Decided from what the agent reported: a patch that its sandbox refused, a patch that failed, or a failed
 //! command that got the system's error for a read-only file system. A command that printed this error and
-//! succeeded may only have shown a text with it, so that is reported as a possibility. A failure of another
-//! kind is no attempt to write.
+//! succeeded may only have shown a text with it, so that is reported as a possibility.
 
 use delegator_domain::task::Mode;
-use delegator_engine::{Record, is_refused_write};
-use delegator_registry::Task;
+use delegator_engine::is_refused_write;
 use delegator_transcript::CommandReport;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::call_syntax::CallSyntax;
-use crate::output::documents::document::Block;
+use crate::output::prelude::*;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeniedWrite {

@@ -1,11 +1,10 @@
-//! The diff of a task in our JSON: files and hunks.
+//! The diff of a task in our JSON, files and hunks, and what it does not have, also as warnings.
 
-use delegator_domain::task::TaskId;
-use delegator_engine::{ChangeKind, DiffHunk, DiffSource, FileDiff, TaskDiff, display_path};
-use schemars::JsonSchema;
-use serde::Serialize;
+use delegator_engine::{
+    ChangeKind, DiffHunk, DiffOmissions, DiffSource, FileDiff, LeftOut, LeftOutReason, TaskDiff, display_path,
+};
 
-use crate::output::data::diff_omissions::OmissionsData;
+use crate::output::prelude::*;
 
 /// Hunks with more bytes than this in all are not built: they would be truncated anyway.
 const MAX_HUNK_BYTES: usize = 4 << 20;
@@ -92,7 +91,13 @@ impl TaskDiffData {
         });
         TaskDiffData {
             task_id: id.to_string(),
-            source: source_name(diff.source),
+            source: match diff.source {
+                DiffSource::InPlace => "task",
+                DiffSource::InProgress => "so_far",
+                DiffSource::Late => "late",
+                DiffSource::Worktree => "worktree",
+                DiffSource::Remote => "cloud",
+            },
             file_count: files.len(),
             lines_added,
             lines_deleted,
@@ -102,16 +107,6 @@ impl TaskDiffData {
             unattributed_files: diff.unattributed.clone(),
             unavailable_work_trees: unavailable.collect(),
         }
-    }
-}
-
-fn source_name(source: DiffSource) -> &'static str {
-    match source {
-        DiffSource::InPlace => "task",
-        DiffSource::InProgress => "so_far",
-        DiffSource::Late => "late",
-        DiffSource::Worktree => "worktree",
-        DiffSource::Remote => "cloud",
     }
 }
 
@@ -154,6 +149,90 @@ impl HunkData {
     }
 }
 
+const NAMED_FILES: usize = 5;
+
+/// What the diff of a task does not have.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct OmissionsData {
+    /// Changed files that are not in the diff, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub left_out: Vec<LeftOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out_count: Option<usize>,
+}
+
+impl OmissionsData {
+    pub fn of(omissions: &DiffOmissions) -> OmissionsData {
+        OmissionsData {
+            left_out: omissions.left_out.clone(),
+            left_out_count: Some(omissions.left_out_count).filter(|count| *count > 0),
+        }
+    }
+}
+
+/// Warns about everything that the diff of a cloud task does not have.
+pub fn omission_warnings(omissions: &DiffOmissions) -> Vec<Warning> {
+    let too_large = omissions.size_limit.map(too_large_message);
+    let messages = left_out_message(omissions).into_iter().chain(too_large);
+    messages.map(|message| Warning::new(WarningCode::NotInCloudDiff, message)).collect()
+}
+
+pub fn setup_edits_warning(files: &[String]) -> Option<Warning> {
+    let message = format!("edits of the worktree's setup are among the changes of {}", files.join(", "));
+    (!files.is_empty()).then(|| Warning::new(WarningCode::SetupEdits, message))
+}
+
+pub fn too_large_message(limit: usize) -> String {
+    format!("the diff is not stored: it is larger than {} MiB", limit >> 20)
+}
+
+pub fn left_out_message(omissions: &DiffOmissions) -> Option<String> {
+    if omissions.left_out_count == 0 {
+        return None;
+    }
+    let shown: Vec<String> = omissions
+        .left_out
+        .iter()
+        .take(NAMED_FILES)
+        .map(|file| format!("{} ({})", file.path, reason(file)))
+        .collect();
+    let more = match omissions.left_out_count.saturating_sub(shown.len()) {
+        0 => String::new(),
+        count => format!(" and {count} more, see left_out"),
+    };
+    let are = if omissions.left_out_count == 1 { "change is" } else { "changes are" };
+    Some(format!("{} {are} not in the diff: {}{more}", omissions.left_out_count, shown.join(", ")))
+}
+
+pub fn not_carried_warning(left_out: &[LeftOut]) -> Option<Warning> {
+    let shown: Vec<&str> = left_out.iter().take(NAMED_FILES).map(|file| file.path.as_str()).collect();
+    let more = match left_out.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let message = format!("not carried into the worktree: {}{more}", shown.join(", "));
+    (!left_out.is_empty()).then(|| Warning::new(WarningCode::NotCarried, message))
+}
+
+fn reason(file: &LeftOut) -> String {
+    match file.reason {
+        LeftOutReason::TooLarge => {
+            format!("{} MiB; a file over 20 MiB is included only if the agent commits it", file.bytes >> 20)
+        }
+        LeftOutReason::TooMuch => "new files are over 200 MiB in all".to_owned(),
+        LeftOutReason::TooLate => "reading the new files took too long".to_owned(),
+        LeftOutReason::Unreadable => "unreadable".to_owned(),
+        LeftOutReason::Repository => "a repository of its own".to_owned(),
+        LeftOutReason::Ignored => "ignored by git".to_owned(),
+        LeftOutReason::Commits => "commits that change no file".to_owned(),
+        LeftOutReason::NoContent if file.bytes >> 20 > 0 => {
+            format!("{} MiB, so its content is not stored", file.bytes >> 20)
+        }
+        LeftOutReason::NoContent => "its content is not stored".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use delegator_domain::task::TaskLocation;
@@ -184,5 +263,27 @@ mod tests {
                 "hunks": [{"old_start": 3, "old_lines": 1, "new_start": 3, "new_lines": 1, "header": "fn", "lines": ["-a", "+b"]}],
             })
         );
+    }
+
+    #[test]
+    fn what_is_not_in_the_diff_is_named() {
+        let file = |path: &str, reason| LeftOut { path: path.to_owned(), reason, bytes: 40 << 20 };
+        let mut omissions = DiffOmissions {
+            left_out: vec![file("big.bin", LeftOutReason::TooLarge)],
+            left_out_count: 1,
+            size_limit: None,
+        };
+        let message = |omissions: &DiffOmissions| omission_warnings(omissions).remove(0).message;
+        assert_eq!(
+            message(&omissions),
+            "1 change is not in the diff: big.bin (40 MiB; a file over 20 MiB is included only if the agent commits it)"
+        );
+        omissions.left_out = vec![file("sub/", LeftOutReason::Repository); 7];
+        omissions.left_out_count = 9;
+        let shown = message(&omissions);
+        assert!(shown.starts_with("9 changes are") && shown.ends_with("and 4 more, see left_out"), "{shown}");
+        omissions = DiffOmissions { size_limit: Some(256 << 20), ..DiffOmissions::default() };
+        assert_eq!(message(&omissions), "the diff is not stored: it is larger than 256 MiB");
+        assert!(omission_warnings(&DiffOmissions::default()).is_empty());
     }
 }

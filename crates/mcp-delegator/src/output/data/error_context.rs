@@ -1,26 +1,17 @@
 //! Why a task failed: `metadata.error_context` of the tool envelope.
 //!
-//! The end of the task comes from its record, the errors of its commands from the fold: commands that failed
-//! and never succeeded later. The last of them with a location is what the failure is about. A command is
-//! blamed for the failure only if the agent gave no known reason and the command was the last one it ran;
-//! then the error is the command's, and the agent's message becomes `agent_message`. A failure without a
-//! command is the agent's own, from its texts.
-//!
-//! All text of agents and commands is truncated, and characters that control a terminal are removed.
+//! A command is blamed for the failure only if the agent gave no known reason and the command was the last one
+//! it ran; then the error is the command's, and the agent's message becomes `agent_message`. All text of agents
+//! and commands is truncated, and characters that control a terminal are removed.
 
-use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
+use delegator_domain::task::{FailureKind, LimitKind};
 use delegator_domain::terminal::sanitize;
-use delegator_engine::Record;
-use delegator_registry::Task;
 use delegator_transcript::CommandFailure;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::output::call_syntax::CallSyntax;
 use crate::output::data::failure::{FailureText, PartialResults, Position, describe};
 use crate::output::data::stored_task::exit_code;
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
 const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
@@ -98,7 +89,6 @@ pub fn of_task(
     })
 }
 
-/// Where the failure is, if known.
 pub fn position(record: Option<&Record>) -> Option<Position> {
     locations(failures(record)).next().map(|location| location.position)
 }

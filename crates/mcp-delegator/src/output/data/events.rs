@@ -3,13 +3,7 @@
 //! To save space, long events are shortened and the oldest are dropped. None is lost: the cursor always
 //! points to the first event of the list, so the caller can page backwards.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::error::suggestion::NextCall;
-use crate::output::documents::document::{Block, Document};
-use crate::output::truncation::plan::TruncationPlan;
+use crate::output::prelude::*;
 use crate::spec::paging::{cursor_positions, position_cursor};
 
 /// A longer event may be shortened.
@@ -33,7 +27,6 @@ pub struct EventsPage {
     pub next_cursor: Option<String>,
 }
 
-/// The query that event cursors of a task belong to.
 pub fn cursor_query(task_id: &str) -> Value {
     json!(["events", task_id])
 }

@@ -6,20 +6,15 @@
 
 use std::collections::BTreeSet;
 
-use delegator_domain::task::FailureKind;
-use delegator_engine::Record;
+use delegator_domain::task::{FailureKind, LimitKind};
 use delegator_transcript::{RecentLine, without_repeated_keys};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
-use crate::error::apply::ConflictContext;
-use crate::error::restore::OverlapContext;
-use crate::error::{ErrorCode, truncate_quote};
+use crate::error::work_trees::{ConflictContext, OverlapContext};
+use crate::error::{ErrorCode, sentence, truncate_quote};
+use crate::output::data::stored_task::exit_code;
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{events, output};
-use crate::output::truncation::plan::{Sizes, TruncationPlan};
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
 /// The known keys of an error's context; each error has those that apply to it, and may have others.
 #[derive(Debug, JsonSchema)]
@@ -98,7 +93,6 @@ pub struct ErrorSubject {
     pub undo_point: String,
 }
 
-/// The names of all kinds of errors.
 pub fn kind_names() -> BTreeSet<&'static str> {
     ErrorCode::ALL.iter().map(|code| code.facts().kind.name()).collect()
 }
@@ -227,6 +221,52 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         | FailureKind::Internal => return None,
     };
     Some(sentence.to_owned())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EndReason {
+    /// Of a failed task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_kind: Option<&'static str>,
+    /// Why the task did not complete.
+    pub reason: String,
+}
+
+impl EndReason {
+    /// `None` if the task completed or has not ended.
+    pub fn of(task: &Task) -> Option<EndReason> {
+        let (failure_kind, reason) = match &task.ended.as_ref()?.end {
+            TaskEnd::Completed => return None,
+            TaskEnd::Failed { kind, message, .. } => {
+                (Some(kind.name()), describe(*kind, message, exit_code(task)).message)
+            }
+            TaskEnd::Cancelled { reason: Some(reason) } => (None, format!("Cancelled: {reason}")),
+            TaskEnd::Cancelled { reason: None } => (None, "Cancelled".to_owned()),
+            TaskEnd::Timeout(LimitKind::Idle) => (None, "Ended by the idle limit".to_owned()),
+            TaskEnd::Timeout(LimitKind::Hard) => (None, "Ended by the hard limit".to_owned()),
+        };
+        Some(EndReason { failure_kind, reason: sentence(&reason) })
+    }
+}
+
+/// The task that wrote a transcript.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EndedWriter {
+    pub task_id: String,
+    pub state: &'static str,
+    #[serde(flatten)]
+    pub end: Option<EndReason>,
+}
+
+impl EndedWriter {
+    /// `None` if the task has not ended.
+    pub fn of(task: &Task) -> Option<EndedWriter> {
+        task.state.is_terminal().then(|| EndedWriter {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            end: EndReason::of(task),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,23 +1,16 @@
 //! The file changes of a task in our JSON: `file_operations`, `artifacts`, and warnings about contradictions.
 //!
-//! The lists hold everything that changed during the task; `unattributed_files` names what nothing attributes
-//! to the agent. The tool envelope defines the three lists and `lines_changed`, but no renames: the old name
-//! is in `deleted_files`, the new one in `added_files`, and `renamed_files` contains the pairs.
+//! The tool envelope defines the three lists and `lines_changed`, but no renames: the old name is in
+//! `deleted_files`, the new one in `added_files`, and `renamed_files` contains the pairs.
 
 use std::collections::BTreeMap;
 
 use delegator_domain::terminal::escape_line_breaks;
-use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
-    Artifact, Evidence, Finding, FindingKind, LeftOut, NotHashed, Record, Renamed, RepositoryChanges, Source,
+    Artifact, Evidence, Finding, FindingKind, LeftOut, NotHashed, Renamed, RepositoryChanges, Source,
 };
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
 
-use crate::output::documents::document::known_facts;
-use crate::output::outcome::Warning;
+use crate::output::prelude::*;
 
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -182,23 +175,17 @@ fn lines_not_counted(record: &Record) -> Option<Warning> {
 
 fn warning(finding: &Finding) -> Warning {
     let mut warning = Warning::new(warning_code(finding.kind), finding.message.clone());
-    let mut add = |key: &str, value: Value| warning.context.insert(key.to_owned(), value);
-    if !finding.paths.is_empty() {
-        add("paths", json!(finding.paths));
-    }
-    if finding.paths_not_listed > 0 {
-        add("paths_not_listed_count", finding.paths_not_listed.into());
-    }
-    if !finding.tasks.is_empty() {
-        add("task_ids", json!(finding.tasks));
-    }
-    if let Some(branches) = &finding.branches {
-        add("branch_before", json!(branches.before));
-        add("branch_after", json!(branches.after));
-    }
-    if let Some(problem) = &finding.problem {
-        add("problem", problem.clone().into());
-    }
+    let branches = finding.branches.as_ref();
+    let context = [
+        ("paths", (!finding.paths.is_empty()).then(|| json!(finding.paths))),
+        ("paths_not_listed_count", (finding.paths_not_listed > 0).then(|| finding.paths_not_listed.into())),
+        ("task_ids", (!finding.tasks.is_empty()).then(|| json!(finding.tasks))),
+        ("branch_before", branches.map(|branches| json!(branches.before))),
+        ("branch_after", branches.map(|branches| json!(branches.after))),
+        ("problem", finding.problem.clone().map(Value::from)),
+    ];
+    let known = context.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    warning.context.extend(known);
     warning
 }
 

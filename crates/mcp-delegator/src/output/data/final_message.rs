@@ -4,14 +4,9 @@
 //! The beginning of a message has its summary. The message of a plain agent is everything it printed, so its
 //! end is shown.
 
-use delegator_domain::task::TaskId;
-use delegator_engine::Record;
 use delegator_transcript::{Dialect, FinalMessage};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::call_syntax::CallSyntax;
+use crate::output::prelude::*;
 use crate::output::truncation::apply::shorten;
 
 /// Characters of the final message that every result contains.
@@ -33,7 +28,6 @@ pub struct MessageTruncation {
     pub suggestion: Option<String>,
 }
 
-/// The message, and what is missing of it.
 pub fn of_task(
     id: &TaskId,
     record: Option<&Record>,
@@ -42,8 +36,8 @@ pub fn of_task(
 ) -> (Option<String>, Option<MessageTruncation>) {
     let Some(report) = record.map(|record| &record.report) else { return (None, None) };
     let Some(message) = &report.final_message else { return (None, None) };
-    let side = if report.dialect == Some(Dialect::Plain) { Side::End } else { Side::Beginning };
-    let shown = if is_whole { message.text.clone() } else { side.truncate(&message.text, MAX_CHARS) };
+    let is_plain = report.dialect == Some(Dialect::Plain);
+    let shown = if is_whole { message.text.clone() } else { truncate(&message.text, MAX_CHARS, is_plain) };
     let is_shortened = shown != message.text;
     let truncation = (is_shortened || message.truncated).then(|| MessageTruncation {
         shown_bytes: shown.len() as u64,
@@ -70,25 +64,16 @@ fn suggestion(id: &TaskId, message: &FinalMessage, is_shortened: bool, syntax: C
     Suggestion::with_call(format!("Read {part} message: {{call}}"), results)
 }
 
-/// The part of a message that is shown.
-#[derive(Debug, Clone, Copy)]
-enum Side {
-    Beginning,
-    End,
-}
-
-impl Side {
-    /// At most `max_chars`, including the mark.
-    fn truncate(self, text: &str, max_chars: usize) -> String {
-        let count = text.chars().count();
-        if count <= max_chars {
-            return text.to_owned();
-        }
-        let retained = max_chars.saturating_sub(MARK.len() + 1);
-        match self {
-            Side::Beginning => format!("{} {MARK}", text.chars().take(retained).collect::<String>()),
-            Side::End => format!("{MARK} {}", text.chars().skip(count - retained).collect::<String>()),
-        }
+/// At most `max_chars` of the beginning or of the end, including the mark.
+fn truncate(text: &str, max_chars: usize, shows_end: bool) -> String {
+    let count = text.chars().count();
+    let retained = max_chars.saturating_sub(MARK.len() + 1);
+    if count <= max_chars {
+        text.to_owned()
+    } else if shows_end {
+        format!("{MARK} {}", text.chars().skip(count - retained).collect::<String>())
+    } else {
+        format!("{} {MARK}", text.chars().take(retained).collect::<String>())
     }
 }
 
@@ -116,12 +101,12 @@ mod tests {
     #[test]
     fn the_shown_part_fits_with_its_mark() {
         let text = "é".repeat(9_000);
-        for side in [Side::Beginning, Side::End] {
-            assert_eq!(side.truncate(&text, 8_000).chars().count(), 8_000);
-            assert_eq!(side.truncate("short", 8_000), "short");
+        for shows_end in [false, true] {
+            assert_eq!(truncate(&text, 8_000, shows_end).chars().count(), 8_000);
+            assert_eq!(truncate("short", 8_000, shows_end), "short");
         }
-        assert_eq!(Side::Beginning.truncate("abcdefghijklmnopq", 15), "abc [truncated]");
-        assert_eq!(Side::End.truncate("abcdefghijklmnopq", 15), "[truncated] opq");
+        assert_eq!(truncate("abcdefghijklmnopq", 15, false), "abc [truncated]");
+        assert_eq!(truncate("abcdefghijklmnopq", 15, true), "[truncated] opq");
     }
 
     #[test]

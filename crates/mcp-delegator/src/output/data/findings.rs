@@ -3,16 +3,7 @@
 //! Not every agent has an output schema, and some wrap JSON in prose or name the keys differently. A message
 //! without findings that can be read stays a text, with a warning.
 
-use delegator_domain::task::State;
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::Record;
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::output::documents::document::{Document, cell};
-use crate::output::outcome::Warning;
+use crate::output::prelude::*;
 
 /// More are not read.
 const MAX_FINDINGS: usize = 200;
@@ -34,7 +25,6 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// The schema of a reviewer's final message.
 pub fn message_schema() -> Value {
     let text = json!({"type": "string"});
     let finding = json!({
@@ -69,7 +59,6 @@ fn is_review(task: &Task) -> bool {
     task.input.get("review") == Some(&Value::Bool(true))
 }
 
-/// Warns about a completed review without readable findings.
 pub fn warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let is_unreadable = is_review(task) && task.state == State::Completed && of_task(task, record).is_none();
     is_unreadable.then(|| {

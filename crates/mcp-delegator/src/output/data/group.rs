@@ -1,15 +1,11 @@
 //! Several attempts at one task: their ids, and how they compare.
 
-use delegator_domain::task::{GroupId, GroupMember, State, Verification};
+use delegator_domain::task::{GroupId, GroupMember, Verification};
 use delegator_engine::{ComparedAttempt, ComparedGroup};
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::error::suggestion::NextCall;
 use crate::output::command_data::CommandData;
 use crate::output::data::stored_task::{RunTimes, state_names, summary};
-use crate::output::documents::document::{Block, Document, cell};
+use crate::output::prelude::*;
 
 /// The place of a task in a group.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -72,6 +68,9 @@ pub struct AttemptResult {
     pub used_tokens: Option<i64>,
 }
 
+const COLUMNS: [&str; 10] =
+    ["attempt", "task", "agent", "state", "verify", "tests", "files", "lines", "seconds", "used_tokens"];
+
 impl GroupData {
     /// A group whose attempts may not have ended.
     pub fn of_tasks(group: &GroupId, tasks: &[Task]) -> GroupData {
@@ -94,6 +93,50 @@ impl GroupData {
             recommended_attempt: compared.recommendation.attempt,
             recommendation_reason: Some(compared.recommendation.reason.clone()),
         }
+    }
+
+    pub fn states_fact(&self) -> (String, String) {
+        let state =
+            |attempt: &AttemptData| format!("{}: {} {}", attempt.attempt, attempt.task_id, attempt.state);
+        let states: Vec<String> = self.attempts.iter().map(state).collect();
+        (format!("group {}", self.group_id), states.join(", "))
+    }
+
+    pub fn append_to(&self, document: Document) -> Document {
+        let document =
+            document.table(self.columns(), self.attempts.iter().map(|row| self.row(row)).collect());
+        let next = |command| Block::Next(NextCall::for_task(command, self.group_id.as_str()));
+        let Some(reason) = &self.recommendation_reason else {
+            return document.block(next(&["local", "wait"]));
+        };
+        match self.recommended_attempt {
+            Some(number) => document
+                .text(format!("Recommended: attempt {number}, because {reason}."))
+                .block(next(&["apply"])),
+            None => document.text(format!("No attempt is recommended: {reason}.")),
+        }
+    }
+
+    fn is_compared(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.result.is_some())
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        if self.is_compared() { &COLUMNS } else { &COLUMNS[..4] }
+    }
+
+    fn row(&self, attempt: &AttemptData) -> Vec<String> {
+        let agent = match &attempt.model {
+            Some(model) => format!("{} ({model})", attempt.agent),
+            None => attempt.agent.clone(),
+        };
+        let (number, state) = (attempt.attempt.to_string(), attempt.state.to_owned());
+        let mut cells = vec![number, attempt.task_id.clone(), agent, state];
+        if self.is_compared() {
+            let unknown = || std::array::from_fn(|_| "-".to_owned());
+            cells.extend(attempt.result.as_ref().map_or_else(unknown, AttemptResult::cells));
+        }
+        cells
     }
 }
 
@@ -125,6 +168,21 @@ impl AttemptResult {
             used_tokens: usage.map(|usage| usage.own.input_tokens + usage.own.output_tokens),
         }
     }
+
+    fn cells(&self) -> [String; 6] {
+        let passed_and_failed = self.passed_test_count.zip(self.failed_test_count);
+        let tests = passed_and_failed.map(|(passed, failed)| format!("{passed} passed, {failed} failed"));
+        let added_and_deleted = self.lines_added.zip(self.lines_deleted);
+        let lines = added_and_deleted.map(|(added, deleted)| format!("+{added} -{deleted}"));
+        [
+            cell(self.verification.as_ref()),
+            cell(tests.as_ref()),
+            cell(self.file_count.as_ref()),
+            cell(lines.as_ref()),
+            self.duration_seconds.to_string(),
+            cell(self.used_tokens.as_ref()),
+        ]
+    }
 }
 
 impl MemberData {
@@ -146,82 +204,5 @@ impl CommandData for GroupData {
             live => format!("Group {id}: {live} of {count} attempts have not ended"),
         };
         self.append_to(Document::titled(title))
-    }
-}
-
-impl GroupData {
-    /// The states of the attempts, in one line.
-    pub fn states_fact(&self) -> (String, String) {
-        let state =
-            |attempt: &AttemptData| format!("{}: {} {}", attempt.attempt, attempt.task_id, attempt.state);
-        let states: Vec<String> = self.attempts.iter().map(state).collect();
-        (format!("group {}", self.group_id), states.join(", "))
-    }
-
-    /// Adds the table of the attempts, the recommendation, and the next call.
-    pub fn append_to(&self, document: Document) -> Document {
-        let document =
-            document.table(self.columns(), self.attempts.iter().map(|row| self.row(row)).collect());
-        let next = |command| Block::Next(NextCall::for_task(command, self.group_id.as_str()));
-        let Some(reason) = &self.recommendation_reason else {
-            return document.block(next(&["local", "wait"]));
-        };
-        match self.recommended_attempt {
-            Some(number) => document
-                .text(format!("Recommended: attempt {number}, because {reason}."))
-                .block(next(&["apply"])),
-            None => document.text(format!("No attempt is recommended: {reason}.")),
-        }
-    }
-
-    fn is_compared(&self) -> bool {
-        self.attempts.iter().any(|attempt| attempt.result.is_some())
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        const COLUMNS: [&str; 10] = [
-            "attempt",
-            "task",
-            "agent",
-            "state",
-            "verify",
-            "tests",
-            "files",
-            "lines",
-            "seconds",
-            "used_tokens",
-        ];
-        if self.is_compared() { &COLUMNS } else { &COLUMNS[..4] }
-    }
-
-    fn row(&self, attempt: &AttemptData) -> Vec<String> {
-        let agent = match &attempt.model {
-            Some(model) => format!("{} ({model})", attempt.agent),
-            None => attempt.agent.clone(),
-        };
-        let (number, state) = (attempt.attempt.to_string(), attempt.state.to_owned());
-        let mut cells = vec![number, attempt.task_id.clone(), agent, state];
-        if self.is_compared() {
-            let unknown = || std::array::from_fn(|_| "-".to_owned());
-            cells.extend(attempt.result.as_ref().map_or_else(unknown, AttemptResult::cells));
-        }
-        cells
-    }
-}
-
-impl AttemptResult {
-    fn cells(&self) -> [String; 6] {
-        let passed_and_failed = self.passed_test_count.zip(self.failed_test_count);
-        let tests = passed_and_failed.map(|(passed, failed)| format!("{passed} passed, {failed} failed"));
-        let added_and_deleted = self.lines_added.zip(self.lines_deleted);
-        let lines = added_and_deleted.map(|(added, deleted)| format!("+{added} -{deleted}"));
-        [
-            cell(self.verification.as_ref()),
-            cell(tests.as_ref()),
-            cell(self.file_count.as_ref()),
-            cell(lines.as_ref()),
-            self.duration_seconds.to_string(),
-            cell(self.used_tokens.as_ref()),
-        ]
     }
 }

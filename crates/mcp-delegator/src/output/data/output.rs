@@ -1,16 +1,12 @@
 //! The agent's stdout and stderr in our JSON, within one budget.
 //!
 //! Each stream gets half of the budget; one stream may use what the other does not need. The first and the
-//! last half of a stream's share are retained, split at character boundaries, with a mark between them that
-//! counts.
-//!
-//! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied
-//! last.
+//! last half of a stream's share are retained, with a mark between them that counts. Output that exceeds the
+//! size limit is truncated a second time; `max_bytes` is the budget that was applied last.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Replaces the removed text.
 pub const MARK: &str = " [truncated] ";
 
 /// A second truncation removes at least this much more, so that it also removes the first mark.
@@ -54,7 +50,6 @@ pub fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) ->
 }
 
 impl AgentOutput {
-    /// Bytes of both streams.
     pub fn size(&self) -> usize {
         self.streams().map(str::len).sum()
     }
@@ -88,7 +83,6 @@ pub fn tail(text: &str, max_bytes: usize) -> String {
     }
 }
 
-/// The bytes of `last_output`.
 const MAX_LAST_OUTPUT: usize = 65_536;
 /// Separates the streams in `last_output`, on a line of its own.
 const STDERR_HEADING: &str = "--- stderr ---\n";

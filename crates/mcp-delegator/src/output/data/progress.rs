@@ -54,7 +54,6 @@ impl Progress {
         })
     }
 
-    /// The progress of a transcript; absent before the first turn.
     pub fn of_report(report: &Report) -> Option<Progress> {
         let progress = report.progress?;
         Some(Progress {
@@ -66,17 +65,13 @@ impl Progress {
             counts: None,
         })
     }
-}
 
-impl Progress {
-    /// The percentage as text; `None` if it is unknown.
     pub fn percent_text(&self) -> Option<String> {
         let is_estimate = self.progress_source == Some(source_name(PercentSource::History));
         let source = if is_estimate { PercentSource::History } else { PercentSource::Plan };
         self.percent.map(|value| percent_text(Percent { value, source }))
     }
 
-    /// The counts as text; `None` if nothing happened.
     pub fn counts_text(&self) -> Option<String> {
         let counts = self.counts.as_ref()?;
         counts_text([counts.event_count, counts.command_count, counts.file_count])

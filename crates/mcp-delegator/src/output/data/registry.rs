@@ -1,12 +1,10 @@
 //! The data of the registry tools: environments, cleanup and cancellation.
 
 use delegator_domain::environment::Environment;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::output::data::batch::BatchResult;
 use crate::output::documents::github_guide::GithubGuide;
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
 /// The data of the category; each command writes its own part.
 #[derive(Debug, JsonSchema)]

@@ -3,12 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{SandboxKind, State};
+use delegator_domain::task::SandboxKind;
 use delegator_engine::{CloudCounts, Snapshot};
-use delegator_registry::{BlockedBy, Task, TaskSummary, UnreadResults};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use delegator_registry::{BlockedBy, TaskSummary, UnreadResults};
 
 use crate::output::data::agent_pauses::PauseData;
 use crate::output::data::chain::FollowsData;
@@ -18,7 +15,8 @@ use crate::output::data::progress::Progress;
 use crate::output::data::stored_task::{RunTimes, seconds_since, state_names};
 use crate::output::data::usage::Usage;
 use crate::output::outcome::ListCursors;
-use crate::output::values::{UtcTime, truncate_chars};
+use crate::output::prelude::*;
+use crate::output::values::truncate_chars;
 
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
@@ -71,7 +69,6 @@ pub struct NotListed {
 }
 
 impl StatusSnapshot {
-    /// The items of the three lists.
     pub fn list_lengths(&self) -> [usize; 3] {
         [self.tasks.len(), self.queue.len(), self.recently_completed.len()]
     }

@@ -1,8 +1,12 @@
-//! What is computed from a stored task: the names of its states, its times, its exit code and its summary.
+//! What is computed from a stored task: the names of its states, its times, its exit code, its summary, and the
+//! facts for a bug report.
 
-use delegator_domain::task::{ExitStatus, State, TaskEnd};
-use delegator_engine::Record;
-use delegator_registry::{EndRecord, Task};
+use std::collections::BTreeMap;
+
+use delegator_domain::task::{ExitStatus, SandboxKind};
+use delegator_registry::EndRecord;
+
+use crate::output::prelude::*;
 
 pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
     let mut names: Vec<&str> =
@@ -57,7 +61,6 @@ pub fn exit_code(task: &Task) -> Option<i32> {
     }
 }
 
-/// The result in one sentence.
 pub fn summary(task: &Task) -> String {
     match &task.ended {
         Some(EndRecord { summary: Some(summary), .. }) => summary.clone(),
@@ -90,4 +93,38 @@ pub fn thread(task: &Task) -> Option<&str> {
 /// Failed and timed-out tasks always include the output, because it contains the reason.
 pub fn includes_output(state: State, is_requested: bool) -> bool {
     is_requested || matches!(state, State::Failed | State::Timeout)
+}
+
+/// What a bug report says of a task: nothing that the user or the agent wrote, and no path.
+pub fn report_of_task(task: &Task) -> Value {
+    json!({
+        "task_id": task.id.as_str(),
+        "state": task.state.public_name(),
+        "agent": task.agent,
+        "mode": task.mode.name(),
+        "sandbox": task.sandbox.map(SandboxKind::name),
+        "model": task.model,
+        "created": UtcTime::from_ms(task.created_at_ms),
+        "started": task.started_at_ms.map(UtcTime::from_ms),
+        "updated": UtcTime::from_ms(task.updated_at_ms),
+        "starts": task.starts,
+        "containment": task.containment,
+        "has_survivors": task.ended.as_ref().is_some_and(|ended| !ended.survivors.is_empty()),
+        "failure_kind": failure_kind(task),
+    })
+}
+
+pub fn failure_counts(tasks: &[Task]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for kind in tasks.iter().filter_map(failure_kind) {
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
+}
+
+fn failure_kind(task: &Task) -> Option<&'static str> {
+    match task.ended.as_ref()?.end {
+        TaskEnd::Failed { kind, .. } => Some(kind.name()),
+        _ => None,
+    }
 }

@@ -1,30 +1,21 @@
-//! The structured output of a task with an output schema: its final message as JSON, validated against the
-//! schema.
+//! The final message of a task with an output schema as JSON, validated against the schema.
 //!
 //! The message must be JSON as a whole, or exactly one fenced block of JSON; anything looser would be
-//! guessing. It is validated when the result is rendered. Nothing is fetched from the network or a file: a
-//! schema with an external reference is unusable. A violation does not change the state of the task, because
-//! the agent did complete; it is reported as a warning.
+//! guessing. A schema with an external reference is unusable: nothing is fetched. A violation is a warning and
+//! does not change the state of the task, because the agent did complete.
 
-use delegator_domain::task::State;
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::Record;
-use delegator_registry::Task;
 use delegator_transcript::FinalMessage;
 use jsonschema::{Retrieve, Uri, Validator};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::output::data::error_context::clean_line;
-use crate::output::outcome::Warning;
+use crate::output::prelude::*;
 
 pub const MAX_VIOLATIONS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StructuredOutput {
     pub value: Value,
-    pub problem: Option<Problem>,
+    pub problem: Option<OutputProblem>,
 }
 
 /// Where the final message violates the output schema, and how.
@@ -35,7 +26,7 @@ pub struct Violation {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum OutputProblem {
     Invalid(Vec<Violation>),
     NotJson(String),
     /// Only the beginning of the message was stored.
@@ -52,9 +43,9 @@ pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutpu
     let schema = task.input.get("output_schema")?;
     let message = record.and_then(|record| record.report.final_message.as_ref());
     let mut output = match message {
-        None => StructuredOutput { value: Value::Null, problem: Some(Problem::NoMessage) },
+        None => StructuredOutput { value: Value::Null, problem: Some(OutputProblem::NoMessage) },
         Some(FinalMessage { truncated: true, bytes, .. }) => {
-            StructuredOutput { value: Value::Null, problem: Some(Problem::TooLong { bytes: *bytes }) }
+            StructuredOutput { value: Value::Null, problem: Some(OutputProblem::TooLong { bytes: *bytes }) }
         }
         Some(message) => parse(schema, &message.text),
     };
@@ -69,7 +60,7 @@ pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
         Err(error) => {
             return StructuredOutput {
                 value: Value::Null,
-                problem: Some(Problem::NotJson(error.to_string())),
+                problem: Some(OutputProblem::NotJson(error.to_string())),
             };
         }
     };
@@ -80,9 +71,9 @@ pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
                 problem: clean_line(&error.to_string()),
             });
             let violations: Vec<Violation> = violations.collect();
-            (!violations.is_empty()).then_some(Problem::Invalid(violations))
+            (!violations.is_empty()).then_some(OutputProblem::Invalid(violations))
         }
-        Err(problem) => Some(Problem::UnusableSchema(problem)),
+        Err(problem) => Some(OutputProblem::UnusableSchema(problem)),
     };
     StructuredOutput { value, problem }
 }
@@ -102,7 +93,6 @@ fn validator(schema: &Value) -> Result<Validator, String> {
     })
 }
 
-/// Strips the fence if one block of JSON is the whole message.
 fn strip_fence(text: &str) -> &str {
     let inside = text.strip_prefix("```json").and_then(|rest| rest.strip_suffix("```"));
     match inside {
@@ -111,7 +101,6 @@ fn strip_fence(text: &str) -> &str {
     }
 }
 
-/// Refuses every external reference.
 struct NoRetrieval;
 
 impl Retrieve for NoRetrieval {
@@ -124,49 +113,51 @@ impl StructuredOutput {
     pub fn violations(&self) -> Vec<Violation> {
         let violation = |problem: String| vec![Violation { path: String::new(), problem }];
         match &self.problem {
-            None | Some(Problem::UnusableSchema(_)) => Vec::new(),
-            Some(Problem::Invalid(violations)) => violations.clone(),
-            Some(Problem::NotJson(problem)) => violation(format!("the final message is not JSON: {problem}")),
+            None | Some(OutputProblem::UnusableSchema(_)) => Vec::new(),
+            Some(OutputProblem::Invalid(violations)) => violations.clone(),
+            Some(OutputProblem::NotJson(problem)) => {
+                violation(format!("the final message is not JSON: {problem}"))
+            }
             Some(problem) => violation(problem.sentence()),
         }
     }
 }
 
-impl Problem {
-    /// A fixed sentence. Text of the agent or the caller is in [`Problem::details`].
+impl OutputProblem {
+    /// A fixed sentence. Text of the agent or the caller is in [`OutputProblem::details`].
     fn sentence(&self) -> String {
         match self {
-            Problem::Invalid(violations) => {
+            OutputProblem::Invalid(violations) => {
                 let count = violations.len();
                 format!("the final message does not match the output schema ({count} violations)")
             }
-            Problem::NotJson(_) => "the final message is not JSON".to_owned(),
-            Problem::TooLong { bytes } => {
+            OutputProblem::NotJson(_) => "the final message is not JSON".to_owned(),
+            OutputProblem::TooLong { bytes } => {
                 format!("the final message is too long to be checked: {bytes} bytes, stored in part")
             }
-            Problem::NoMessage => "there is no final message".to_owned(),
-            Problem::UnusableSchema(_) => "the output schema could not be used".to_owned(),
+            OutputProblem::NoMessage => "there is no final message".to_owned(),
+            OutputProblem::UnusableSchema(_) => "the output schema could not be used".to_owned(),
         }
     }
 
-    /// The data of the problem, by name.
     fn details(&self) -> Option<(&'static str, Value)> {
         match self {
-            Problem::Invalid(violations) => Some(("violations", json!(violations))),
-            Problem::NotJson(problem) | Problem::UnusableSchema(problem) => {
+            OutputProblem::Invalid(violations) => Some(("violations", json!(violations))),
+            OutputProblem::NotJson(problem) | OutputProblem::UnusableSchema(problem) => {
                 Some(("problem", problem.as_str().into()))
             }
-            Problem::TooLong { .. } | Problem::NoMessage => None,
+            OutputProblem::TooLong { .. } | OutputProblem::NoMessage => None,
         }
     }
 }
 
-/// A warning if there is a problem.
 pub fn warnings(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let problem = from_task(task, record)?.problem?;
     let code = match problem {
-        Problem::Invalid(_) | Problem::NotJson(_) | Problem::NoMessage => WarningCode::OutputInvalid,
-        Problem::TooLong { .. } | Problem::UnusableSchema(_) => WarningCode::OutputNotValidated,
+        OutputProblem::Invalid(_) | OutputProblem::NotJson(_) | OutputProblem::NoMessage => {
+            WarningCode::OutputInvalid
+        }
+        OutputProblem::TooLong { .. } | OutputProblem::UnusableSchema(_) => WarningCode::OutputNotValidated,
     };
     let mut warning = Warning::new(code, problem.sentence());
     warning.context.extend(problem.details().map(|(key, value)| (key.to_owned(), value)));
@@ -205,13 +196,17 @@ mod tests {
             format!("```json\n{message}\n```\nand ```json\n1\n```"),
         ] {
             let read = parse(&schema(), &text);
-            assert!(matches!(read.problem, Some(Problem::NotJson(_))) && read.value.is_null(), "{text}");
+            assert!(
+                matches!(read.problem, Some(OutputProblem::NotJson(_))) && read.value.is_null(),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn every_violation_has_its_path() {
-        let Some(Problem::Invalid(violations)) = parse(&schema(), "{\"age\": \"three\"}").problem else {
+        let Some(OutputProblem::Invalid(violations)) = parse(&schema(), "{\"age\": \"three\"}").problem
+        else {
             panic!("it is not valid");
         };
         let mut paths: Vec<&str> = violations.iter().map(|violation| violation.path.as_str()).collect();
@@ -223,7 +218,7 @@ mod tests {
     fn external_references_are_not_followed() {
         for elsewhere in ["http://127.0.0.1:9/x.json", "file:///etc/hostname", "https://json-schema.org/x"] {
             let read = parse(&json!({"$ref": elsewhere}), "{}");
-            assert!(matches!(read.problem, Some(Problem::UnusableSchema(_))), "{elsewhere}: {read:?}");
+            assert!(matches!(read.problem, Some(OutputProblem::UnusableSchema(_))), "{elsewhere}: {read:?}");
             assert_eq!(read.value, json!({}));
         }
         let local = json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}});

@@ -4,11 +4,10 @@
 //! People and models trust a suggestion as ours and act on it. Text of an agent or a command appears in it
 //! only in quotation marks, on one line, truncated.
 
-use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+use delegator_domain::task::{ExitStatus, FailureKind, LimitKind};
 use delegator_engine::{sandbox_advice, sign_in_command};
 
-use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
 pub const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
@@ -17,7 +16,6 @@ const MAX_QUOTED_CHARS: usize = 200;
 /// The signal of the kernel's out-of-memory killer.
 const SIGKILL: i32 = 9;
 
-/// The known facts about a failure. Quoted texts are on one line already.
 #[derive(Debug, Clone)]
 pub struct Findings<'a> {
     pub end: &'a TaskEnd,
@@ -186,14 +184,12 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
         LimitKind::Hard => ("it had run for", "hard_timeout_sec"),
     };
     let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
-    Some(match more > seconds {
-        true if found.is_remote => {
-            format!("Raise {input} to {more} in the configuration of the worker: {hit} {seconds} s{during}.")
-        }
-        true => format!("Pass {{input:{input}}} {more}: {hit} {seconds} s{during}."),
-        false => {
-            format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {{input:{input}}}.")
-        }
+    Some(if more <= seconds {
+        format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {{input:{input}}}.")
+    } else if found.is_remote {
+        format!("Raise {input} to {more} in the configuration of the worker: {hit} {seconds} s{during}.")
+    } else {
+        format!("Pass {{input:{input}}} {more}: {hit} {seconds} s{during}.")
     })
 }
 

@@ -2,15 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{Mode, SandboxKind, State};
-use delegator_engine::{Record, TaskFiles};
-use delegator_registry::Task;
+use delegator_domain::task::{Mode, SandboxKind};
+use delegator_engine::TaskFiles;
 use delegator_transcript::Usage;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
 
-use crate::output::call_syntax::CallSyntax;
 use crate::output::data::batch::BatchResult;
 use crate::output::data::chain::{self, FollowerData, FollowsData};
 use crate::output::data::conversation::{Conversation, MessagesData};
@@ -24,20 +19,16 @@ use crate::output::data::group::{GroupData, MemberData};
 use crate::output::data::output::AgentOutput;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::{DiffData, RemoteData};
-use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::stored_task::{RunTimes, elapsed_seconds, exit_code, state_names, summary, thread};
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
-use crate::output::data::test_results::TestResults;
 use crate::output::data::usage::dollars;
-use crate::output::data::verification::VerificationData;
-use crate::output::data::worktree::WorktreeData;
+use crate::output::data::verification::{TestResults, VerificationData};
+use crate::output::data::work_trees::{TaskRestorePoints, WorktreeData};
 use crate::output::data::{
-    denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
+    denied_write, error_context, files, final_message, output, structured_output, verification, work_trees,
 };
-use crate::output::truncation::plan::{Sizes, TruncationPlan};
-use crate::output::values::UtcTime;
+use crate::output::prelude::*;
 
-/// The agent's output to include in a result.
 #[derive(Debug)]
 pub struct OutputExcerpt {
     /// At least the beginning and the end of each stream, as much as the budget.
@@ -242,16 +233,14 @@ impl TaskReport {
             artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
             git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
             worktree: files.worktree.as_ref().map(Into::into),
-            diff_command: restore_point::diff_command(task, files.restore_point.as_ref()),
-            restore_point: restore_point::of_task(task, files.restore_point.as_ref()),
+            diff_command: work_trees::diff_command(task, files.restore_point.as_ref()),
+            restore_point: work_trees::of_task(task, files.restore_point.as_ref()),
             verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
             denied_write: denied_write::of_task(task, record, max_mode, syntax),
             messages: MessagesData::of(&files.messages),
         }
     }
-}
 
-impl TaskReport {
     pub fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
         let missing = &mut self.final_message_truncated;
         final_message::shrink(&mut self.final_message, missing, plan.priority_bytes);

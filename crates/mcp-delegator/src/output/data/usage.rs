@@ -2,11 +2,8 @@
 
 use delegator_engine::WorktreeSize;
 use delegator_registry::{Cost, UsageTable};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::json;
 
-use crate::output::documents::document::{Document, cell};
+use crate::output::prelude::*;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Usage {
@@ -46,6 +43,18 @@ impl WorktreeUsage {
             total_bytes: sizes.iter().map(|size| size.bytes).sum(),
             per_worktree: sizes.iter().map(entry).collect(),
         }
+    }
+
+    fn append_to(&self, document: Document) -> Document {
+        if self.per_worktree.is_empty() {
+            return document;
+        }
+        let row = |worktree: &WorktreeBytes| {
+            vec![worktree.task_id.clone(), worktree.size_bytes.to_string(), worktree.path.clone()]
+        };
+        document
+            .text(format!("Worktrees: {}, {} bytes", self.count, self.total_bytes))
+            .table(&["worktree of", "bytes", "directory"], self.per_worktree.iter().map(row).collect())
     }
 }
 
@@ -125,10 +134,7 @@ impl Usage {
             worktrees: WorktreeUsage::of(worktrees),
         }
     }
-}
 
-impl Usage {
-    /// The usage as tables; empty ones are omitted.
     pub fn append_to(&self, document: Document) -> Document {
         let UsageSums { duration_seconds, input_tokens, cached_input_tokens, output_tokens, .. } = self.total;
         let total = format!(
@@ -164,19 +170,5 @@ impl UsageSums {
         let counts = [self.duration_seconds, self.input_tokens, self.cached_input_tokens, self.output_tokens];
         let names = [name.to_owned(), cell(self.task_count.as_ref())];
         names.into_iter().chain(counts.map(|count| count.to_string())).collect()
-    }
-}
-
-impl WorktreeUsage {
-    fn append_to(&self, document: Document) -> Document {
-        if self.per_worktree.is_empty() {
-            return document;
-        }
-        let row = |worktree: &WorktreeBytes| {
-            vec![worktree.task_id.clone(), worktree.size_bytes.to_string(), worktree.path.clone()]
-        };
-        document
-            .text(format!("Worktrees: {}, {} bytes", self.count, self.total_bytes))
-            .table(&["worktree of", "bytes", "directory"], self.per_worktree.iter().map(row).collect())
     }
 }

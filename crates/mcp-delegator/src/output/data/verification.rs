@@ -4,19 +4,13 @@
 use std::borrow::Cow;
 
 use delegator_domain::task::Verification;
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{Record, VerifyCommand};
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use delegator_engine::VerifyCommand;
+use delegator_transcript::TestReport;
 
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::test_results::TestResults;
-use crate::output::documents::document::{Block, Document, known_facts};
-use crate::output::outcome::Warning;
+use crate::output::data::files;
+use crate::output::prelude::*;
 
-/// The tail of the verify command's output in every result.
 const TAIL_BYTES: usize = 4 << 10;
 const MAX_TAIL_BYTES: usize = 64 << 10;
 
@@ -80,7 +74,6 @@ fn verify_command(task: &Task) -> Option<VerifyCommand> {
     VerifyCommand::deserialize(task.input.get("verify")?).ok()
 }
 
-/// Warns if the agent completed but its work was not verified.
 pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
     let failed = record
         .and_then(|record| record.check.as_ref())
@@ -88,7 +81,6 @@ pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
     failed.map(|check| Warning::new(WarningCode::NotVerified, check.describe())).into_iter().collect()
 }
 
-/// The error of a task whose agent completed but whose work was not verified.
 pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
     let verification = of_task(task, record, None).filter(|value| value.status != "verified")?;
     let check = record.and_then(|record| record.check.as_ref());
@@ -130,4 +122,49 @@ impl VerificationData {
 fn tail(text: &str, budget: Option<usize>) -> &str {
     let bytes = budget.unwrap_or(0).clamp(TAIL_BYTES, MAX_TAIL_BYTES);
     delegator_domain::text::end(text, bytes)
+}
+
+/// Flags are included only if they are set.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TestResults {
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub failed_tests: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_tests_not_listed_count: Option<u64>,
+    /// Some tests ran without being counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_incomplete: bool,
+    /// A test command failed although none of its tests did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_ended_badly: bool,
+}
+
+impl TestResults {
+    /// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let TestResults { passed, failed, skipped, .. } = self;
+        let mut counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
+        if self.is_incomplete {
+            counts.push_str("; the count is incomplete");
+        }
+        if self.has_ended_badly {
+            counts.push_str("; a test command failed although none of its tests did");
+        }
+        known_facts([("tests", Some(counts)), ("failed tests", files::joined(&self.failed_tests))])
+    }
+
+    /// `None` if no test was counted: uncounted tests are not zero tests.
+    pub fn of(tests: &TestReport) -> Option<TestResults> {
+        ((tests.passed, tests.failed, tests.skipped) != (0, 0, 0)).then(|| TestResults {
+            passed: tests.passed,
+            failed: tests.failed,
+            skipped: tests.skipped,
+            failed_tests: tests.failed_tests.clone(),
+            failed_tests_not_listed_count: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
+            is_incomplete: tests.incomplete,
+            has_ended_badly: tests.ended_badly,
+        })
+    }
 }

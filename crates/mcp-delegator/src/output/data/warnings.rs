@@ -3,22 +3,18 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::environment::FleetObstacle;
-use delegator_domain::task::{State, TaskId};
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{ProviderProblem, Record, RunningTask, Salvage, Source, TaskFiles};
-use delegator_registry::{AgentPause, Task};
+use delegator_engine::{ProviderProblem, RunningTask, Salvage, Source, TaskFiles};
+use delegator_registry::AgentPause;
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
-use serde_json::json;
 
 use crate::error::truncate_quote;
-use crate::output::data::diff_omissions::omission_warnings;
-use crate::output::data::{files, findings, restore_point, structured_output, verification};
-use crate::output::outcome::Warning;
-use crate::output::values::UtcTime;
+use crate::output::data::diff::omission_warnings;
+use crate::output::data::{files, findings, structured_output, verification, work_trees};
+use crate::output::prelude::*;
 
 pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let record = files.record.as_ref();
-    let mut warnings = restore_point::warnings(files.restore_point.as_ref());
+    let mut warnings = work_trees::warnings(files.restore_point.as_ref());
     warnings.extend(files::warnings(record));
     warnings.extend(files.remote.iter().flat_map(|facts| omission_warnings(&facts.omissions)));
     warnings.extend(attempts_of_provider(task));

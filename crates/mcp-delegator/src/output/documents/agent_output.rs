@@ -1,17 +1,12 @@
 //! The final message and the output of an agent in the document of a task: each text once, and how much of it
-//! is missing.
-//!
-//! The stdout of a structured agent has an event with the final message, and the stdout of a plain agent is
-//! the message. People read the events with `logs`.
+//! is missing. People read the events with `logs`.
 
 use delegator_domain::text::beginning;
 use delegator_engine::omitted_bytes;
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
-use serde_json::Value;
 
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::output::{AgentOutput, MARK};
-use crate::output::documents::document::{Block, Document};
+use crate::output::prelude::*;
 
 /// Adds the streams to a document, and how much is missing. `stdout` is what the document shows of it.
 pub(super) fn append_to(
@@ -36,7 +31,6 @@ pub(super) fn append_to(
         .with(truncation_remark(output), Document::text)
 }
 
-/// How much of the output is missing.
 fn truncation_remark(output: &AgentOutput) -> Option<String> {
     let original = output.original_size.filter(|_| output.truncated)?;
     let (shown, budget) = (output.size(), output.max_bytes);
@@ -46,7 +40,6 @@ fn truncation_remark(output: &AgentOutput) -> Option<String> {
     Some(format!("The output was truncated: {shown} of {original} bytes{limit}."))
 }
 
-/// What a document shows of the agent's stdout.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stdout {
     /// The events of a structured agent, without the final message.
@@ -71,7 +64,6 @@ pub(super) fn distinct_texts<'a>(
     }
 }
 
-/// Whether a text contains another, apart from what was truncated of that.
 fn contains_text(longer: &str, shorter: &str) -> bool {
     let lines = |part: &str| -> Vec<String> {
         let mut runs = vec![String::new()];

@@ -2,9 +2,9 @@
 
 use delegator_domain::question::{QuestionKind, QuestionState};
 
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::conversation::{MessageData, MessagesData, QuestionData};
-use crate::output::documents::document::{Block, Document, cell, truncate_cell};
+use crate::output::documents::document::truncate_cell;
+use crate::output::prelude::*;
 
 const MAX_EXCERPT_BYTES: usize = 80;
 const MAX_REASON_BYTES: usize = 80;
@@ -36,7 +36,6 @@ pub fn append_question(document: Document, task_id: &str, question: &QuestionDat
         .block(Block::ForPeople(how_to_answer(task_id, question)))
 }
 
-/// The call that answers a question, with its first option.
 fn how_to_answer(task_id: &str, question: &QuestionData) -> Suggestion {
     let call = NextCall::for_task(&["answer"], task_id);
     let (call, text) = match question.options.first() {

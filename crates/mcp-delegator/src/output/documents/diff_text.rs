@@ -40,7 +40,6 @@ pub fn for_terminal(diff: &str, style: TextStyle) -> String {
     text
 }
 
-/// One path per line.
 pub fn names(files: &[&FileDiff<'_>]) -> String {
     files.iter().map(|file| format!("{}\n", shown_path(&file.path))).collect()
 }

@@ -37,7 +37,6 @@ impl Block {
     }
 }
 
-/// The facts that have a value.
 pub fn known_facts<const N: usize>(facts: [(&str, Option<String>); N]) -> Vec<(String, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
@@ -62,12 +61,10 @@ impl Document {
         self.block(Block::Text(text.into()))
     }
 
-    /// Adds a text under a label.
     pub fn quote(self, label: impl Into<String>, text: impl Into<String>) -> Self {
         self.text(label).block(Block::Verbatim(text.into()))
     }
 
-    /// Adds what describes the value, if there is one.
     pub fn with<T>(self, value: Option<T>, add: impl FnOnce(Document, T) -> Document) -> Self {
         match value {
             Some(value) => add(self, value),
@@ -97,7 +94,6 @@ impl Document {
         self
     }
 
-    /// Adds a block at the end, but before the next call.
     pub fn insert_before_next(&mut self, block: Block) {
         let next = self.blocks.iter().position(|block| matches!(block, Block::Next(_)));
         self.blocks.insert(next.unwrap_or(self.blocks.len()), block);

@@ -1,24 +1,17 @@
 //! The Markdown document of an error: its codes, facts, labelled quotes of the agent, and the next useful
-//! call.
-//!
-//! The facts are those of the envelope's `details`: short ones as a list, text printed by an agent as quotes.
-//! Only the tail of long output is shown; the suggested call returns the rest.
+//! call. Only the tail of long output is shown; the suggested call returns the rest.
 
 use delegator_domain::task::FailureKind;
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use crate::error::AppError;
-use crate::error::suggestion::NextCall;
-use crate::output::call_syntax::CallSyntax;
 use crate::output::command_data::{Data, TaskState};
 use crate::output::data::failure::PartialResults;
 use crate::output::data::verification::VerificationData;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::scalar;
 use crate::output::outcome::Outcome;
+use crate::output::prelude::*;
 use crate::spec::command_exit_codes::is_retryable;
 
-/// Maximum characters of the output of a task.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// Context keys that are not rendered in the list of facts.
@@ -94,7 +87,6 @@ fn problems(error: &AppError) -> Block {
     Block::Table { columns, rows: error.problems.iter().map(row).collect() }
 }
 
-/// Quotes of the agent's message and output.
 fn append_quotes(document: Document, context: &Map<String, Value>) -> Document {
     let text = |key: &str| context.get(key).and_then(Value::as_str).unwrap_or_default().trim_end();
     let partial =

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::spec::shell::shell_word;
 
-/// Where the token is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenLocation {
     /// The settings of hosted Codex.
@@ -15,7 +14,6 @@ pub enum TokenLocation {
     Workers,
 }
 
-/// The inputs of the guide.
 #[derive(Debug, Clone)]
 pub struct Guide {
     pub env_id: String,

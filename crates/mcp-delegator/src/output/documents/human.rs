@@ -67,11 +67,11 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
 /// The name of the input as a person types it. A key of the configuration is no flag.
 fn field_as_typed(problem: &Problem) -> Cow<'_, str> {
     let is_input = |letter: char| letter.is_ascii_lowercase() || letter == '_';
-    match problem.field.contains('_') && problem.field.chars().all(is_input) {
-        true if problem.code != ErrorCode::ConfigInvalid => {
-            format!("--{}", problem.field.replace('_', "-")).into()
-        }
-        _ => Cow::Borrowed(&problem.field),
+    let is_name = problem.field.contains('_') && problem.field.chars().all(is_input);
+    if is_name && problem.code != ErrorCode::ConfigInvalid {
+        format!("--{}", problem.field.replace('_', "-")).into()
+    } else {
+        Cow::Borrowed(&problem.field)
     }
 }
 
@@ -80,7 +80,6 @@ fn one_line(text: &str) -> String {
     terminal::escape_line_breaks(&terminal::sanitize(text))
 }
 
-/// The text with single spaces only.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -175,7 +174,7 @@ mod tests {
         let wait = NextCall::new(&["local", "wait"]).with("task_id", "T-1");
         let error = AppError::new(ErrorCode::AgentFailed, "The agent reported an error.")
             .context("agent_message", "not signed in")
-            .suggest(Suggestion::with_call("Wait: {call}", wait));
+            .suggest_call("Wait: {call}", wait);
         let whole = "error: The agent reported an error.\nmessage of the agent:\n  not signed in\n\
                      hint: Wait: mcp-delegator wait T-1";
         assert_eq!(text(&error, ""), whole);
@@ -197,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_first_of_several_problems_is_named_once() {
-        let problem = |field: &str| Problem::new(ErrorCode::InvalidValue, field, "must be a number");
+        let problem = |field: &str| Problem::invalid(field, "must be a number");
         let error = AppError::from_problems(vec![problem("a"), problem("b")]);
         assert_eq!(
             text(&error, ""),

@@ -61,7 +61,6 @@ fn fenced(text: &str) -> String {
     terminal::fenced(&terminal::sanitize(text))
 }
 
-/// Escapes text within a line.
 pub(super) fn inline(text: &str) -> String {
     escape_markdown(&terminal::sanitize(text).replace('\n', " "))
 }

@@ -1,35 +1,26 @@
 //! Adds the facts of `meta` to a document, as far as a reader can act on them.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-use crate::error::suggestion::NextCall;
-use crate::output::data::estimate;
 use crate::output::data::status::WaitingFor;
-use crate::output::documents::document::{Block, Document, known_facts, scalar};
+use crate::output::documents::document::scalar;
 use crate::output::outcome::CommandOutput;
+use crate::output::prelude::*;
+use crate::output::values::format_duration;
 
 pub fn append_to(document: Document, output: &CommandOutput) -> Document {
     let mut document = document.with_facts(facts(output));
     let wait = NextCall::new(&["local", "wait"]);
-    let wait = match pending(output).as_slice() {
+    let wait = match listed(output, "pending").as_slice() {
         [] => return document,
         [id] => wait.with("task_id", (*id).clone()),
-        several if is_wait_for_any(output) => wait.with("task_ids", json!(several)).with("until", "any"),
+        // Only a wait for any task lists those that have ended.
+        several if output.facts.contains_key("ended") => {
+            wait.with("task_ids", json!(several)).with("until", "any")
+        }
         several => wait.with("task_ids", json!(several)),
     };
     // Waiting for the pending tasks replaces any other next call.
     document.blocks.retain(|block| !matches!(block, Block::Next(_)));
     document.block(Block::Next(wait))
-}
-
-/// Only a wait for any task lists those that have ended.
-fn is_wait_for_any(output: &CommandOutput) -> bool {
-    output.facts.contains_key("ended")
-}
-
-fn pending(output: &CommandOutput) -> Vec<&Value> {
-    listed(output, "pending")
 }
 
 fn listed<'a>(output: &'a CommandOutput, key: &str) -> Vec<&'a Value> {
@@ -41,7 +32,7 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
     let is_true = |key: &str| fact(key) == Some(&Value::Bool(true));
     let position = fact("queue_position").and_then(Value::as_u64).filter(|position| *position > 0);
     let failed_with = output.child.as_ref().and_then(|child| child.code).filter(|code| *code != 0);
-    let pending: Vec<String> = pending(output).into_iter().map(scalar).collect();
+    let pending: Vec<String> = listed(output, "pending").into_iter().map(scalar).collect();
     let ended: Vec<String> = listed(output, "ended").into_iter().map(scalar).collect();
     let waiting_for = fact("waiting_for").and_then(|task| WaitingFor::deserialize(task).ok());
     known_facts([
@@ -50,10 +41,7 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
         ("waits for", waiting_for.map(|task| task.text())),
         (
             "starts in",
-            fact("estimated_start_ms")
-                .and_then(Value::as_u64)
-                .filter(|ms| *ms > 0)
-                .map(estimate::format_duration),
+            fact("estimated_start_ms").and_then(Value::as_u64).filter(|ms| *ms > 0).map(format_duration),
         ),
         ("queue", is_true("is_queue_paused").then(|| "paused".to_owned())),
         (

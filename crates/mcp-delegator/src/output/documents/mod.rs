@@ -9,8 +9,6 @@ pub mod github_guide;
 pub mod human;
 pub mod markdown;
 pub mod meta_facts;
-mod plain_text;
 pub mod status;
 pub mod task;
 pub mod text;
-mod text_table;

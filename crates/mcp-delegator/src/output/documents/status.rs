@@ -4,19 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::command_data::CommandData;
 use crate::output::data::conversation::MessagesData;
-use crate::output::data::estimate;
 use crate::output::data::group::GroupData;
 use crate::output::data::status::{
     CloudTasks, EndedTask, QueuedTask, RunningTask, StatusSnapshot, TaskDescription, Unread, WaitingFor,
 };
-use crate::output::documents::conversation;
-use crate::output::documents::document::{Block, Document, cell, truncate_cell};
-use crate::output::documents::task as task_document;
+use crate::output::documents::document::truncate_cell;
+use crate::output::documents::{conversation, task as task_document};
+use crate::output::prelude::*;
 use crate::output::truncation::apply::{json_size, retain_first};
-use crate::output::truncation::plan::{Sizes, TruncationPlan};
+use crate::output::values::format_duration;
 
 /// Maximum bytes of cells with foreign text.
 const MAX_TITLE_BYTES: usize = 100;
@@ -48,7 +46,6 @@ impl CommandData for StatusSnapshot {
             .with(is_empty.then(|| Block::ForPeople(self.first_step())), Document::block)
     }
 
-    /// Retains the first items of each list that fit.
     fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
         let before = self.list_lengths();
         retain_first(&mut self.tasks, plan.task_list_bytes, json_size);
@@ -70,7 +67,6 @@ impl CommandData for StatusSnapshot {
 }
 
 impl StatusSnapshot {
-    /// All listed tasks, in the order of the lists.
     fn descriptions(&self) -> impl Iterator<Item = &TaskDescription> {
         let running = self.tasks.iter().map(|task| &task.description);
         let queued = self.queue.iter().map(|task| &task.description);
@@ -104,7 +100,6 @@ impl StatusSnapshot {
         document
     }
 
-    /// The open questions and the messages of the listed tasks.
     fn append_conversations(&self, mut document: Document) -> Document {
         for task in &self.tasks {
             let open = &task.conversation.waiting_for_answer;
@@ -197,7 +192,7 @@ fn queued_row(task: &QueuedTask, common_directory: Option<&str>) -> Vec<String> 
         // As in the acknowledgement of a task: 1 is the next.
         (task.position + 1).to_string(),
         cell(waits_for.as_ref()),
-        cell(task.estimated_start_ms.map(estimate::format_duration).as_ref()),
+        cell(task.estimated_start_ms.map(format_duration).as_ref()),
         message_counts(task.messages.as_ref()),
         labels(&description.labels),
         cell(task_document::sandbox(description.sandbox).as_ref()),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use delegator_domain::task::SandboxKind;
 
-use crate::error::suggestion::NextCall;
 use crate::output::command_data::{CommandData, TaskState};
 use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::chain::{self, FollowerData, FollowsData};
@@ -19,13 +18,11 @@ use crate::output::data::structured_output::Violation;
 use crate::output::data::task::{
     EndedItem, ResultSet, TaskReport, TaskResult, UnfinishedTask, WaitBatch, WaitedTask, WaitedTasks,
 };
-use crate::output::data::test_results::TestResults;
-use crate::output::documents::document::{Block, Document, cell, known_facts};
+use crate::output::data::verification::TestResults;
 use crate::output::documents::{agent_output, conversation};
+use crate::output::prelude::*;
 use crate::output::truncation::apply::{json_size, retain_first};
-use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
-/// Error locations that are shown.
 const MAX_LOCATIONS: usize = 3;
 
 impl CommandData for ExecutionAck {
@@ -159,7 +156,6 @@ impl CommandData for WaitBatch {
     }
 }
 
-/// What a document shows of an ended task.
 #[derive(Debug, Clone, Copy)]
 struct EndedView<'a> {
     task_id: &'a str,
@@ -218,7 +214,6 @@ impl<'a> EndedView<'a> {
         self.append_to(Document::titled(format!("Task {} {}", self.task_id, self.state)))
     }
 
-    /// Everything that is known about the task.
     fn append_to(self, document: Document) -> Document {
         let report = self.report;
         let context = report.metadata.error_context.as_ref();

@@ -15,7 +15,7 @@ use crate::output::values::{
 use crate::spec::command_exit_codes::is_retryable;
 use crate::spec::paging::Page;
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{CommandSpec, output_schema};
+use crate::spec::{CommandSpec, Shape, output_schema};
 
 pub const SCHEMA_VERSION: &str = "1.0";
 
@@ -151,4 +151,18 @@ fn error_context(error: &AppError) -> ErrorContextData {
         kind: error.code.facts().kind.name(),
         problems: problems(error),
     }
+}
+
+/// `--format jsonl`: the items, one line each, and the last line with the envelope.
+pub fn render_stream(outcome: &Outcome, stream: bool) -> (Vec<Value>, Value) {
+    let list = match outcome.output.shape.unwrap_or(outcome.command.shape) {
+        Shape::List(plural) if stream => {
+            outcome.data().and_then(|data| data.to_json().get_mut(plural).map(Value::take))
+        }
+        _ => None,
+    };
+    let Some(Value::Array(items)) = list else { return (Vec::new(), render(outcome)) };
+    let mut ending = outcome.clone();
+    ending.output.data = Some(StreamEnd { count: items.len() }.into());
+    (items, render(&ending))
 }

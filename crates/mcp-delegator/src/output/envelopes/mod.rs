@@ -1,8 +1,6 @@
 //! The JSON around a response: one renderer per envelope, and the published schemas they are checked against.
 
-pub mod answer_schema;
 pub mod cli;
-pub mod jsonl;
 pub mod schema;
 pub mod standard;
 pub mod tool;

@@ -237,7 +237,6 @@ pub fn distinctive_key(shape: Shape) -> &'static str {
     }
 }
 
-/// Adds the keys or items that are missing.
 fn merge(into: &mut Value, more: &Value) {
     match (into, more) {
         (Value::Object(object), Value::Object(more)) => {

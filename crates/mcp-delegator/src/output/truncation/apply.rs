@@ -17,7 +17,6 @@ pub const MIN_TEXT_BYTES: usize = 64;
 const TRUNCATED_LAST: [&str; 2] = ["final_message", "metadata"];
 /// The parts that their types truncate. An event is complete or replaced, never shortened in its middle.
 const TRUNCATED_BY_TYPE: [&str; 3] = ["output", "events", PARTIAL_RESULTS];
-/// A list of tasks, which has a limit of its own.
 const TASKS: &str = "tasks";
 /// Has the tasks of other lists: a task that is in one of them is not dropped.
 const ALL_TASKS: &str = "all_tasks";
@@ -25,7 +24,6 @@ const ALL_TASKS: &str = "all_tasks";
 /// The key of `PartialResults` in the context of an error.
 pub const PARTIAL_RESULTS: &str = "partial_results";
 
-/// Bytes of the JSON of a value.
 pub fn json_size(value: &impl Serialize) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }

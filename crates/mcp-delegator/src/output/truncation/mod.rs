@@ -23,7 +23,6 @@ use crate::spec::InputSchema;
 
 pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
 
-/// The unit of a size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeUnit {
     Bytes,
@@ -46,7 +45,6 @@ impl SizeLimit<'_> {
     }
 }
 
-/// The outcome and its rendered text, truncated if necessary.
 pub fn truncate_to_fit(
     mut whole: Outcome,
     presentation: &Presentation,
@@ -109,7 +107,6 @@ fn truncate_error(error: &mut AppError, plan: TruncationPlan) -> Sizes {
     sizes
 }
 
-/// The sizes of everything that can be truncated.
 fn sizes(output: &CommandOutput) -> Sizes {
     let in_data = output.data.as_ref().map_or(0, |data| json_size(&data.to_json()));
     let in_error = output.completion.error().map_or(0, |error| {

@@ -1,13 +1,9 @@
-//! Plans which parts of an output to truncate, and how far, so that it fits a size limit. Pure: nothing is
-//! truncated here.
+//! Plans which parts of an output to truncate, and how far, so that it fits a size limit. Pure.
 //!
 //! Agent output is truncated first, down to nothing. Then events: long ones are shortened, then the oldest
 //! are dropped, at least one stays. Then all other long lists and texts, and last the agent's final message
-//! and the task's metadata. Each step goes only as far as needed, and space that a step frees goes back to
-//! the agent output.
-//!
-//! Only the renderer knows the final size, so the plan measures it through a callback: it takes the first of
-//! these steps that fits at all, and the largest budget of that step that fits.
+//! and the task's metadata. Only the renderer knows the final size, so the plan measures it through a callback:
+//! it takes the first of these steps that fits at all, and the largest budget of that step that fits.
 
 use std::ops::RangeInclusive;
 
@@ -19,7 +15,6 @@ const MIN_OTHER_BYTES: usize = 1 << 10;
 /// A budget is at most this fraction of the largest one smaller than the largest that would fit.
 const PRECISION: usize = 4096;
 
-/// How far each part of an output is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TruncationPlan {
     /// Bytes of agent output, both streams together.
@@ -71,7 +66,6 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The larger size of each part.
     #[must_use]
     pub fn max(self, other: Sizes) -> Sizes {
         Sizes {

@@ -80,7 +80,6 @@ fn result(message: &str, streams: (&str, &str), events: Vec<Value>, files: usize
     }
 }
 
-/// Bytes of both streams.
 fn output_size(output: &Value) -> usize {
     ["stdout", "stderr"].iter().filter_map(|stream| output[*stream].as_str()).map(str::len).sum()
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands::version;
-use mcp_delegator::output::envelopes::answer_schema::{answer_schema, check};
+use mcp_delegator::output::envelopes::schema::{answer_schema, check};
 use mcp_delegator::spec::formats::Envelope;
 use serde_json::{Value, json};
 

@@ -1,15 +1,11 @@
-//! A restore point in our JSON: the saved work trees of a task, and the command that shows what a restore
-//! would change.
+//! The restore point and the worktree of a task in our JSON, with the commands that use them.
 
-use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{LeftOut, PointProblem, RestorePoint, RestorePointRecord};
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use delegator_domain::task::FailureKind;
+use delegator_engine::{
+    LeftOut, PointProblem, RestorePoint, RestorePointRecord, WorktreeInfo, WorktreeState,
+};
 
-use crate::output::outcome::Warning;
+use crate::output::prelude::*;
 
 /// Files that are listed; the count includes all.
 const MAX_LISTED_FILES: usize = 100;
@@ -62,7 +58,6 @@ pub fn diff_command(task: &Task, record: Option<&RestorePointRecord>) -> Option<
     (task.worktree.is_some() || is_comparable).then(|| format!("mcp-delegator diff {}", task.id))
 }
 
-/// Whether at least one of the restore points was not deleted.
 fn is_stored(record: &RestorePointRecord) -> bool {
     record.gone.len() < record.points.len()
 }
@@ -131,4 +126,27 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
         warnings.push(Warning::new(WarningCode::PartialRestorePoint, message));
     }
     warnings
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct WorktreeData {
+    /// The directory in which an isolated task works.
+    #[schemars(extend("x-optional" = true))]
+    pub worktree: String,
+    #[schemars(extend("enum" = ["planned", "present", "applied", "discarded"], "x-optional" = true))]
+    pub worktree_state: &'static str,
+    /// Takes the changes, while the worktree exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply_command: Option<String>,
+}
+
+impl From<&WorktreeInfo> for WorktreeData {
+    fn from(worktree: &WorktreeInfo) -> WorktreeData {
+        let is_present = worktree.state == WorktreeState::Present;
+        WorktreeData {
+            worktree: worktree.path.display().to_string(),
+            worktree_state: worktree.state.name(),
+            apply_command: is_present.then(|| format!("mcp-delegator apply {}", worktree.owner)),
+        }
+    }
 }
