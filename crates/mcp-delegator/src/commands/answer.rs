@@ -4,11 +4,8 @@
 //! questions.
 
 use delegator_domain::question::{Answer as QuestionAnswer, Question, QuestionNumber, QuestionState};
-use delegator_domain::task::TaskId;
 use delegator_registry::StoredQuestion;
 
-use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::prelude::*;
 use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
@@ -44,13 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Without an answer it shows the open question. The first answer wins. An agent cannot answer its own question.",
     shape: Shape::Action("question_answered"),
     other_actions: &[QUESTION_SHOWN],
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::NotFound,
-        ErrorCode::WrongState,
-        ErrorCode::PolicyBlocked,
-    ],
+    failures: &[ErrorCode::WrongState, ErrorCode::PolicyBlocked],
     examples: &[
         example("mcp-delegator answer T-local-…", "the open question and its options"),
         example("mcp-delegator answer T-local-… allow_once", "the question, answered with that option"),

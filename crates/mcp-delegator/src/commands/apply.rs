@@ -1,29 +1,20 @@
 //! `apply`: take over the changes of a task from its worktree, or of a cloud task.
 
-use std::path::PathBuf;
-
-use delegator_domain::task::{GroupId, TaskId, Verification};
-use delegator_domain::warning_code::WarningCode;
+use delegator_domain::task::{GroupId, Verification};
 use delegator_engine::{
-    ApplyOptions, ComparedGroup, DiffApplication, Engine, Target, WorktreeBranch, WorktreeChanges,
+    ApplyOptions, ComparedGroup, DiffApplication, Target, WorktreeBranch, WorktreeChanges,
 };
-use delegator_registry::Task;
 
 use crate::commands::cloud::AttemptInput;
 use crate::commands::cloud::apply::{
     APPLY_PLANNED, AppliedAttempt, AppliedDiff, BRANCH_CREATED, NOTHING_TO_APPLY, apply_remote,
     given_directory, recovery_warning,
 };
-use crate::commands::context::variables;
-use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
-use crate::commands::local::tasks::{ended, engine};
 use crate::commands::prelude::*;
 use crate::commands::question;
 use crate::error::work_trees::conflict_error;
 use crate::output::data::diff::{omission_warnings, setup_edits_warning};
-use crate::output::outcome::Warning;
-use crate::spec::Surface;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -62,12 +53,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY, BRANCH_CREATED],
     network: true,
     failures: &[
-        ErrorCode::TaskNotFound,
         ErrorCode::NotReady,
         ErrorCode::WrongState,
         ErrorCode::Unsupported,
-        ErrorCode::LockHeld,
-        ErrorCode::InvalidValue,
         ErrorCode::ConfirmationRequired,
     ],
     examples: &[
@@ -149,7 +137,6 @@ fn refuse_conflicts(checked: (AppliedDiff, Vec<Warning>)) -> Result<(AppliedDiff
     if conflicts.is_empty() { Ok(checked) } else { Err(conflict_error(conflicts)) }
 }
 
-/// Applies an attempt of a group, and discards the others.
 fn apply_attempt(
     context: &Context<'_>,
     engine: &Engine,

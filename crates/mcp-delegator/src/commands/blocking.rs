@@ -9,7 +9,6 @@ use std::time::Duration;
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::WaitGoal;
 
-/// The tasks to wait for.
 #[derive(Debug, Clone)]
 pub struct TaskWait {
     pub ids: Vec<TaskId>,

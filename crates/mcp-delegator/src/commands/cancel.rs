@@ -4,27 +4,19 @@
 //! An input without ids, `all` or a filter is refused: an empty call must never cancel everything.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use delegator_domain::task::{State, TaskId};
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{CancelReport, Engine, EngineError};
-use delegator_registry::{Filter, Task};
-use serde_json::json;
+use delegator_domain::task::State;
+use delegator_engine::CancelReport;
+use delegator_registry::Filter;
 
-use crate::commands::inputs::{self, TaskRef};
+use crate::commands::inputs;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::attempts::{Targets, ended_attempts, resolve_targets};
 use crate::commands::local::status::absolute_dir;
-use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::batch::Batch;
 use crate::output::data::batch::BatchResult;
-use crate::output::documents::document::cell;
-use crate::output::outcome::Warning;
-use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
@@ -110,8 +102,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     config: ConfigUse::ValidPart,
     failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
         ErrorCode::WrongState,
         ErrorCode::PartialFailure,
         ErrorCode::AllItemsFailed,
@@ -289,7 +279,6 @@ fn output(batch: Batch<'_>, tasks: Vec<CancelledEntry>, count: usize, dry_run: b
     CommandOutput { message, shape, ..batch.into_output(data).fact("dry_run", dry_run) }
 }
 
-/// `2 of 3 tasks cancelled`.
 fn summary(count: usize, total: usize, dry_run: bool) -> String {
     let of_total = if count < total { format!(" of {total}") } else { String::new() };
     let plural = if count.max(total) == 1 { "" } else { "s" };
@@ -321,7 +310,6 @@ impl CommandData for CancelledTasks {
     }
 }
 
-/// Processes that could not be killed.
 pub fn survivors(cancelled: &CancelReport) -> &[i32] {
     cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
@@ -338,7 +326,6 @@ pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
         .suggest(Suggestion::with_call("Wait for its end: {call}", wait))
 }
 
-/// The warning about processes that could not be killed.
 pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
     let message =
         format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors));

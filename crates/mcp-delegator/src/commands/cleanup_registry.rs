@@ -4,24 +4,17 @@
 //! never deleted without `include_restore_points`, and nothing is deleted after a clock jump without
 //! `trust_clock`; both can be set only on the command line.
 
-use delegator_domain::task::TaskId;
-use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
-    CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, MAX_LISTED_POINTS,
-    RetainedRestorePoint, RetentionReason,
+    CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS, RetainedRestorePoint,
+    RetentionReason,
 };
-use serde_json::json;
 
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
 use crate::output::batch::Batch;
 use crate::output::data::batch::BatchResult;
 use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };
-use crate::output::documents::document::cell;
-use crate::output::outcome::Warning;
-use crate::output::values::UtcTime;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -277,7 +270,7 @@ impl CommandData for Cleanup {
         for (points, heading) in lists.into_iter().filter(|(points, _)| !points.is_empty()) {
             let columns = vec!["task", "repository", "ref", "reason", "expires"];
             let rows = points.iter().map(point_row).collect();
-            document = document.block(Block::Text(heading.to_owned())).block(Block::Table { columns, rows });
+            document = document.text(heading).block(Block::Table { columns, rows });
         }
         document
     }

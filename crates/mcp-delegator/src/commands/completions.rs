@@ -6,9 +6,7 @@
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
 use crate::commands::prelude::*;
-use crate::error::io_error;
 use crate::spec::version::PROGRAM;
-use crate::spec::{ConfigUse, RawOutput};
 
 /// The variable with which the script calls this program; its value is the shell.
 pub const VARIABLE: &str = "_MCP_DELEGATOR_COMPLETE";
@@ -26,7 +24,6 @@ pub enum Shell {
 impl Shell {
     const ALL: [Shell; 5] = [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::Powershell];
 
-    /// The adapter of the completion engine.
     pub fn adapter(self) -> &'static dyn EnvCompleter {
         match self {
             Shell::Bash => &Bash,
@@ -41,7 +38,6 @@ impl Shell {
         Shell::ALL.into_iter().find(|shell| shell.adapter().name() == name)
     }
 
-    /// The command that installs the script for new shells.
     fn installation(self) -> &'static str {
         match self {
             Shell::Bash => "echo 'source <(mcp-delegator completions bash)' >> ~/.bashrc",
@@ -101,7 +97,6 @@ fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     Ok(raw_text(script))
 }
 
-/// One line per shell.
 fn installations() -> String {
     let lines = Shell::ALL.map(|shell| format!("  {:<12}{}", shell.adapter().name(), shell.installation()));
     format!("Run the line of your shell, then open a new one:\n\n{}\n", lines.join("\n"))

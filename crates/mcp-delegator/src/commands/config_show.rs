@@ -5,13 +5,9 @@
 //! that apply.
 
 use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting};
-use serde_json::{Value, json};
 
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::documents::document::scalar;
-use crate::output::outcome::Warning;
-use crate::spec::ConfigUse;
 use crate::spec::paging::{Paging, paginate};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -53,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Precedence: flags, environment variables, the project file, the user's file, defaults.",
     shape: Shape::List("settings"),
     config: ConfigUse::Reported,
-    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    failures: &[ErrorCode::NotFound],
     examples: &[
         example("mcp-delegator config show", "all settings"),
         example("mcp-delegator config show max_mode", "one setting and where it comes from"),
@@ -96,11 +92,8 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let output = match context.config_error {
-        Some(error) => CommandOutput::failed(error.clone().into(), data),
-        None => CommandOutput::done(data),
-    };
-    let mut output = output.with_page("settings", page);
+    let error = context.config_error.map(|error| error.clone().into());
+    let mut output = CommandOutput::of(data, error).with_page("settings", page);
     let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
     let warnings = config.warnings.iter().chain(broken.iter().filter(is_new));
     output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));

@@ -13,7 +13,6 @@ use crate::spec::Surface;
 use crate::spec::catalog::Catalog;
 use crate::spec::process::Process;
 
-/// What a command handler may use.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub commands: CommandList,
@@ -49,7 +48,6 @@ pub fn sources(process: &Process) -> Sources {
     }
 }
 
-/// The environment of this process.
 pub fn variables(context: &Context<'_>) -> Variables {
     context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }

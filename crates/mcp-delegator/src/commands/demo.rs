@@ -9,28 +9,20 @@
     reason = "the demo creates its repository with git and prints git's diff"
 )]
 
-use std::path::Path;
 use std::process::Command as Process;
 
-use delegator_domain::task::Mode;
-use delegator_engine::{Agent, Engine};
+use delegator_engine::Agent;
 use delegator_scripted_agent::demo;
-use serde_json::Value;
 
-use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::run::foreground_output;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::TaskRequest;
 use crate::commands::prelude::*;
-use crate::error::io_error;
 use crate::output::data::acknowledgement::ExecutionAck;
-use crate::output::documents::document::cell;
 use crate::output::outcome::WaitHint;
 use crate::spec::shell::shell_word;
 
-/// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -184,6 +176,6 @@ impl CommandData for DemoOutput {
             ]))
             .quote("Final message of the agent:", cell(message))
             .quote("Output of git diff:", self.diff.as_str())
-            .block(Block::Text(next))
+            .text(next)
     }
 }

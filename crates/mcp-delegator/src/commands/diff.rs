@@ -5,23 +5,15 @@
 
 use std::borrow::Cow;
 
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{DiffSource, Engine, FileDiff, Target, TaskDiff, parse_unified_diff};
-use delegator_registry::Task;
+use delegator_engine::{DiffSource, FileDiff, Target, TaskDiff, parse_unified_diff};
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
-use crate::commands::context::variables;
-use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::attempt_of;
-use crate::commands::local::tasks::{ended, engine};
 use crate::commands::prelude::*;
 use crate::output::data::diff::{
     FileDiffData, HunkData, TaskDiffData, left_out_message, omission_warnings, setup_edits_warning,
 };
 use crate::output::documents::diff_text;
-use crate::output::documents::document::plural;
-use crate::output::outcome::Warning;
-use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Diff {
@@ -51,16 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("diff"),
     network: true,
     raw: RawOutput::Always,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::NotReady,
-        ErrorCode::NotFound,
-        ErrorCode::WrongState,
-        ErrorCode::Unsupported,
-        ErrorCode::TimeoutWall,
-        ErrorCode::DependencyMissing,
-    ],
+    failures: &[ErrorCode::NotReady, ErrorCode::WrongState, ErrorCode::Unsupported, ErrorCode::TimeoutWall],
     examples: &[
         example("mcp-delegator diff T-local-…", "what the task changed"),
         example("mcp-delegator diff T-local-… --stat", "how many lines of each file"),
@@ -233,7 +216,6 @@ impl CommandData for TaskDiffData {
     }
 }
 
-/// The hunks of a file as in a diff.
 fn hunks_text(file: &FileDiffData) -> String {
     let hunks = file.hunks.as_deref().unwrap_or_default();
     if hunks.is_empty() {

@@ -1,16 +1,11 @@
 //! `discard`: remove the worktree of a task with its changes.
 
 use delegator_domain::task::GroupId;
-use delegator_engine::{Engine, Target};
-use delegator_registry::Task;
+use delegator_engine::Target;
 
-use crate::commands::context::variables;
-use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::refuse_unfinished;
-use crate::commands::local::tasks::{ended, engine};
 use crate::commands::prelude::*;
 use crate::output::data::diff::{OmissionsData, omission_warnings};
-use crate::output::outcome::Warning;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Discard {
@@ -62,14 +57,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("worktree_discarded"),
     danger: Danger::Destructive,
     idempotent: true,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::ConfirmationRequired,
-        ErrorCode::NotReady,
-        ErrorCode::WrongState,
-        ErrorCode::Unsupported,
-        ErrorCode::LockHeld,
-    ],
+    failures: &[ErrorCode::NotReady, ErrorCode::WrongState, ErrorCode::Unsupported],
     examples: &[example(
         "mcp-delegator discard T-local-… --confirm-destructive",
         "the removed directory, and how to get the changes back",
@@ -161,9 +149,9 @@ impl CommandData for DiscardedGroup {
 
 impl CommandData for DiscardedWorktree {
     fn document(&self) -> Document {
-        Document::titled(format!("Removed {}", self.worktree)).block(Block::Text(match &self.apply_command {
+        Document::titled(format!("Removed {}", self.worktree)).text(match &self.apply_command {
             Some(command) => format!("Its diff is stored. Apply it: {command}"),
             None => "There were no changes in it.".to_owned(),
-        }))
+        })
     }
 }

@@ -15,14 +15,10 @@ pub mod machine;
 pub mod notifications;
 pub mod server;
 
-use std::path::PathBuf;
-
 use crate::commands::doctor::agent_table::AgentRow;
 use crate::commands::doctor::agents::Findings;
 use crate::commands::doctor::check::{Check, Status};
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
-use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {
@@ -56,11 +52,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::DependencyMissing,
         ErrorCode::DependencyVersion,
         ErrorCode::Unauthenticated,
-        ErrorCode::PermissionDenied,
         ErrorCode::AlreadyExists,
-        ErrorCode::ResourceShortage,
         ErrorCode::NetworkError,
-        ErrorCode::ConfigInvalid,
     ],
     examples: &[
         example("mcp-delegator doctor", "every check, and how to fix what is wrong"),
@@ -81,11 +74,7 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> 
     let bundle = input.bundle.map(|path| bundle::write(context, &path, &checks)).transpose()?;
     let bundle = bundle.map(|path| path.display().to_string());
     let problem = first_problem(&checks);
-    let data = Checks { is_healthy: problem.is_none(), checks, agents, bundle };
-    Ok(match problem {
-        Some(error) => CommandOutput::failed(error, data),
-        None => CommandOutput::done(data),
-    })
+    Ok(CommandOutput::of(Checks { is_healthy: problem.is_none(), checks, agents, bundle }, problem))
 }
 
 /// All checks, in the order in which problems should be solved, and the agents.
@@ -134,13 +123,13 @@ impl CommandData for Checks {
         let fixes: Vec<(String, String)> = fixes.collect();
         let mut document = Document::default().block(table);
         if !fixes.is_empty() {
-            document = document.block(Block::Text("What to do:".to_owned())).block(Block::Facts(fixes));
+            document = document.text("What to do:").block(Block::Facts(fixes));
         }
         if !self.agents.is_empty() {
             document = document.block(agent_table(&self.agents));
         }
         match &self.bundle {
-            Some(file) => document.block(Block::Text(format!("Report for a bug report: {file}"))),
+            Some(file) => document.text(format!("Report for a bug report: {file}")),
             None => document,
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::commands::prelude::*;
 use crate::input::help;
-use crate::spec::{ConfigUse, RawOutput};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {

@@ -5,16 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
 
-use delegator_engine::EngineError;
 use jiff::Timestamp;
 
 use crate::commands::events::source::open_allowed_file;
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
-use crate::output::documents::document::cell;
-use crate::spec::Surface;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {

@@ -7,16 +7,11 @@
 
 mod first_task;
 
-use std::path::{Path, PathBuf};
-
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::named_enum;
-use delegator_registry::Task;
-use serde_json::Value;
 
 use crate::commands::doctor::check::{Check, Status};
 use crate::commands::doctor::{agents, configuration, first_problem, machine};
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
 use crate::commands::question;
 use crate::commands::setup::clients::{self, Client, ClientState};
@@ -26,7 +21,6 @@ use crate::output::call_syntax::CallSyntax;
 use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::warnings;
 use crate::output::outcome::Completion;
-use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Init {
@@ -84,6 +78,10 @@ pub struct InitOutput {
 
 const PLANNED: &str = "init_planned";
 const TASK_STEP: &str = "task";
+const NOT_READY: &str =
+    "not run, because of the problems above; correct them and run `mcp-delegator init` again";
+const QUEUE_PAUSED: &str =
+    "not run, because the queue is paused; resume it and run `mcp-delegator init` again";
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Checks the agent, registers this server with the MCP clients found here, and runs a first read-only task in the current \
@@ -97,8 +95,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[
         ErrorCode::DependencyMissing,
         ErrorCode::Unauthenticated,
-        ErrorCode::PermissionDenied,
-        ErrorCode::ResourceShortage,
         ErrorCode::NotFound,
         ErrorCode::Incomplete,
         ErrorCode::TimeoutIdle,
@@ -122,14 +118,12 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// What the user wants, from flags or answers.
 struct Choices {
     registers: bool,
     approves_tools: bool,
     runs_task: bool,
 }
 
-/// The steps so far, and the error of the first that failed.
 #[derive(Default)]
 struct Progress {
     steps: Vec<Step>,
@@ -150,7 +144,6 @@ impl Progress {
 }
 
 impl InputRules for Init {
-    /// Refuses flags that would have no effect.
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.skip_clients && !self.clients.is_empty() {
@@ -190,47 +183,20 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
         register_step(context, &mut progress, client, &new, &input);
     }
     note_missing_clients(&mut progress, choices.registers, found.is_empty());
-    let reason = match (choices.runs_task, is_ready) {
-        (false, _) => Some(SkipReason::NotWanted),
-        (true, false) => Some(SkipReason::Problems),
-        (true, true) => is_paused.then_some(SkipReason::QueuePaused),
-    };
-    match (reason, earlier) {
-        (Some(reason), _) => reason.add_to(&mut progress),
-        (None, Ok(earlier)) => task_step(context, &mut progress, earlier, agent.as_deref(), input.dry_run),
-        (None, Err(error)) => progress.fail(TASK_STEP, error),
+    let mut skip = |message: &str, next| progress.add(TASK_STEP, StepStatus::Skipped, message, next);
+    match earlier {
+        _ if !choices.runs_task => skip("not wanted", None),
+        _ if !is_ready => skip(NOT_READY, None),
+        _ if is_paused => skip(QUEUE_PAUSED, Some("mcp-delegator queue resume".to_owned())),
+        Ok(earlier) => task_step(context, &mut progress, earlier, agent.as_deref(), input.dry_run),
+        Err(error) => progress.fail(TASK_STEP, error),
     }
     let is_registered = choices.registers && found.iter().any(Client::is_editable);
     let warning = path_warning(context, &new).filter(|_| is_registered);
     let mut output = output(progress, input.dry_run);
     output.warnings.extend(warning);
-    output.warnings.extend((reason == Some(SkipReason::QueuePaused)).then(warnings::queue_paused));
+    output.warnings.extend((is_paused && choices.runs_task).then(warnings::queue_paused));
     Ok(output)
-}
-
-/// Why no first task is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SkipReason {
-    NotWanted,
-    Problems,
-    QueuePaused,
-}
-
-impl SkipReason {
-    fn add_to(self, progress: &mut Progress) {
-        let (message, next) = match self {
-            SkipReason::NotWanted => ("not wanted", None),
-            SkipReason::Problems => (
-                "not run, because of the problems above; correct them and run `mcp-delegator init` again",
-                None,
-            ),
-            SkipReason::QueuePaused => (
-                "not run, because the queue is paused; resume it and run `mcp-delegator init` again",
-                Some("mcp-delegator queue resume".to_owned()),
-            ),
-        };
-        progress.add(TASK_STEP, StepStatus::Skipped, message, next);
-    }
 }
 
 fn is_queue_paused(context: &Context<'_>) -> bool {
@@ -249,15 +215,10 @@ fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found:
 
 fn output(progress: Progress, dry_run: bool) -> CommandOutput {
     let data = InitOutput { dry_run, steps: progress.steps, task: progress.task };
-    let output = match progress.error {
-        Some(error) => CommandOutput::failed(error, data),
-        None => CommandOutput::done(data),
-    };
     let shape = dry_run.then_some(Shape::Action(PLANNED));
-    CommandOutput { shape, dry_run, ..output }.fact("dry_run", dry_run)
+    CommandOutput { shape, dry_run, ..CommandOutput::of(data, progress.error) }.fact("dry_run", dry_run)
 }
 
-/// The clients that the call names, or those that are installed.
 fn clients_to_register(context: &Context<'_>, input: &Init) -> Result<Vec<Client>, AppError> {
     if input.skip_clients {
         return Ok(Vec::new());
@@ -306,7 +267,6 @@ fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task:
     Choices { registers, approves_tools, runs_task }
 }
 
-/// What a task needs.
 fn checks(context: &Context<'_>, of_agents: Vec<Check>) -> Vec<Check> {
     let mut checks = configuration::checks(context);
     checks.extend(of_agents);
@@ -314,7 +274,6 @@ fn checks(context: &Context<'_>, of_agents: Vec<Check>) -> Vec<Check> {
     checks
 }
 
-/// Whether a task can be run.
 fn check_step(progress: &mut Progress, checks: &[Check], agent: Option<&str>) -> bool {
     let Some(error) = first_problem(checks) else {
         let name = agents::check_name(agent.unwrap_or(DEFAULT_AGENT), "agent");
@@ -372,7 +331,6 @@ fn register_step(
     }
 }
 
-/// What happens to the client's file, in the given words for a new and for an existing entry.
 fn change(client: &Client, adds: &str, updates: &str) -> String {
     match client.state {
         ClientState::Registered => format!("{updates} the entry in {}", client.file),
@@ -437,10 +395,6 @@ impl CommandData for InitOutput {
         }
         let next = self.steps.iter().filter_map(|step| Some((step.name.clone(), step.next.clone()?)));
         let next: Vec<(String, String)> = next.collect();
-        if next.is_empty() {
-            document
-        } else {
-            document.block(Block::Text("Next:".to_owned())).block(Block::Facts(next))
-        }
+        if next.is_empty() { document } else { document.text("Next:").block(Block::Facts(next)) }
     }
 }

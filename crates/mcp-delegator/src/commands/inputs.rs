@@ -49,18 +49,15 @@ fn follower(_: &mut SchemaGenerator) -> Schema {
     json_schema!({})
 }
 
-/// The schema of a text that is one of these names.
 pub fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
     let names: Vec<&str> = names.into_iter().collect();
     json_schema!({"type": "string", "enum": names})
 }
 
-/// The schema of a [`Mode`].
 pub fn modes(_: &mut SchemaGenerator) -> Schema {
     choices(Mode::NAMES)
 }
 
-/// The schema of a [`RunMode`].
 pub fn run_modes(_: &mut SchemaGenerator) -> Schema {
     choices(Mode::NAMES.into_iter().chain(["preview"]))
 }
@@ -74,7 +71,6 @@ pub fn states(_: &mut SchemaGenerator) -> Schema {
     choices(["queued", "working", "completed", "failed", "cancelled", "timeout"])
 }
 
-/// The schema of the states of a task that has not ended.
 pub fn live_states(_: &mut SchemaGenerator) -> Schema {
     choices(["queued", "working"])
 }
@@ -323,7 +319,6 @@ pub struct TaskIdInput {
     pub task_id: TaskRef,
 }
 
-/// The problem with a task text that is blank.
 pub fn blank_task_problem(task: &str) -> Option<Problem> {
     task.trim().is_empty().then(|| {
         Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")

@@ -6,17 +6,11 @@
 
 mod printing;
 
-use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError};
-use delegator_registry::{Task, TaskFile};
+use delegator_registry::TaskFile;
 
-use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::failure::EndReason;
 use crate::output::presentation::ItemFormat;
-use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Logs {
@@ -61,7 +55,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     raw: RawOutput::With("raw"),
     shape: Shape::Show("log"),
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::Unsupported],
+    failures: &[ErrorCode::Unsupported],
     examples: &[
         example("mcp-delegator logs T-local-…", "what the agent did"),
         example("mcp-delegator logs T-local-… --follow", "the same, live"),
@@ -152,7 +146,7 @@ impl CommandData for LogsOutput {
         let has_ended = !matches!(state.as_str(), "queued" | "working");
         if self.is_empty {
             let yet = if has_ended { "" } else { " yet" };
-            document = document.block(Block::Text(format!("The agent has written nothing{yet}.")));
+            document = document.text(format!("The agent has written nothing{yet}."));
         }
         let reason = self.end.as_ref().map(|end| format!(" {}", end.reason)).unwrap_or_default();
         let advice = if has_ended {

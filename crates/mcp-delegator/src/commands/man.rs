@@ -3,9 +3,7 @@
 
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::prelude::*;
-use crate::error::io_error;
 use crate::input::help;
-use crate::spec::{ConfigUse, RawOutput};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {

@@ -5,10 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
 use crate::commands::prelude::*;
-use crate::output::documents::document::cell;
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::Completion;
 use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
@@ -16,7 +13,7 @@ use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{self, RawOutput, Surface};
+use crate::spec::{self, Example};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -72,21 +69,14 @@ pub struct CommandEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp: Option<Value>,
     pub exit_codes: BTreeMap<String, ExitCodeEntry>,
-    pub examples: Vec<CommandExample>,
+    pub examples: &'static [Example],
     /// Names that redirect to this command.
     pub former_names: Vec<&'static str>,
-}
-
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct CommandExample {
-    pub command: &'static str,
-    pub shows: &'static str,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Names, inputs, exit codes and MCP tools of all commands.",
     shape: Shape::Show("manifest"),
-    failures: &[ErrorCode::InvalidCursor],
     examples: &[
         example("mcp-delegator manifest --json", "everything, as one line of JSON"),
         example("mcp-delegator manifest --fields commands.name,commands.tool", "only the names"),
@@ -154,11 +144,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         output_schema: spec.name(),
         mcp: spec.is_tool().then(|| tool_definition(spec, tools)),
         exit_codes: exit_codes(spec),
-        examples: spec
-            .examples
-            .iter()
-            .map(|example| CommandExample { command: example.command, shows: example.shows })
-            .collect(),
+        examples: spec.examples,
         former_names: spec.former_names.to_vec(),
     }
 }

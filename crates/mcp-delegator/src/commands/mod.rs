@@ -51,12 +51,10 @@ use crate::output::outcome::CommandOutput;
 use crate::spec::catalog::Catalog;
 use crate::spec::{CommandSpec, Input};
 
-/// A call with its typed input, ready to run.
 pub trait PreparedCall: Debug + Send {
     fn run(self: Box<Self>, context: &Context<'_>) -> Result<Started, AppError>;
 }
 
-/// Result of starting a command.
 #[derive(Debug)]
 pub enum Started {
     /// Finished; there is nothing to wait for.
@@ -70,7 +68,6 @@ impl From<CommandOutput> for Started {
     }
 }
 
-/// How a command continues after its wait.
 #[derive(Debug)]
 pub enum AfterWait {
     Run {
@@ -94,7 +91,6 @@ impl AfterWait {
     }
 }
 
-/// A typed input and the handler that takes it.
 #[derive(Debug)]
 struct Request<I, O> {
     input: I,
@@ -107,7 +103,6 @@ impl<I: Debug + Send, O: Debug + Into<Started>> PreparedCall for Request<I, O> {
     }
 }
 
-/// Combines the parsed input with its handler.
 pub fn prepare<I, O>(
     input: ValidInput,
     run: fn(&Context<'_>, I) -> Result<O, AppError>,
@@ -121,7 +116,6 @@ where
 
 pub type Prepare = fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>;
 
-/// A command: its spec and its handler.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     pub spec: &'static CommandSpec,
@@ -149,7 +143,6 @@ impl CommandList {
         CommandList { commands: commands.leak(), catalog: Catalog(specs.leak()) }
     }
 
-    /// The specs of all commands.
     pub fn catalog(self) -> Catalog {
         self.catalog
     }

@@ -4,16 +4,13 @@
 //! A test is one attempt per channel, made by this process, so that its result is shown at once.
 
 use delegator_domain::notification::Channel;
-use delegator_engine::{Engine, Notifications, UndeliveredNotifications};
+use delegator_engine::{Notifications, UndeliveredNotifications};
 use delegator_registry::StoredNotification;
 
-use crate::commands::local::tasks::{engine, notifications};
+use crate::commands::local::tasks::notifications;
 use crate::commands::prelude::*;
-use crate::output::documents::document::{cell, plural};
-use crate::output::values::UtcTime;
 
 const RETRY_ADVICE: &str = "These keep the settings with which their tasks were submitted. After a correction, run: mcp-delegator notify --retry";
-/// Notifications of each kind that are listed.
 const MAX_LISTED: u32 = 20;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -72,7 +69,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("delivery"),
     network: true,
     toolset: Toolset::Hidden,
-    failures: &[ErrorCode::ConfigInvalid, ErrorCode::NetworkError, ErrorCode::DependencyMissing],
+    failures: &[ErrorCode::NetworkError, ErrorCode::DependencyMissing],
     examples: &[
         example("mcp-delegator notify", "what could not be delivered, and why"),
         example("mcp-delegator notify --test", "whether each channel works"),
@@ -110,10 +107,8 @@ fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> 
         (None, true) => return Err(no_channel()),
         (None, false) => Vec::new(),
     };
-    Ok(match data.channels.iter().find(|channel| channel.is_delivered == Some(false)) {
-        Some(failed) => CommandOutput::failed(test_error(failed), data),
-        None => CommandOutput::done(data),
-    })
+    let failed = data.channels.iter().find(|channel| channel.is_delivered == Some(false)).map(test_error);
+    Ok(CommandOutput::of(data, failed))
 }
 
 fn send_tests(
@@ -176,14 +171,12 @@ impl CommandData for NotifyOutput {
         for (list, title) in lists.into_iter().filter(|(list, _)| !list.is_empty()) {
             let columns = vec!["subject", "id", "channel", "attempts", "last error"];
             let rows = list.iter().map(NotificationData::row).collect();
-            document = document.block(Block::Text(title.to_owned())).block(Block::Table { columns, rows });
+            document = document.text(title).block(Block::Table { columns, rows });
         }
         let has_error = lists.iter().flat_map(|(list, _)| *list).any(|found| found.last_error.is_some());
         match self.retried_count {
-            Some(count) => {
-                document.block(Block::Text(format!("{} sent again.", plural(count, "notification"))))
-            }
-            None if has_error => document.block(Block::Text(RETRY_ADVICE.to_owned())),
+            Some(count) => document.text(format!("{} sent again.", plural(count, "notification"))),
+            None if has_error => document.text(RETRY_ADVICE),
             None => document,
         }
     }

@@ -1,12 +1,28 @@
-//! What every command file needs: the types of its input, its spec, its handler and its document.
+//! What most command files need: the types of inputs, specs, handlers and documents.
+//!
+//! A file that this one uses names its imports itself.
 
+pub use std::path::{Path, PathBuf};
+
+pub use delegator_domain::task::{Mode, TaskId};
+pub use delegator_domain::warning_code::WarningCode;
+pub use delegator_engine::{Engine, EngineError};
+pub use delegator_registry::Task;
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
+pub use serde_json::{Map, Value, json};
 
-pub use crate::commands::context::Context;
+pub use crate::commands::context::{Context, sources, variables};
+pub use crate::commands::inputs::{AgentInputs, AgentNames, RunMode, SubmissionInputs, TaskIdInput, TaskRef};
+pub use crate::commands::local::tasks::{TaskRequest, ended, engine, mark_read, resolve_task};
 pub use crate::commands::{Command, prepare};
-pub use crate::error::{AppError, ErrorCode, Problem};
+pub use crate::error::suggestion::{NextCall, Suggestion};
+pub use crate::error::{AppError, ErrorCode, Problem, io_error};
 pub use crate::output::command_data::CommandData;
-pub use crate::output::documents::document::{Block, Document};
-pub use crate::output::outcome::CommandOutput;
-pub use crate::spec::{CommandSpec, Danger, InputRules, InputType, Marker, Shape, Toolset, example};
+pub use crate::output::documents::document::{Block, Document, cell, plural};
+pub use crate::output::outcome::{CommandOutput, Warning};
+pub use crate::output::values::UtcTime;
+pub use crate::spec::{
+    Category, CommandSpec, ConfigUse, Danger, InputRules, InputType, Marker, PreflightContext, RawOutput,
+    Shape, Surface, Toolset, example,
+};

@@ -7,7 +7,6 @@ use std::io::{self, BufRead};
 
 use crate::commands::context::Context;
 
-/// Whether a person can read a question and answer it.
 pub fn can_answer(context: &Context<'_>) -> bool {
     let process = context.process;
     process.stdin_is_terminal && process.stderr_is_terminal && !process.is_unattended()

@@ -3,11 +3,9 @@
 //! A pause is stored in the registry, so it affects all processes that use the state directory. It never
 //! stops a running task. An agent is also paused when it reports that its usage limit is reached.
 
-use delegator_engine::{Engine, QueueStatus};
+use delegator_engine::QueueStatus;
 
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::agent_pauses::PauseData;
 

@@ -5,20 +5,13 @@
 //! over MCP.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{TaskId, TaskIdPrefix};
-use delegator_engine::{
-    Engine, EngineError, RestoreError, RestoreReport, RestoreRequest, resolve_allowed_dir,
-};
-use serde_json::json;
+use delegator_domain::task::TaskIdPrefix;
+use delegator_engine::{RestoreError, RestoreReport, RestoreRequest, resolve_allowed_dir};
 
-use crate::commands::inputs::TaskRef;
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
 use crate::error::engine::directory_problem;
 use crate::output::batch::Batch;
-use crate::spec::PreflightContext;
 
 mod output;
 
@@ -77,14 +70,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     other_actions: &[NOTHING_TO_RESTORE, RESTORE_PLANNED, POINTS_DELETED, DELETION_PLANNED],
     danger: Danger::Destructive,
     failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::ConfirmationRequired,
-        ErrorCode::NotFound,
         ErrorCode::WrongState,
         ErrorCode::NotReady,
         ErrorCode::TimeoutWall,
-        ErrorCode::DependencyMissing,
         ErrorCode::PartialFailure,
         ErrorCode::AllItemsFailed,
     ],
@@ -131,7 +119,6 @@ impl InputRules for Restore {
         problems
     }
 
-    /// Refuses a directory outside `allowed_roots`.
     fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
         let Some(given) = &self.working_dir else { return Vec::new() };
         let path = context.current_dir.join(given);

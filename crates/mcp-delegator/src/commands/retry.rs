@@ -3,22 +3,17 @@
 //! It reuses the stored text and inputs. A stored value with a redacted secret cannot be reused: the call is
 //! refused instead of running with the marker.
 
-use std::path::PathBuf;
-
-use delegator_domain::task::Mode;
-use delegator_engine::{Engine, Reviewed};
-use delegator_registry::{Task, TaskFile};
+use delegator_engine::Reviewed;
+use delegator_registry::TaskFile;
 
 use crate::commands::cloud;
 use crate::commands::cloud::submit::Submit;
-use crate::commands::inputs::{self, RunMode, TaskIdInput, blank_task_problem};
+use crate::commands::inputs::{self, blank_task_problem};
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::task_input::{TaskInput, stored_input, unconfirmed_problem};
-use crate::commands::local::tasks::{TaskRequest, ended, engine, resolve_task};
 use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
-use crate::spec::{Category, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -49,14 +44,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_retried"),
     network: true,
     failures: &[
-        ErrorCode::ConfirmationRequired,
         ErrorCode::WrongState,
         ErrorCode::NotReady,
         ErrorCode::SubmissionUnconfirmed,
-        ErrorCode::TaskNotFound,
         ErrorCode::ThreadNotFound,
-        ErrorCode::Unsupported,
-        ErrorCode::DependencyMissing,
     ],
     input: InputType::with_rules::<Retry>(),
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")

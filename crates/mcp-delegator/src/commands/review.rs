@@ -4,20 +4,15 @@
 //! changes of that task as data. It answers with findings: agents with an output schema get one, the others
 //! get the format in the prompt.
 
-use std::path::PathBuf;
-
-use delegator_domain::task::Mode;
 use delegator_engine::Reviewed;
 
-use crate::commands::inputs::{AgentInputs, AgentNames, MODEL, RunMode, SubmissionInputs, TaskIdInput};
+use crate::commands::inputs::MODEL;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::review_prompt::{add_output_schema, review_text};
 use crate::commands::local::task_input::{TaskInput, stored_input};
-use crate::commands::local::tasks::{TaskRequest, ended, engine, resolve_task};
 use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
-use crate::spec::Category;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Review {
@@ -39,7 +34,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     category: Category::ExecutionAck,
     shape: Shape::Action("review_submitted"),
     network: true,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::NotReady, ErrorCode::DependencyMissing],
+    failures: &[ErrorCode::NotReady],
     examples: &[example(
         "mcp-delegator review T-local-… --instructions 'look at error handling'",
         "the id of the review; results shows its findings",

@@ -2,18 +2,15 @@
 //!
 //! Schemas are generated from the command specs and the output types; none is written by hand here.
 
-use delegator_domain::task::Mode;
-use serde_json::{Map, Value, json};
-
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
+
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::envelopes::schema::answer_schema;
 use crate::output::outcome::Completion;
+use crate::spec::ROOT;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Envelope;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{Category, ROOT, RawOutput, Surface};
 
 /// Begins the address of every schema.
 pub const SCHEMA_URI: &str = "codex://schema/v3.6/";
@@ -49,7 +46,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("schema"),
     other_shape: Some(Shape::List("schemas")),
     raw: RawOutput::Always,
-    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    failures: &[ErrorCode::NotFound],
     examples: &[
         example("mcp-delegator schema", "the names"),
         example("mcp-delegator schema agent", "the envelope of every output in a pipe"),

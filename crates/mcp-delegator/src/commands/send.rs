@@ -4,13 +4,9 @@
 //! agent can take it; the status and the results of the task say what became of it.
 
 use delegator_domain::message::Delivery;
-use delegator_domain::task::TaskId;
-use delegator_engine::{Capabilities, ConversationError, EngineError, MAX_MESSAGE_BYTES, SentMessage};
+use delegator_engine::{Capabilities, ConversationError, MAX_MESSAGE_BYTES, SentMessage};
 
-use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::data::conversation::MessageData;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -44,13 +40,7 @@ pub struct SentData {
 pub const SPEC: CommandSpec = CommandSpec {
     details: "The message is stored and delivered in order; status and results show what became of it. A task that has not started yet gets it once it runs.",
     shape: Shape::Action("message_queued"),
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::WrongState,
-        ErrorCode::NotReady,
-        ErrorCode::Unsupported,
-    ],
+    failures: &[ErrorCode::WrongState, ErrorCode::NotReady, ErrorCode::Unsupported],
     examples: &[
         example("mcp-delegator send T-local-… 'Also update the changelog.'", "the number of the message"),
         example(

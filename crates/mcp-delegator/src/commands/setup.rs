@@ -11,22 +11,14 @@ pub mod program_path;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
 
 use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
-use delegator_domain::warning_code::WarningCode;
 
-use crate::commands::context::sources;
 use crate::commands::prelude::*;
 use crate::commands::question;
 use crate::commands::setup::clients::{Client, config_file, is_host_directory};
 use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
-use crate::error::io_error;
-use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::outcome::Warning;
-use crate::spec::{ConfigUse, RawOutput};
 
-/// Suffix of the first backup; later ones add a number.
 const BACKUP: &str = ".before-mcp-delegator";
 const MAX_BACKUPS: u32 = 1000;
 
@@ -87,7 +79,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     raw: RawOutput::With("print"),
     toolset: Toolset::Hidden,
     config: ConfigUse::ValidPart,
-    failures: &[ErrorCode::NotFound, ErrorCode::PermissionDenied],
+    failures: &[ErrorCode::NotFound],
     examples: &[
         example("mcp-delegator setup", "the supported clients, and which are found here"),
         example("mcp-delegator setup codex", "the file that was changed"),
@@ -200,7 +192,6 @@ fn has_all_toolsets(context: &Context<'_>) -> bool {
     is_configured || has_environments(context)
 }
 
-/// Whether the tools for cloud tasks can be used.
 fn has_environments(context: &Context<'_>) -> bool {
     environments::read(&sources(context.process)).is_ok_and(|found| !found.all.is_empty())
 }
@@ -218,7 +209,6 @@ fn cloud_tools_hint(has_environments: bool, args: &[String], client: &str) -> Op
     })
 }
 
-/// The value of `--toolsets` in the arguments of a server.
 fn chosen_toolsets(args: &[String]) -> Option<&str> {
     const FLAG: &str = "--toolsets";
     let with_equals = || args.iter().find_map(|arg| arg.strip_prefix(FLAG)?.strip_prefix('='));
@@ -245,7 +235,6 @@ fn sample(context: &Context<'_>, host: Host, new: &Registration) -> Result<Regis
     })
 }
 
-/// A registration that is not yet written.
 #[derive(Debug)]
 pub struct Plan {
     host: Host,
@@ -254,7 +243,6 @@ pub struct Plan {
     edit: Edit,
 }
 
-/// Reads the client's file and computes the edit.
 pub fn plan(context: &Context<'_>, host: Host, new: &Registration) -> Result<Plan, AppError> {
     let file = config_file(context.process, host)?;
     let before = read_config(host, &file)?;
@@ -304,7 +292,6 @@ impl Plan {
     }
 }
 
-/// What the user may want to do after the registration.
 fn next_steps(host: Host, is_changed: bool, has_tool_approval: Option<bool>) -> Vec<String> {
     let mut steps = Vec::new();
     if is_changed {
@@ -339,7 +326,6 @@ fn read_config(host: Host, file: &Path) -> Result<Option<String>, AppError> {
     }
 }
 
-/// Writes the file and returns the path of the backup.
 fn write_config(file: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
     let Some(before) = before else {
         replace_text(file, after, 0o600)?;
@@ -408,9 +394,7 @@ impl CommandData for SetupOutput {
                     columns: vec!["client", "state", "file"],
                     rows: clients.iter().map(row).collect(),
                 })
-                .block(Block::Text(
-                    "Register this server with one of them: mcp-delegator setup CLIENT".to_owned(),
-                ));
+                .text("Register this server with one of them: mcp-delegator setup CLIENT");
         }
         let Some(registered) = &self.registered else { return Document::default() };
         let document = Document::default()
@@ -421,7 +405,7 @@ impl CommandData for SetupOutput {
             ]))
             .block(Block::Verbatim(registered.entry.clone()));
         let steps = registered.next.iter().cloned();
-        steps.fold(document, |document, step| document.block(Block::Text(step)))
+        steps.fold(document, |document, step| document.text(step))
     }
 }
 

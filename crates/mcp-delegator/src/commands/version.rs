@@ -2,8 +2,8 @@
 
 use crate::commands::prelude::*;
 use crate::output::envelopes::tool as tool_envelope;
+use crate::spec::NoInputs;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{ConfigUse, NoInputs};
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Version {
@@ -32,6 +32,6 @@ fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
 
 impl CommandData for Version {
     fn document(&self) -> Document {
-        Document::default().block(Block::Text(format!("{} {}", self.name, self.version)))
+        Document::default().text(format!("{} {}", self.name, self.version))
     }
 }

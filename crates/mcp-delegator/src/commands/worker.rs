@@ -5,10 +5,9 @@
 //! second cancels its tasks.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use delegator_engine::{Engine, Submission};
+use delegator_engine::Submission;
 use delegator_fleet::Retention;
 use delegator_registry::Idempotency;
 use delegator_worker::{
@@ -18,15 +17,11 @@ use delegator_worker::{
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::commands::context::variables;
-use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, engine};
 use crate::commands::prelude::*;
-use crate::error::{ExitCode, io_error};
+use crate::error::ExitCode;
 use crate::spec::version::PRODUCT_VERSION;
 
 /// Deleting old tasks is cheap, but need not be frequent.
@@ -76,23 +71,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     is_service: true,
     toolset: Toolset::Hidden,
-    failures: FAILURES,
+    failures: &[ErrorCode::AlreadyExists, ErrorCode::WrongState],
     examples: &[example(
         "mcp-delegator worker --database-url-file db-url --slots 8 --labels os=linux,gpu=no",
         "on stderr, what the worker does",
     )],
     ..CommandSpec::new::<Worker, StoppedWorker>(&["worker"], "Run fleet tasks on this machine")
-};
-
-const FAILURES: &[ErrorCode] = &{
-    let mut codes = [ErrorCode::AlreadyExists; DATABASE_FAILURES.len() + 2];
-    let mut index = 0;
-    while index < DATABASE_FAILURES.len() {
-        codes[index] = DATABASE_FAILURES[index];
-        index += 1;
-    }
-    codes[index] = ErrorCode::WrongState;
-    codes
 };
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));

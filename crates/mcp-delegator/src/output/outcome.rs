@@ -245,6 +245,12 @@ impl CommandOutput {
         CommandOutput::new(Completion::Done, Some(data.into()))
     }
 
+    /// A failure with data if there is an error, else a success.
+    pub fn of(data: impl Into<Data>, error: Option<AppError>) -> Self {
+        let failed = |error| Completion::Failed(Box::new(error));
+        CommandOutput::new(error.map_or(Completion::Done, failed), Some(data.into()))
+    }
+
     pub fn incomplete(data: impl Into<Data>, reason: IncompleteReason) -> Self {
         CommandOutput::new(Completion::Incomplete(reason), Some(data.into()))
     }

@@ -39,15 +39,34 @@ const START_FAILURES: &[ErrorCode] = &[
     ErrorCode::DependencyVersion,
 ];
 
-/// What a query of a provider can fail with.
-const PROVIDER_FAILURES: &[ErrorCode] = &[
-    ErrorCode::Unauthenticated,
-    ErrorCode::NotFound,
-    ErrorCode::ResourceShortage,
-    ErrorCode::DependencyMissing,
-    ErrorCode::DependencyVersion,
-    ErrorCode::NetworkError,
-    ErrorCode::AgentProtocolError,
+/// Failures that follow from inputs with these names.
+const INPUT_FAILURES: &[(&[&str], &[ErrorCode])] = &[
+    // The task may be one that a provider runs.
+    (
+        &["task_id", "task_ids", "source"],
+        &[
+            ErrorCode::TaskNotFound,
+            ErrorCode::Unauthenticated,
+            ErrorCode::NotFound,
+            ErrorCode::DependencyMissing,
+            ErrorCode::DependencyVersion,
+            ErrorCode::NetworkError,
+            ErrorCode::AgentProtocolError,
+        ],
+    ),
+    (
+        &["database_url"],
+        &[
+            ErrorCode::NetworkError,
+            ErrorCode::Unauthenticated,
+            ErrorCode::DependencyMissing,
+            ErrorCode::DependencyVersion,
+            ErrorCode::NotFound,
+        ],
+    ),
+    (&["cursor", "events_cursor"], &[ErrorCode::InvalidCursor]),
+    (&["confirm", "confirm_destructive"], &[ErrorCode::ConfirmationRequired]),
+    (&["idempotency_key"], &[ErrorCode::IdempotencyMismatch]),
 ];
 
 /// One entry of a command's exit code map.
@@ -99,14 +118,10 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
     if spec.category == Category::ExecutionAck {
         codes.extend(START_FAILURES);
     }
-    // A task may be one that a provider runs.
-    let names_task =
-        |property: &Property| matches!(property.name.as_str(), "task_id" | "task_ids" | "source");
-    if inputs.properties.iter().any(names_task) {
-        codes.extend(PROVIDER_FAILURES);
-    }
-    if inputs.properties.iter().any(|property| property.name == "idempotency_key") {
-        codes.push(ErrorCode::IdempotencyMismatch);
+    for (names, failures) in INPUT_FAILURES {
+        if inputs.properties.iter().any(|property| names.contains(&property.name.as_str())) {
+            codes.extend(*failures);
+        }
     }
     if !spec.former_names.is_empty() {
         codes.push(ErrorCode::CommandRenamed);

@@ -21,7 +21,7 @@ use std::path::Path;
 use delegator_config::Config;
 use delegator_domain::named_enum;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode};
@@ -148,7 +148,9 @@ impl ServedTools {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+// A command line, and what it shows. No doc comment, which would be a description in the schema.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "CommandExample")]
 pub struct Example {
     pub command: &'static str,
     pub shows: &'static str,

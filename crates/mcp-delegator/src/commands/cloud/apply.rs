@@ -1,24 +1,14 @@
 //! `cloud apply`: apply the changes of a cloud task to a work tree here.
 
-use std::path::PathBuf;
-
-use delegator_domain::task::TaskId;
-use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
-    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Engine, Recovery, display_path, restore_command,
+    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, Recovery, display_path, restore_command,
 };
-use delegator_registry::Task;
 
 use crate::commands::cloud::{AttemptInput, stored_diff};
-use crate::commands::context::variables;
-use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{ended, engine, resolve_task};
 use crate::commands::prelude::*;
 use crate::error::engine::directory_problem;
 use crate::error::work_trees::ConflictContext;
 use crate::output::data::diff::{OmissionsData, omission_warnings};
-use crate::output::documents::document::plural;
-use crate::output::outcome::Warning;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
@@ -101,16 +91,6 @@ impl ChangedFile {
 }
 
 pub const BRANCH_CREATED: &str = "branch_created";
-/// The failures of every command that applies a diff.
-pub const APPLY_FAILURES: &[ErrorCode] = &[
-    ErrorCode::TaskNotFound,
-    ErrorCode::NotReady,
-    ErrorCode::NotFound,
-    ErrorCode::WrongState,
-    ErrorCode::Unsupported,
-    ErrorCode::LockHeld,
-    ErrorCode::InvalidValue,
-];
 pub const APPLY_PLANNED: &str = "apply_planned";
 pub const NOTHING_TO_APPLY: &str = "nothing_to_apply";
 
@@ -121,7 +101,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("diff_applied"),
     other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY],
     network: true,
-    failures: APPLY_FAILURES,
+    failures: &[ErrorCode::NotReady, ErrorCode::WrongState, ErrorCode::Unsupported],
     examples: &[
         example("mcp-delegator cloud apply T-cloud-… --dry-run", "what would change here"),
         example("mcp-delegator cloud apply T-cloud-…", "the changes, in this work tree"),
@@ -148,7 +128,6 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     Ok(data.into_output(warnings))
 }
 
-/// Applies an attempt of an ended cloud task to the work tree of a directory.
 pub fn apply_remote(
     context: &Context<'_>,
     engine: &Engine,
@@ -259,18 +238,18 @@ impl CommandData for AppliedDiff {
         {
             let reason = recommendation_reason.as_ref().map(|reason| format!(", because {reason}"));
             let reason = reason.unwrap_or_default();
-            document = document.block(Block::Text(format!("Attempt {attempt} of {group_id}{reason}.")));
+            document = document.text(format!("Attempt {attempt} of {group_id}{reason}."));
             if !discarded_task_ids.is_empty() {
                 let discarded = discarded_task_ids.join(", ");
-                document = document.block(Block::Text(format!("Discarded: {discarded}.")));
+                document = document.text(format!("Discarded: {discarded}."));
             }
         }
         document = document.table(&["file", "conflict"], self.conflicts.iter().map(conflict).collect());
         if let (Some(commit), None) = (&self.commit, &self.branch) {
-            document = document.block(Block::Text(format!("Committed as {commit}.")));
+            document = document.text(format!("Committed as {commit}."));
         }
         match &self.restore_command {
-            Some(command) => document.block(Block::Text(format!("Revert this: {command}"))),
+            Some(command) => document.text(format!("Revert this: {command}")),
             None => document,
         }
     }

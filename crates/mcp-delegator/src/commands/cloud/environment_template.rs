@@ -4,10 +4,8 @@
 //! between users are set as quoted variables at the top.
 
 use delegator_domain::named_enum;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+use crate::commands::prelude::*;
 use crate::spec::shell::shell_word;
 
 named_enum! {
@@ -21,14 +19,11 @@ named_enum! {
     }
 }
 
-/// One template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
     pub name: &'static str,
     pub about: &'static str,
     pub stack: Option<Stack>,
-    /// The setup script configures git access to GitHub first.
-    github: bool,
     setup: &'static str,
     maintenance: &'static str,
 }
@@ -44,7 +39,6 @@ pub const ALL: [Template; 5] = [
         name: "github-node-typescript",
         about: "Node or TypeScript, with access to GitHub",
         stack: Some(Stack::Node),
-        github: true,
         setup: include_str!("../../../templates/node.setup.sh"),
         maintenance: include_str!("../../../templates/node.maintenance.sh"),
     },
@@ -52,7 +46,6 @@ pub const ALL: [Template; 5] = [
         name: "github-python",
         about: "Python, with access to GitHub",
         stack: Some(Stack::Python),
-        github: true,
         setup: include_str!("../../../templates/python.setup.sh"),
         maintenance: include_str!("../../../templates/python.maintenance.sh"),
     },
@@ -60,7 +53,6 @@ pub const ALL: [Template; 5] = [
         name: "github-go",
         about: "Go, with access to GitHub",
         stack: Some(Stack::Go),
-        github: true,
         setup: include_str!("../../../templates/go.setup.sh"),
         maintenance: include_str!("../../../templates/go.maintenance.sh"),
     },
@@ -68,7 +60,6 @@ pub const ALL: [Template; 5] = [
         name: "github-rust",
         about: "Rust, with access to GitHub",
         stack: Some(Stack::Rust),
-        github: true,
         setup: include_str!("../../../templates/rust.setup.sh"),
         maintenance: include_str!("../../../templates/rust.maintenance.sh"),
     },
@@ -76,7 +67,6 @@ pub const ALL: [Template; 5] = [
         name: "basic-codex-cloud",
         about: "Nothing but the repository",
         stack: None,
-        github: false,
         setup: "",
         maintenance: "",
     },
@@ -95,7 +85,8 @@ impl Template {
     pub fn setup_script(&self, user_name: &str, user_email: &str) -> String {
         let identity =
             format!("GIT_USER_NAME={}\nGIT_USER_EMAIL={}\n", shell_word(user_name), shell_word(user_email));
-        if self.github {
+        // The templates of a stack configure git access to GitHub first.
+        if self.stack.is_some() {
             format!("{HEAD}{identity}{GITHUB}{}", self.setup)
         } else {
             format!("{HEAD}{}", self.setup)
@@ -107,13 +98,12 @@ impl Template {
         format!("{HEAD}{}", self.maintenance)
     }
 
-    /// The template as an MCP resource.
     pub fn to_value(self) -> Value {
         json!({
             "name": self.name,
             "description": self.about,
             "stack": self.stack,
-            "secrets": if self.github { vec!["GITHUB_TOKEN"] } else { Vec::new() },
+            "secrets": if self.stack.is_some() { vec!["GITHUB_TOKEN"] } else { Vec::new() },
             "setup": self.setup_script(USER_NAME, USER_EMAIL),
             "maintenance": self.maintenance_script(),
             "environment": {

@@ -6,13 +6,10 @@
 use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
-use delegator_domain::warning_code::WarningCode;
 
 use crate::commands::cloud::environment_template::{Stack, Template, USER_EMAIL, USER_NAME};
-use crate::commands::context::sources;
 use crate::commands::prelude::*;
 use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
-use crate::output::outcome::Warning;
 use crate::spec::shell::shell_word;
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
@@ -116,15 +113,12 @@ impl CommandData for GithubGuide {
     fn document(&self) -> Document {
         let mut document = Document::titled("GitHub access");
         for step in &self.steps {
-            document = document
-                .block(Block::Text(format!("Step {}: {}", step.step, step.title)))
-                .block(Block::Text(step.instructions.clone()));
+            document =
+                document.text(format!("Step {}: {}", step.step, step.title)).text(step.instructions.clone());
             for paste in &step.paste {
-                document = document
-                    .block(Block::Text(format!("{}:", paste.to)))
-                    .block(Block::Verbatim(paste.text.clone()));
+                document = document.text(format!("{}:", paste.to)).block(Block::Verbatim(paste.text.clone()));
             }
         }
-        document.block(Block::Text(format!("Verification task: {}", self.verification_task)))
+        document.text(format!("Verification task: {}", self.verification_task))
     }
 }

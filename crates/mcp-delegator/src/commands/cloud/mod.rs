@@ -8,10 +8,8 @@ pub mod status;
 pub mod submit;
 
 use schemars::Schema;
-use serde_json::Value;
 
-use delegator_engine::{DiffOmissions, Engine};
-use delegator_registry::Task;
+use delegator_engine::DiffOmissions;
 
 use crate::commands::prelude::*;
 use crate::commands::{env, local};
@@ -27,7 +25,6 @@ pub struct AttemptInput {
 }
 
 impl AttemptInput {
-    /// The attempt of a single task.
     pub fn number(&self) -> u8 {
         self.attempt.unwrap_or(1)
     }
@@ -66,7 +63,6 @@ const LIST_ENVIRONMENTS_SPEC: CommandSpec = CommandSpec {
 
 pub const LIST_ENVIRONMENTS: Command = Command { spec: &LIST_ENVIRONMENTS_SPEC, ..env::check::COMMAND };
 
-/// The spec of a local command for cloud tasks.
 const fn for_cloud(local: CommandSpec, path: &'static [&'static str], about: &'static str) -> CommandSpec {
     CommandSpec { path, about, network: true, toolset: Toolset::Cloud, ..local }
 }

@@ -3,20 +3,17 @@
 use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::environment::Environment;
-use delegator_domain::task::{Provider, TaskId};
-use delegator_engine::{EngineError, RemoteSubmission};
+use delegator_domain::task::Provider;
+use delegator_engine::RemoteSubmission;
 use delegator_registry::{Idempotency, Submission};
-use serde_json::json;
 
-use crate::commands::context::sources;
 use crate::commands::fleet::database::database;
-use crate::commands::inputs::{SubmissionInputs, blank_task_problem};
-use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
+use crate::commands::inputs::blank_task_problem;
+use crate::commands::local::tasks::{labels, report_obstacles, title};
 use crate::commands::prelude::*;
-use crate::error::suggestion::{CALL, NextCall, Suggestion};
+use crate::error::suggestion::CALL;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::stored_task as task_data;
-use crate::spec::Category;
 use crate::spec::paging::fingerprint;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,8 +54,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     toolset: Toolset::Cloud,
     failures: &[
-        ErrorCode::Unsupported,
-        ErrorCode::DependencyMissing,
         ErrorCode::Unauthenticated,
         ErrorCode::NotFound,
         ErrorCode::NetworkError,

@@ -1,10 +1,9 @@
 //! What is known of each agent: whether it is installed and signed in, and what it can do.
 
+use crate::commands::prelude::*;
+
 use delegator_domain::agents::{AgentKind, AgentProtocol, BUILT_IN_AGENTS, ConfiguredAgent};
-use delegator_domain::task::Mode;
 use delegator_engine::{Capabilities, MessageSupport, UsageScope};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// One agent.
 #[serde_with::skip_serializing_none]
@@ -65,7 +64,6 @@ impl Abilities {
 }
 
 impl AgentRow {
-    /// An agent that is not installed.
     pub fn missing(agent: &ConfiguredAgent) -> AgentRow {
         AgentRow {
             name: agent.name.clone(),

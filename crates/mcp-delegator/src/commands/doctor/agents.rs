@@ -2,19 +2,16 @@
 //! sandbox works.
 
 use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
-use delegator_domain::task::{Mode, SandboxKind};
+use delegator_domain::task::SandboxKind;
 use delegator_engine::{
-    Agent, EnclosureProblem, Engine, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment,
+    Agent, EnclosureProblem, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment,
     check_sign_in, probe_agent_sandbox, sandbox_advice,
 };
 
 use super::agent_table::AgentRow;
 use super::check::{Check, Status};
-use crate::commands::context::{Context, variables};
-use crate::commands::local::tasks::engine;
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 
-/// What was found out about the agents.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Those of the default agent are named `agent`, `sign_in` and `sandbox`.
@@ -103,7 +100,6 @@ fn examine_agent(
     (AgentRow { is_usable, ..row }, checks)
 }
 
-/// The name of a check of an agent.
 pub fn check_name(agent: &str, what: &str) -> String {
     match (agent, what) {
         (DEFAULT_AGENT, what) => what.to_owned(),

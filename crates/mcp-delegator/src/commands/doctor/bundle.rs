@@ -7,17 +7,13 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 
 use delegator_config::Origin;
 use delegator_registry::Filter;
-use serde_json::{Value, json};
 
 use super::check::Check;
 use crate::commands::config_show::to_setting;
-use crate::commands::context::Context;
-use crate::commands::local::tasks::engine;
-use crate::error::{AppError, ErrorCode, io_error};
+use crate::commands::prelude::*;
 use crate::output::data::stored_task::{failure_counts, report_of_task};
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
@@ -75,7 +71,6 @@ fn text(context: &Context<'_>, checks: &[Check]) -> String {
     )
 }
 
-/// Replaces the paths of the project and of the home directory.
 fn without_paths(context: &Context<'_>, text: String) -> String {
     let home = context.process.variable("HOME").map(Path::new).filter(|home| home.parent().is_some());
     let project_file = context.config.project_file.as_deref();

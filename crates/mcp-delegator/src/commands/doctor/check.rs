@@ -1,14 +1,10 @@
 //! One finding of `doctor`, and how it is built.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use delegator_domain::named_enum;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::commands::context::Context;
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 use crate::spec::shell::shell_word;
 
 named_enum! {
@@ -58,7 +54,6 @@ impl Check {
         Check { status: Status::Problem, suggestion, code: Some(code), ..Check::ok(name, message) }
     }
 
-    /// The same finding about something that is not needed.
     pub fn at_most_warning(self) -> Check {
         let is_problem = self.status == Status::Problem;
         Check { status: if is_problem { Status::Warning } else { self.status }, code: None, ..self }

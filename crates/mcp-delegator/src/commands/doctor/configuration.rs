@@ -1,8 +1,7 @@
 //! Checks of the configuration: invalid values, and settings without effect.
 
 use super::check::Check;
-use crate::commands::context::Context;
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 
 const NAME: &str = "configuration";
 

@@ -2,10 +2,8 @@
 //! cannot read.
 
 use super::check::Check;
-use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
-use crate::error::AppError;
-use crate::output::documents::document::plural;
+use crate::commands::prelude::*;
 
 const NAME: &str = "fleet";
 

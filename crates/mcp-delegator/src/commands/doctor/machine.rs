@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use delegator_config::Containment;
 use delegator_engine::{best_containment, git_version};
@@ -10,10 +9,8 @@ use rustix::fs::statvfs;
 use rustix::process::geteuid;
 
 use super::check::Check;
-use crate::commands::context::{Context, variables};
 use crate::commands::local::status::long_log_message;
-use crate::commands::local::tasks::engine;
-use crate::error::{AppError, ErrorCode};
+use crate::commands::prelude::*;
 use crate::spec::shell::shell_word;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
@@ -132,7 +129,6 @@ fn nearest_existing(path: &Path) -> &Path {
     path.ancestors().find(|above| above.symlink_metadata().is_ok()).unwrap_or(Path::new("/"))
 }
 
-/// The size of all files below a directory.
 fn size_text(directory: &Path) -> String {
     let (mut bytes, mut entries, mut folders) = (0, 0, vec![directory.to_owned()]);
     while let Some(folder) = folders.pop() {

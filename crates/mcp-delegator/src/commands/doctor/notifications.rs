@@ -8,13 +8,10 @@ use delegator_engine::{NOTIFY_SEND, find_program, read_webhook_secret};
 use delegator_registry::StoredNotification;
 
 use super::check::Check;
-use crate::commands::context::Context;
-use crate::commands::local::tasks::{engine, notifications};
-use crate::error::ErrorCode;
-use crate::output::documents::document::plural;
+use crate::commands::local::tasks::notifications;
+use crate::commands::prelude::*;
 
 const NAME: &str = "notifications";
-/// More than these are not counted.
 const MAX_COUNTED: u32 = 1_000;
 
 pub fn checks(context: &Context<'_>) -> Vec<Check> {
@@ -29,7 +26,6 @@ pub fn checks(context: &Context<'_>) -> Vec<Check> {
     checks
 }
 
-/// A problem with the programs that the channels run.
 fn program(context: &Context<'_>) -> Option<Check> {
     let path = context.process.environment.get(OsStr::new("PATH")).map(|path| path.as_os_str());
     let settings = &context.config.settings;
@@ -46,7 +42,6 @@ fn program(context: &Context<'_>) -> Option<Check> {
     })
 }
 
-/// A problem with the file of the webhook secret.
 fn secret(context: &Context<'_>) -> Option<Check> {
     let path = context.config.settings.notify_webhook_secret_file.as_deref()?;
     if context.config.settings.notify_webhook.is_none() {

@@ -6,25 +6,19 @@
 #![expect(clippy::disallowed_methods, reason = "this check starts the server of this program")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
 use super::check::Check;
-use crate::commands::context::Context;
+use crate::commands::prelude::*;
 use crate::commands::setup::registration;
-use crate::error::ErrorCode;
 use crate::spec::version::PRODUCT_VERSION;
 
 const NAME: &str = "server";
 const LIMIT: Duration = Duration::from_secs(10);
-/// The id of the last call.
 const TOOLS_LIST: u64 = 2;
 
-/// What the server answered.
 struct ToolList {
     tools: usize,
     bytes: usize,

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use delegator_config::environments::{self, field_default};
 use delegator_config::environments_file;
 use delegator_domain::environment::OnLost;
-use delegator_domain::task::{Mode, Provider};
+use delegator_domain::task::Provider;
 use schemars::{Schema, SchemaGenerator};
-use serde_json::{Map, Value, json};
 
-use crate::commands::context::sources;
 use crate::commands::env::edit_output;
 use crate::commands::inputs::{choices, modes};
 use crate::commands::prelude::*;
@@ -89,7 +87,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 impl InputRules for EnvAdd {
-    /// Applies the rules of the file to the inputs.
     fn problems(&self) -> Vec<Problem> {
         let problems = environments::entry_problems(&self.env_id, &self.new_entry()).into_iter();
         let problems = problems.map(|problem| {

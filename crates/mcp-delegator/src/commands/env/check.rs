@@ -2,7 +2,6 @@
 
 use delegator_config::environments;
 
-use crate::commands::context::sources;
 use crate::commands::env::{ListInputs, list_output};
 use crate::commands::prelude::*;
 use crate::output::data::registry::EnvironmentList;
@@ -10,7 +9,7 @@ use crate::output::data::registry::EnvironmentList;
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",
     shape: Shape::List("environments"),
-    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    failures: &[ErrorCode::NotFound],
     ..CommandSpec::read_only::<ListInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 

@@ -4,19 +4,11 @@ pub mod add;
 pub mod check;
 pub mod remove;
 
-use std::path::Path;
-
 use delegator_config::environments::Environments;
 use delegator_domain::environment::Environment;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
 
-use crate::error::AppError;
-use crate::output::command_data::CommandData;
+use crate::commands::prelude::*;
 use crate::output::data::registry::{ChangedEnvironment, EnvironmentData, EnvironmentList};
-use crate::output::documents::document::{Block, Document, cell, plural};
-use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 
 /// Inputs of the commands that list environments.
@@ -27,7 +19,6 @@ pub struct ListInputs {
     pub cursor: Option<String>,
 }
 
-/// Output with the environments, or with those after the cursor.
 pub fn list_output(environments: &Environments, inputs: ListInputs) -> Result<CommandOutput, AppError> {
     let items: Vec<EnvironmentData> = environments.all.iter().map(Into::into).collect();
     let query = json!(["environments", items]);
@@ -44,8 +35,7 @@ pub fn list_output(environments: &Environments, inputs: ListInputs) -> Result<Co
 impl CommandData for EnvironmentList {
     fn document(&self) -> Document {
         if self.environments.is_empty() {
-            return Document::titled("No environments")
-                .block(Block::Text("The environments file is empty.".to_owned()));
+            return Document::titled("No environments").text("The environments file is empty.");
         }
         let row = |environment: &EnvironmentData| environment.facts().map(|(_, value)| value).to_vec();
         Document::titled(plural(self.environments.len(), "environment")).block(Block::Table {
@@ -68,7 +58,6 @@ impl EnvironmentData {
     }
 }
 
-/// Output of an edit.
 fn edit_output(environment: &Environment, file: &Path, message: String) -> CommandOutput {
     let mut output = CommandOutput::done(ChangedEnvironment { environment: environment.into() })
         .fact("source", file.display().to_string());

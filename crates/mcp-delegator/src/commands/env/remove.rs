@@ -2,7 +2,6 @@
 
 use delegator_config::{environments, environments_file};
 
-use crate::commands::context::sources;
 use crate::commands::env::edit_output;
 use crate::commands::prelude::*;
 use crate::output::data::registry::ChangedEnvironment;
@@ -22,7 +21,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("environment_removed"),
     danger: Danger::Destructive,
     idempotent: true,
-    failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
+    failures: &[ErrorCode::NotFound],
     input: InputType::with_rules::<EnvRemove>(),
     ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };

@@ -6,12 +6,9 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::TaskId;
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{Engine, EventFollower};
+use delegator_engine::EventFollower;
 use delegator_transcript::{
     Dialect, Effect, FoldOptions, Framer, Headlines, Line, LineLimits, LineSummarizer, NormalizeOptions,
     Normalizer,
@@ -22,9 +19,8 @@ use crate::commands::events::source::Source;
 use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
 use crate::commands::prelude::*;
-use crate::error::io_error;
 use crate::output::documents::text::TextStyle;
-use crate::output::outcome::{IncompleteReason, Warning};
+use crate::output::outcome::IncompleteReason;
 use crate::output::presentation::ItemFormat;
 use crate::output::screen::Flow;
 
@@ -46,14 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     streams: true,
     toolset: Toolset::Hidden,
-    failures: &[
-        ErrorCode::NotFound,
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::PermissionDenied,
-        ErrorCode::Incomplete,
-        ErrorCode::Unsupported,
-    ],
+    failures: &[ErrorCode::InvalidId, ErrorCode::Incomplete, ErrorCode::Unsupported],
     examples: &[
         example("mcp-delegator events follow events.jsonl", "one line of text per event"),
         example("codex exec --json … | mcp-delegator events follow", "the same, live"),
@@ -69,7 +58,6 @@ pub const RESTARTED: &str = "The task was started again; the events of the new a
 /// Maximum length of a line that ends a turn.
 const MAX_TURN_END_BYTES: usize = 64 * 1024;
 
-/// State between two reads.
 struct FollowState<'a> {
     context: &'a Context<'a>,
     options: FoldOptions,
@@ -123,7 +111,6 @@ fn read_stream(state: &mut FollowState<'_>, stream: &mut Source) -> Result<(), A
     stream.read_all(|bytes| Ok(state.take(bytes)? == Flow::Continue))
 }
 
-/// The file being followed.
 struct FollowedFile<'a> {
     file: &'a mut File,
     path: &'a Path,
@@ -321,7 +308,6 @@ impl<'a> FollowState<'a> {
     }
 }
 
-/// Prints one line at a time and detects the end of the turn.
 struct LinePrinter<'a> {
     summarizer: &'a mut LineSummarizer,
     headlines: &'a mut Headlines,

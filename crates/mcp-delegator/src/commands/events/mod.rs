@@ -7,11 +7,7 @@ pub mod summarize;
 pub mod summary;
 pub mod tail;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::error::ErrorCode;
-use crate::spec::Marker;
+use crate::commands::prelude::*;
 
 /// The transcript to read.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -21,10 +17,5 @@ pub struct TranscriptInput {
     pub source: Option<String>,
 }
 
-pub const SOURCE_FAILURES: &[ErrorCode] = &[
-    ErrorCode::NotFound,
-    ErrorCode::TaskNotFound,
-    ErrorCode::InvalidId,
-    ErrorCode::PolicyBlocked,
-    ErrorCode::Unsupported,
-];
+pub const SOURCE_FAILURES: &[ErrorCode] =
+    &[ErrorCode::InvalidId, ErrorCode::PolicyBlocked, ErrorCode::Unsupported];

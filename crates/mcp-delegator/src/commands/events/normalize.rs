@@ -1,16 +1,12 @@
 //! `events normalize`: convert a transcript of any dialect to Codex exec events.
 
-use delegator_domain::warning_code::WarningCode;
 use delegator_transcript::{LineLimits, NormalizeOptions, NormalizeSummary, Normalizer};
-use serde_json::{Value, json};
 
 use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::prelude::*;
-use crate::output::outcome::Warning;
 use crate::output::presentation::ItemFormat;
 use crate::output::screen::Flow;
-use crate::spec::RawOutput;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {
@@ -111,7 +107,6 @@ fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppErro
     Ok(output)
 }
 
-/// Moves the output into the collection, up to its size limit.
 fn collect(collected: &mut Vec<u8>, out: &mut Vec<u8>) {
     let available = MAX_COLLECTED_BYTES.saturating_sub(collected.len()).min(out.len());
     collected.extend_from_slice(&out[..available]);

@@ -5,41 +5,26 @@
 
 use std::fs::File;
 use std::io::{self, Read, Take};
-use std::path::Path;
 
-use delegator_domain::task::{TaskId, TaskIdPrefix};
-use delegator_engine::{Engine, EngineError, dialect_of};
+use delegator_domain::task::TaskIdPrefix;
+use delegator_engine::dialect_of;
 use delegator_registry::TaskFile;
 use delegator_transcript::{AssumedThread, Dialect};
 
-use crate::commands::context::Context;
-use crate::commands::local::tasks::engine;
+use crate::commands::prelude::*;
 use crate::error::engine::file_problem;
-use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::output::data::failure::EndedWriter;
-use crate::spec::Surface;
 
 /// Size of one read; large enough that system calls do not dominate.
 const CHUNK: usize = 256 * 1024;
 
-/// Name of the input.
 const SOURCE: &str = "source";
 
-/// An open transcript.
 #[derive(Debug)]
 pub enum Source {
     Stdin,
-    File {
-        file: File,
-        name: String,
-        /// The task that writes it.
-        task: Option<(Engine, TaskId)>,
-    },
-    /// A file named in a tool call.
-    BoundedFile {
-        file: Take<File>,
-        name: String,
-    },
+    File { file: File, name: String, task: Option<(Engine, TaskId)> },
+    BoundedFile { file: Take<File>, name: String },
 }
 
 impl Source {
@@ -76,7 +61,6 @@ impl Source {
         })
     }
 
-    /// Opens a source named in a tool call.
     fn open_for_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
         let refuse = |code, problem: &str| {
             let problem = Problem::new(code, SOURCE, problem);
@@ -110,13 +94,11 @@ impl Source {
         Ok(task.thread_id.or(task.resumed_thread).map_or(AssumedThread::Derived, AssumedThread::Known))
     }
 
-    /// The task that wrote the events, if it has ended.
     pub fn ended_writer(&self) -> Result<Option<EndedWriter>, AppError> {
         let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
         Ok(EndedWriter::of(&engine.recorded_task(id)?))
     }
 
-    /// Size in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         match self {
             Source::Stdin => None,
@@ -184,7 +166,6 @@ impl Read for Source {
     }
 }
 
-/// Opens the stored events of a task.
 fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
     let engine = engine(context)?;
     let id = engine.resolve(given)?;

@@ -1,7 +1,6 @@
 //! `events summarize`: summarize a transcript.
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
-use serde_json::{Map, Value};
 
 use crate::commands::events::source::Source;
 use crate::commands::events::summary::{self, Summary};

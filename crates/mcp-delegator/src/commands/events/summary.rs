@@ -1,20 +1,14 @@
 //! The summary of a transcript: conversion from the transcript's report, and its document.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use delegator_domain::warning_code::WarningCode;
 use delegator_transcript::{Dialect, McpCalls, Report, StreamOutcome, TestRunReport, TurnState, Usage};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::output::command_data::CommandData;
+use crate::commands::prelude::*;
 use crate::output::data::failure::EndedWriter;
 use crate::output::data::progress::Progress;
 use crate::output::data::verification::TestResults;
-use crate::output::documents::document::{Block, Document, cell, known_facts};
-use crate::output::outcome::Warning;
+use crate::output::documents::document::known_facts;
 use crate::output::truncation::apply::shorten;
 use crate::output::truncation::plan::{Sizes, TruncationPlan};
 
@@ -315,7 +309,6 @@ fn counts_summary(report: &Report) -> CountsSummary {
     }
 }
 
-/// Warnings about the stream itself.
 pub fn warnings(report: &Report) -> Vec<Warning> {
     let counts = &report.counts;
     let mut warnings = Vec::new();

@@ -20,10 +20,8 @@ pub struct GrowthWatch {
     watch: OwnedFd,
 }
 
-/// Result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthWait {
-    /// The file may have grown.
     MayHaveGrown,
     TimedOut,
 }
@@ -83,7 +81,6 @@ pub fn was_truncated(file: &File, read_bytes: u64) -> io::Result<bool> {
     Ok(file.metadata()?.len() < read_bytes)
 }
 
-/// What the path of an open file refers to now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathState {
     SameFile,

@@ -2,11 +2,8 @@
 
 use delegator_domain::task::TaskIdPrefix;
 
-use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::prelude::*;
-use crate::error::suggestion::NextCall;
-use crate::output::documents::document::cell;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetCancel {
@@ -41,7 +38,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Hidden,
-    failures: DATABASE_FAILURES,
     examples: &[example(
         "mcp-delegator fleet cancel T-cloud-7q3k9x2m4p --reason 'it ran before the restore'",
         "the state of the task now",
@@ -75,7 +71,7 @@ impl CommandData for CancelledFleetTask {
         if state == "running" {
             let already = if self.is_changed { "" } else { "already " };
             return Document::titled(format!("{id} is {already}being cancelled"))
-                .block(Block::Text(format!("Its worker {} stops it.", cell(self.worker.as_ref()))))
+                .text(format!("Its worker {} stops it.", cell(self.worker.as_ref())))
                 .block(Block::Next(NextCall::new(&["fleet", "tasks"])));
         }
         if self.is_changed {

@@ -1,6 +1,5 @@
 //! `fleet pause` and `fleet resume`: whether the fleet, or one worker, claims tasks.
 
-use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::prelude::*;
 
@@ -29,7 +28,6 @@ pub const PAUSE: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Hidden,
-    failures: DATABASE_FAILURES,
     examples: &[
         example("mcp-delegator fleet pause", "no worker claims a task"),
         example("mcp-delegator fleet pause build-3", "one worker claims no task"),
@@ -72,6 +70,6 @@ impl CommandData for ClaimingChange {
             return Document::titled(format!("{subject} is {already}open for tasks"));
         }
         Document::titled(format!("{subject} is {already}paused"))
-            .block(Block::Text("It claims no more tasks; running tasks continue.".to_owned()))
+            .text("It claims no more tasks; running tasks continue.")
     }
 }

@@ -27,7 +27,6 @@ pub fn database(context: &Context<'_>) -> Result<Database, AppError> {
     database_from(context, &DatabaseInput::default())
 }
 
-/// The database that the inputs name, else the configured one.
 pub fn database_from(context: &Context<'_>, input: &DatabaseInput) -> Result<Database, AppError> {
     let file = input.database_url_file.as_ref().map(|file| context.process.current_dir.join(file));
     let file = file.map(|file| ("database_url_file", file.display().to_string()));

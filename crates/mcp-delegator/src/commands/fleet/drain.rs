@@ -1,6 +1,5 @@
 //! `fleet drain`: a worker claims no more tasks and ends when its running ones have.
 
-use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::prelude::*;
 
@@ -26,7 +25,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Hidden,
-    failures: DATABASE_FAILURES,
     ..CommandSpec::new::<Drain, DrainedWorker>(&["fleet", "drain"], "Let a worker finish its tasks and exit")
 };
 
@@ -41,7 +39,6 @@ impl CommandData for DrainedWorker {
     fn document(&self) -> Document {
         let already = if self.is_changed { "" } else { "already " };
         let effect = "It claims no more tasks and exits when its running tasks have ended.";
-        Document::titled(format!("The worker {} is {already}draining", self.worker))
-            .block(Block::Text(effect.to_owned()))
+        Document::titled(format!("The worker {} is {already}draining", self.worker)).text(effect)
     }
 }

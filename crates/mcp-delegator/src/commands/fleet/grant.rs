@@ -6,7 +6,6 @@ use delegator_fleet::grant_sql;
 
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::prelude::*;
-use crate::spec::{ConfigUse, RawOutput};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Grant {

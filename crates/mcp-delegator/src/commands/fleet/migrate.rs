@@ -1,6 +1,5 @@
 //! `fleet migrate`: create or upgrade the tables of the fleet.
 
-use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::prelude::*;
 
@@ -18,7 +17,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Hidden,
-    failures: DATABASE_FAILURES,
     ..CommandSpec::new::<DatabaseInput, MigratedTables>(
         &["fleet", "migrate"],
         "Create or upgrade the tables of the fleet",

@@ -12,19 +12,6 @@ pub mod migrate;
 pub mod status;
 pub mod tasks;
 
-use crate::error::ErrorCode;
-
-/// What a call can fail with that uses the database.
-pub const DATABASE_FAILURES: &[ErrorCode] = &[
-    ErrorCode::NetworkError,
-    ErrorCode::Unauthenticated,
-    ErrorCode::PermissionDenied,
-    ErrorCode::ResourceShortage,
-    ErrorCode::DependencyMissing,
-    ErrorCode::DependencyVersion,
-    ErrorCode::NotFound,
-];
-
 /// Milliseconds for a reader of a table: one number, one unit.
 fn format_age(milliseconds: i64) -> String {
     match milliseconds.max(0) / 1000 {

@@ -9,9 +9,8 @@ use delegator_fleet::{FleetError, FleetStatus, WorkerStatus};
 use jiff::Timestamp;
 
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::fleet::{DATABASE_FAILURES, format_age, format_size};
+use crate::commands::fleet::{format_age, format_size};
 use crate::commands::prelude::*;
-use crate::output::documents::document::plural;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetStatusInput {
@@ -66,7 +65,6 @@ pub struct FleetWorker {
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("fleet"),
     network: true,
-    failures: DATABASE_FAILURES,
     examples: &[
         example("mcp-delegator fleet status", "workers, slots and queue"),
         example(
@@ -156,7 +154,7 @@ impl CommandData for FleetOverview {
             ("stored", Some(format_size(self.stored_bytes))),
         ]));
         if self.workers.is_empty() {
-            document.block(Block::Text("No worker is running.".to_owned()))
+            document.text("No worker is running.")
         } else {
             document.block(Block::Table {
                 columns: vec!["worker", "state", "busy", "heartbeat", "labels", "runs for", "version"],

@@ -5,13 +5,12 @@ use jiff::Timestamp;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::fleet::{DATABASE_FAILURES, format_age};
+use crate::commands::fleet::format_age;
 use crate::commands::inputs::choices;
 use crate::commands::prelude::*;
-use crate::output::documents::document::{cell, plural, truncate_cell};
+use crate::output::documents::document::truncate_cell;
 
 const DEFAULT_LIMIT: u32 = 50;
-/// Maximum bytes of the first line of a task in a table.
 const MAX_TITLE_BYTES: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -87,7 +86,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Running tasks come first, then queued ones in the order of their claims, then ended ones, the last first.",
     shape: Shape::List("tasks"),
     network: true,
-    failures: DATABASE_FAILURES,
     examples: &[
         example("mcp-delegator fleet tasks --state queued", "the queue"),
         example("mcp-delegator fleet tasks --state running --worker build-3", "what this worker runs"),
@@ -119,7 +117,7 @@ impl CommandData for FleetTasks {
         let mut document = Document::titled(title).table(&columns, rows);
         if self.has_more {
             let text = "There are more: raise the limit, or filter by state or worker.";
-            document = document.block(Block::Text(text.to_owned()));
+            document = document.text(text);
         }
         let is_open = |task: &FleetTaskEntry| ["queued", "claimed", "running"].contains(&task.state.as_str());
         if self.tasks.iter().any(is_open) {

@@ -3,20 +3,15 @@
 //! It runs once per directory: a completed first task is not repeated.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use delegator_domain::task::{Mode, State};
-use delegator_engine::Engine;
-use delegator_registry::{Filter, Task};
+use delegator_domain::task::State;
+use delegator_registry::Filter;
 
-use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, AgentNames, RunMode, SubmissionInputs};
 use crate::commands::local::attach::attach;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::run::foreground_output;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::TaskRequest;
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::outcome::{Completion, WaitHint};
 
@@ -24,7 +19,6 @@ const TASK: &str = "Describe this project in at most five sentences: what it doe
                     Do not change anything.";
 const LABEL: (&str, &str) = ("created-by", "init");
 
-/// A first task of this directory that completed.
 pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task>, AppError> {
     let filter = Filter {
         states: vec![State::Completed],

@@ -1,16 +1,12 @@
 //! Prints the questions of awaited agents on the terminal while the command waits, each once.
 
 use delegator_domain::question::QuestionNumber;
-use delegator_domain::task::TaskId;
-use delegator_engine::Engine;
 
-use crate::commands::context::Context;
+use crate::commands::prelude::*;
 use crate::output::data::conversation::QuestionData;
 use crate::output::documents::conversation;
-use crate::output::documents::document::Document;
 use crate::output::documents::text::TextStyle;
 
-/// The tasks that a command waits for, and the questions that were printed.
 #[derive(Debug)]
 pub struct AnnouncedQuestions<'a> {
     context: &'a Context<'a>,

@@ -5,24 +5,20 @@
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, TaskProgress, WaitOutcome};
-use delegator_registry::Task;
+use delegator_engine::{TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::commands::Started;
 use crate::commands::blocking::TaskWait;
-use crate::commands::context::Context;
 use crate::commands::local::announced_questions::AnnouncedQuestions;
-use crate::commands::local::tasks::engine;
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::output::awaited_task::AttachedTasks;
 use crate::output::data::progress::{counts_text, percent_text};
 use crate::output::data::warnings;
-use crate::output::outcome::{CommandOutput, WaitHint};
+use crate::output::outcome::WaitHint;
 
-/// Completes a started command in the calling thread.
 pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput, AppError> {
     let (TaskWait { ids, goal, timeout }, after) = match started {
         Started::Finished(output) => return Ok(*output),
@@ -68,7 +64,6 @@ fn announce_paused_queue(context: &Context<'_>, engine: &Engine, ids: &[TaskId])
     }
 }
 
-/// Waits for a task and shows its progress and its questions.
 pub fn attach(
     context: &Context<'_>,
     engine: &Engine,
@@ -107,7 +102,6 @@ fn attached(context: &Context<'_>, engine: &Engine, reattach: WaitHint, bar: Pro
 /// Time for the sweep and for a busy machine, in addition to the grace periods.
 const SWEEP_ALLOWANCE: Duration = Duration::from_secs(15);
 
-/// Time limit for cancelling a task.
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
     let settings = &context.config.settings;
     settings.interrupt_grace + settings.terminate_grace + SWEEP_ALLOWANCE

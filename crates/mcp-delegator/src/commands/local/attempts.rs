@@ -1,19 +1,12 @@
 //! Several attempts at one task: their inputs, their submission, and which tasks a group id stands for.
 
-use delegator_domain::task::{GroupId, MAX_ATTEMPTS, TaskId};
-use delegator_engine::{ComparedAttempt, ComparedGroup, Engine, Submission, SubmitOutcome, Target};
-use delegator_registry::Task;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use delegator_domain::task::{GroupId, MAX_ATTEMPTS};
+use delegator_engine::{ComparedAttempt, ComparedGroup, Submission, SubmitOutcome, Target};
 
-use crate::commands::context::{Context, variables};
-use crate::commands::inputs::{self, AgentInputs, AgentNames, Isolation, TaskRef};
+use crate::commands::inputs::{self, Isolation};
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, ended};
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::spec::Marker;
+use crate::commands::prelude::*;
 use crate::spec::paging::fingerprint;
 
 /// Inputs of run and exec.
@@ -86,7 +79,6 @@ impl AttemptsInputs {
         }
     }
 
-    /// Rules between the inputs of several attempts.
     pub fn problems(&self, agent: &AgentInputs) -> Vec<Problem> {
         let count = self.count();
         let mut problems = Vec::new();
@@ -122,7 +114,6 @@ fn entry(items: &[String], number: usize) -> Option<&String> {
     items.get(number.checked_rem(items.len())?)
 }
 
-/// Submits the attempts of a request: one task, or a group.
 pub fn submit_attempts(
     context: &Context<'_>,
     engine: &Engine,
@@ -192,7 +183,6 @@ pub fn refuse_unfinished(engine: &Engine, tasks: &[Task]) -> Result<(), AppError
     Ok(())
 }
 
-/// Compares the attempts of a group.
 pub fn compare(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<ComparedGroup, AppError> {
     Ok(engine.compare_group(group, &variables(context))?)
 }
@@ -217,7 +207,6 @@ pub fn chosen<'a>(
     }
 }
 
-/// The task of an attempt, by default of the recommended one.
 pub fn attempt_of(
     context: &Context<'_>,
     engine: &Engine,

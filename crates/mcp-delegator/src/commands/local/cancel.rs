@@ -3,21 +3,15 @@
 //! The engine requests the cancellation and waits until the task has ended. Processes that survive are
 //! reported in `survivors` with a warning; a task that has not ended in time is an error.
 
-use delegator_engine::{EngineError, Target};
-
-use serde_json::json;
+use delegator_engine::Target;
 
 use crate::commands::cancel::{
     CancelledTasks, NOTHING_TO_CANCEL, TASKS_CANCELLED, cancel_rest, still_ending, survivors,
     survivors_warning,
 };
-use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::tasks::{engine, mark_read};
 use crate::commands::prelude::*;
 use crate::output::data::registry::{CancelledTask, Swept};
-use crate::output::values::UtcTime;
-use crate::spec::ConfigUse;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {
@@ -44,13 +38,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     config: ConfigUse::ValidPart,
     toolset: Toolset::Local,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::WrongState,
-        ErrorCode::TimeoutWall,
-        ErrorCode::Unsupported,
-    ],
+    failures: &[ErrorCode::WrongState, ErrorCode::TimeoutWall, ErrorCode::Unsupported],
     ..CommandSpec::new::<Cancel, CancelData>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
 
@@ -86,11 +74,8 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         swept: swept
             .map(|swept| Swept { process_count: swept.processes, has_killed_processes: swept.killed }),
     };
-    let mut output = if cancelled.still_ending {
-        CommandOutput::failed(still_ending(&cancelled.task, timeout), data)
-    } else {
-        CommandOutput::done(data)
-    };
+    let error = cancelled.still_ending.then(|| still_ending(&cancelled.task, timeout));
+    let mut output = CommandOutput::of(data, error);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));

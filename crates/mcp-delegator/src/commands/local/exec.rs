@@ -5,21 +5,18 @@
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::Mode;
-use delegator_engine::{Engine, SubmitOutcome};
+use delegator_engine::SubmitOutcome;
 
-use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::inputs;
 use crate::commands::local::attempts::{AttemptsInputs, group_of, submit_attempts};
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, engine};
 use crate::commands::prelude::*;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::diff::not_carried_warning;
 use crate::output::data::group::GroupData;
 use crate::output::data::{chain, stored_task as task_data, warnings};
 use crate::output::values::format_estimate;
-use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Exec {
@@ -70,7 +67,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_submitted"),
     network: true,
     toolset: Toolset::Local,
-    failures: &[ErrorCode::ConfirmationRequired],
     input: InputType::with_rules::<Exec>(),
     examples: &[
         example(
@@ -87,7 +83,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// How long the call waits for the agent to announce its thread.
 const THREAD_WAIT: Duration = Duration::from_millis(1500);
 
 fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {

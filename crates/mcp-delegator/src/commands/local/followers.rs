@@ -1,13 +1,11 @@
 //! Builds the submission of a task, with those of the tasks that follow it.
 
-use delegator_engine::{Engine, Follower, Reviewed, Submission};
+use delegator_engine::{Follower, Reviewed, Submission};
 
-use crate::commands::context::Context;
-use crate::commands::inputs::AgentNames;
 use crate::commands::local::review_prompt::{add_output_schema, review_text};
 use crate::commands::local::task_input::{self, TaskInput};
-use crate::commands::local::tasks::{TaskRequest, build_task};
-use crate::error::AppError;
+use crate::commands::local::tasks::build_task;
+use crate::commands::prelude::*;
 
 /// Combines inputs, configuration and environment into a submission of a task and its followers.
 pub fn build_submission(
@@ -21,7 +19,6 @@ pub fn build_submission(
     Ok(submission)
 }
 
-/// Adds the followers of a task to its submission.
 fn add_followers(
     context: &Context<'_>,
     engine: &Engine,

@@ -5,17 +5,9 @@
 //! last that ran. It exists only on the command line. The flag is resolved to an id before the input is
 //! validated, so a command sees an ordinary input.
 
-use std::path::Path;
-
-use delegator_engine::Engine;
-use delegator_registry::Task;
-use serde_json::{Map, Value, json};
-
-use crate::commands::context::Context;
 use crate::commands::local::attempts::group_of;
-use crate::commands::local::tasks::engine;
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::spec::{CommandSpec, Danger, PropertyType};
+use crate::commands::prelude::*;
+use crate::spec::PropertyType;
 
 /// Fills the input if there is no such task, so that the other inputs can be validated.
 const NO_TASK: &str = "T-local-0000000000";
@@ -24,7 +16,6 @@ const NO_TASK: &str = "T-local-0000000000";
 const OF_SUBMISSION: [&str; 7] = ["apply", "cancel", "diff", "discard", "results", "status", "wait"];
 
 struct LastSubmission {
-    /// Id of a task or a group.
     id: String,
     title: String,
     is_chain: bool,

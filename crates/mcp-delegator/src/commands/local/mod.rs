@@ -18,7 +18,6 @@ pub mod task_input;
 pub mod tasks;
 pub mod wait;
 
-/// Default limit of agent output in a response, in bytes.
 pub fn output_budget() -> u32 {
     65_536
 }

@@ -5,7 +5,6 @@
 //! between.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
@@ -15,16 +14,14 @@ use delegator_engine::{
     resolve_allowed_dir, untrusted_trees, variable_access,
 };
 
-use crate::commands::inputs::{AgentInputs, AgentNames};
 use crate::commands::local::attempts::AttemptsInputs;
 use crate::commands::local::task_input::TaskInput;
+use crate::commands::prelude::*;
 use crate::error::engine::{
     directory_problem, file_problem, mode_not_enforced, mode_too_wide, unsupported_input,
     variable_not_allowed,
 };
-use crate::error::{ErrorCode, Problem};
 use crate::input::agent_selection::{running_agent, select_agent};
-use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(
@@ -173,7 +170,6 @@ fn variable_problems(given: &AgentInputs, agent: &ConfiguredAgent) -> Vec<Proble
     given.env_allow_list.iter().enumerate().filter_map(problem).collect()
 }
 
-/// Problems with the project file of the task's work tree.
 fn project_file_problems(
     input: &TaskInput,
     context: &PreflightContext<'_>,

@@ -3,14 +3,12 @@
 //! The data comes from the stored record of the run. An unfinished task is an error that suggests `wait`.
 
 use delegator_domain::task::GroupId;
-use delegator_engine::{Engine, Target, TaskFiles};
-use delegator_registry::{LastLines, Task, TaskFile};
+use delegator_engine::{Target, TaskFiles};
+use delegator_registry::{LastLines, TaskFile};
 use delegator_transcript::without_repeated_keys;
-use serde_json::Value;
 
-use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attempts::compare;
-use crate::commands::local::tasks::{ended, engine, mark_read, task_result};
+use crate::commands::local::tasks::task_result;
 use crate::commands::prelude::*;
 use crate::output::data::events::EventsPage;
 use crate::output::data::group::GroupData;
@@ -18,8 +16,6 @@ use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{ResultFacts, ResultSet, ResultsData};
 use crate::output::data::{events, stored_task as task_data, warnings};
 use crate::output::outcome::ChildExit;
-use crate::output::values::UtcTime;
-use crate::spec::Category;
 use crate::spec::paging::{cursor_positions, position_cursor};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -48,7 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("task"),
     other_shape: Some(Shape::Show("group")),
     toolset: Toolset::Local,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor, ErrorCode::NotReady],
+    failures: &[ErrorCode::NotReady],
     ..CommandSpec::read_only::<Results, ResultsData>(
         &["local", "results"],
         "Show the result of a finished task",
@@ -57,7 +53,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
-/// Maximum number of events in a response.
 const MAX_EVENTS: usize = 50;
 
 fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
@@ -83,7 +78,6 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     Ok(output)
 }
 
-/// The comparison of the attempts of a group.
 fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
     let compared = compare(context, engine, group)?;
     let count = compared.attempts.len() as u64;

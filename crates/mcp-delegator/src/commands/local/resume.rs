@@ -3,21 +3,16 @@
 //! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier
 //! task, unless `working_dir` is given.
 
-use delegator_domain::task::Mode;
-use delegator_engine::{Capabilities, EngineError, check_resumable};
-use serde_json::json;
+use delegator_engine::{Capabilities, check_resumable};
 
-use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, THREAD_ID, TaskRef};
+use crate::commands::inputs::{self, THREAD_ID};
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::preflight::resumed_agent_problems;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, engine, resolve_task};
 use crate::commands::prelude::*;
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
-use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Resume {
@@ -73,12 +68,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_resumed"),
     network: true,
     toolset: Toolset::Local,
-    failures: &[
-        ErrorCode::ConfirmationRequired,
-        ErrorCode::TaskNotFound,
-        ErrorCode::ThreadNotFound,
-        ErrorCode::Unsupported,
-    ],
+    failures: &[ErrorCode::ThreadNotFound],
     exactly_one_of: &["thread_id", "task_id"],
     input: InputType::with_rules::<Resume>(),
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")

@@ -2,9 +2,7 @@
 
 use delegator_engine::{AgentInput, Capabilities};
 
-use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, AgentNames};
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::input::agent_selection::{running_agent, select_agent};
 use crate::output::data::findings;
 

@@ -7,18 +7,17 @@ use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, GroupId, LimitKind, TaskEnd};
 use delegator_domain::text;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, EngineError, WaitOutcome, has_acted};
-use delegator_registry::Task;
+use delegator_engine::{WaitOutcome, has_acted};
 use jiff::Timestamp;
 use std::time::Duration;
 
 use crate::commands::blocking::TaskWait;
-use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::inputs;
 use crate::commands::local::attempts::{AttemptsInputs, compare, group_of, submit_attempts};
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::task_input::TaskInput;
-use crate::commands::local::tasks::{TaskRequest, engine, first_ended, mark_read, refresh, report_obstacles};
+use crate::commands::local::tasks::{first_ended, refresh, report_obstacles};
 use crate::commands::prelude::*;
 use crate::commands::{AfterWait, Started};
 use crate::output::command_data::Data;
@@ -30,8 +29,6 @@ use crate::output::data::suggestions::sign_in;
 use crate::output::data::task::TaskReport;
 use crate::output::data::{chain, error_context, stored_task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
-use crate::output::values::UtcTime;
-use crate::spec::{Category, PreflightContext, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Run {
@@ -100,7 +97,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     toolset: Toolset::Local,
     failures: &[
-        ErrorCode::ConfirmationRequired,
         ErrorCode::Unauthenticated,
         ErrorCode::QuotaExhausted,
         ErrorCode::TimeoutIdle,
@@ -187,7 +183,6 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
     Ok(output)
 }
 
-/// Adds the group to the data of one of its attempts.
 fn with_group(group: GroupData) -> impl FnOnce(ExecutionAck) -> Data {
     |attempt| ExecutionAck { group: Some(group), ..attempt }.into()
 }
@@ -225,11 +220,7 @@ pub fn foreground_output(
         )),
         ..acknowledgement
     };
-    let data = make_data(data);
-    let mut output = match task_error(&task, &files) {
-        None => CommandOutput::done(data),
-        Some(error) => CommandOutput::failed(error, data),
-    };
+    let mut output = CommandOutput::of(make_data(data), task_error(&task, &files));
     output.warnings.extend(warnings::for_task(&task, &files));
     output.warnings.extend(mark_read(engine, &task.id));
     output.child = task
@@ -240,7 +231,6 @@ pub fn foreground_output(
     Ok(output)
 }
 
-/// The error for a task that did not complete.
 pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {
     let ended = task.ended.as_ref()?;
     let error = match &ended.end {

@@ -5,18 +5,14 @@
 //! tasks are only counted here: their states must be queried from their providers, which may take seconds.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
-use delegator_domain::warning_code::WarningCode;
-use delegator_engine::{Engine, LongLog, Overview, OverviewRequest, TaskMessages};
+use delegator_domain::task::{GroupId, State, TaskLocation};
+use delegator_engine::{LongLog, Overview, OverviewRequest, TaskMessages};
 use delegator_registry::{Filter, StoredQuestion, TaskFile};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
-use crate::commands::inputs::{self, TaskRef};
+use crate::commands::inputs;
 use crate::commands::local::attempts::resolve_tasks;
-use crate::commands::local::tasks::engine;
 use crate::commands::prelude::*;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::GroupData;
@@ -26,10 +22,8 @@ use crate::output::data::status::{
 };
 use crate::output::data::usage::Usage;
 use crate::output::data::warnings;
-use crate::output::outcome::{ListCursors, PagedList, Warning};
-use crate::output::values::UtcTime;
+use crate::output::outcome::{ListCursors, PagedList};
 use crate::spec::paging::cursor_positions;
-use crate::spec::{Category, Surface};
 
 /// Filters shared by the local and the cloud command.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -77,7 +71,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     category: Category::StatusSnapshot,
     shape: Shape::Show("snapshot"),
     toolset: Toolset::Local,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor],
     ..CommandSpec::read_only::<Status, StatusSnapshot>(
         &["local", "status"],
         "Show running, queued and recent tasks",
@@ -90,11 +83,9 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 /// command line, into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
 const MAX_LISTED_FOR_TOOLS: u32 = 1_000;
 const MAX_LISTED: u32 = 12_000;
-/// Minimum number of rows in each table of the usage.
 const MIN_USAGE_ROWS: u32 = 50;
 /// Enough for five lines of the displayed length, and for most longer ones.
 const VERBOSE_BYTES: u64 = 64 << 10;
-/// How long an ended task is recent.
 pub const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
 fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
@@ -105,7 +96,6 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
 #[derive(Debug)]
 pub struct Scope {
     pub location: TaskLocation,
-    /// Only tasks in this environment.
     pub environment: Option<String>,
 }
 
@@ -195,7 +185,6 @@ fn running_tasks(
     Ok(tasks)
 }
 
-/// The questions and messages of all listed tasks.
 struct Conversations {
     questions: Vec<(TaskId, StoredQuestion)>,
     messages: HashMap<TaskId, TaskMessages>,
@@ -239,7 +228,6 @@ fn overview_warnings(
     found
 }
 
-/// The groups of the listed tasks, in the order of the lists.
 fn listed_groups(engine: &Engine, overview: &Overview) -> Result<Vec<GroupData>, AppError> {
     let running = overview.running.tasks.iter().map(|running| &running.task.group);
     let queued = overview.queued.tasks.iter().map(|queued| &queued.task.group);
@@ -253,14 +241,12 @@ fn listed_groups(engine: &Engine, overview: &Overview) -> Result<Vec<GroupData>,
     groups.into_iter().map(|group| Ok(GroupData::of_tasks(group, &engine.recorded_group(group)?))).collect()
 }
 
-/// The worktree of the only requested task.
 fn worktree_of_only(engine: &Engine, wanted: &OverviewRequest) -> Result<Option<String>, AppError> {
     let [only] = wanted.only.as_slice() else { return Ok(None) };
     let worktree = engine.worktree_of(&engine.recorded_task(only)?)?;
     Ok(worktree.map(|worktree| worktree.path.display().to_string()))
 }
 
-/// All listed tasks in one shape, in the order of the lists.
 fn all_tasks(overview: &Overview, now_ms: i64) -> Vec<ListedTask> {
     let running = overview.running.tasks.iter().map(|task| ListedTask::running(task, now_ms));
     let queued = overview.queued.tasks.iter().map(ListedTask::queued);
@@ -290,7 +276,6 @@ fn list_cursors(request: &OverviewRequest, overview: &Overview, query: Value) ->
     ListCursors { lists, query }
 }
 
-/// Explains why the registry grows, and what to do.
 pub fn long_log_message(log: LongLog) -> String {
     let size = log.bytes >> 20;
     format!(

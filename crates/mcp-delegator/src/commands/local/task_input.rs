@@ -42,7 +42,6 @@ pub struct TaskInput {
     pub retry_of: Option<TaskId>,
 }
 
-/// A follower of a task.
 #[derive(Debug)]
 pub struct Follower {
     /// Where it is: `on_success.on_failure`.
@@ -53,7 +52,6 @@ pub struct Follower {
     pub input: TaskInput,
     /// The position of its predecessor in the list; `None` if that is the task itself.
     pub predecessor: Option<usize>,
-    /// How many tasks come before it.
     depth: usize,
 }
 
@@ -118,7 +116,6 @@ impl TaskInput {
         }
     }
 
-    /// The widest sandbox mode of the task and its followers.
     fn widest_mode(&self) -> Mode {
         let modes = self.followers().into_iter().map(|follower| follower.input.mode.sandbox());
         modes.fold(self.mode.sandbox(), Mode::max)
@@ -145,7 +142,6 @@ impl TaskInput {
         }
     }
 
-    /// Rules between the inputs.
     pub fn problems(&self) -> Vec<Problem> {
         let agent = &self.agent;
         let mut problems: Vec<Problem> = blank_task_problem(&self.submission.task).into_iter().collect();
@@ -198,7 +194,6 @@ impl TaskInput {
         problems.collect()
     }
 
-    /// The problem with a writing task whose text asks to rewrite git history.
     pub fn history_rewrite_problem(&self) -> Option<Problem> {
         let found =
             history_rewriting::find(&self.submission.task).filter(|_| self.mode.sandbox().writes())?;
@@ -216,7 +211,6 @@ impl TaskInput {
         Some(problem)
     }
 
-    /// `output_schema` must be a valid JSON Schema.
     fn output_schema_problem(&self) -> Option<Problem> {
         let schema = Value::Object(self.agent.output_schema.clone()?);
         let message =
@@ -226,7 +220,6 @@ impl TaskInput {
     }
 }
 
-/// The problem with an unconfirmed call on the command line in this mode.
 pub fn unconfirmed_problem(mode: Mode) -> Option<Problem> {
     let message = "must be given for mode danger-full-access: the agent's commands run without a sandbox";
     (mode == Mode::DangerFullAccess).then(|| {

@@ -40,7 +40,6 @@ use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::fingerprint;
 
-/// The engine for the state directory of this call.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     let state_dir = context.state_dir.clone().ok_or_else(|| {
         AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown.")
@@ -88,16 +87,12 @@ fn providers(context: &Context<'_>) -> Providers {
     providers
 }
 
-/// A request to submit a task, from any command.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TaskRequest {
     pub input: TaskInput,
-    /// The last task of the thread to continue, if it is known.
     pub resume: Option<Task>,
     pub thread: Option<String>,
-    /// A program to use instead of the configured agent.
     pub program: Option<Agent>,
-    /// How long the call waits for the task, if it does.
     pub call_budget: Option<Duration>,
     /// The task whose changes it reviews.
     pub reviews: Option<Reviewed>,
@@ -108,19 +103,10 @@ pub struct TaskRequest {
 impl TaskRequest {
     /// A request of the configured agent for a new thread, whose caller does not wait.
     pub fn new(input: TaskInput) -> TaskRequest {
-        TaskRequest {
-            input,
-            resume: None,
-            thread: None,
-            program: None,
-            call_budget: None,
-            reviews: None,
-            report_of: None,
-        }
+        TaskRequest { input, ..TaskRequest::default() }
     }
 }
 
-/// The submission of a task without followers.
 pub fn build_task(
     context: &Context<'_>,
     engine: &Engine,
@@ -233,7 +219,6 @@ fn isolation(
     })
 }
 
-/// The given directory, that of the resumed task, or the current one.
 fn working_dir(context: &Context<'_>, request: &TaskRequest) -> PathBuf {
     match (&request.input.agent.working_dir, &request.resume) {
         (Some(given), _) => given.clone(),
@@ -242,7 +227,6 @@ fn working_dir(context: &Context<'_>, request: &TaskRequest) -> PathBuf {
     }
 }
 
-/// The directories in which the task works.
 fn directories<'a>(inputs: &'a AgentInputs, working_dir: &'a Path) -> Vec<&'a Path> {
     std::iter::once(working_dir).chain(inputs.add_dirs.iter().map(PathBuf::as_path)).collect()
 }
@@ -261,13 +245,11 @@ fn agent_names<'a>(
     names.into_iter().map(|name| running_agent(name, inputs.live)).collect()
 }
 
-/// Whether this agent can write in this mode.
 fn may_write(agent: &ConfiguredAgent, mode: Mode) -> bool {
     let sandbox = Capabilities::of(agent.kind()).sandbox_of(mode, agent.unsandboxed);
     mode.may_write(sandbox.enforces_mode())
 }
 
-/// The budget that the caller sets for this task.
 fn task_caps(agent: &AgentInputs) -> Caps {
     Caps {
         tokens: agent.budget,
@@ -323,7 +305,6 @@ pub fn tree_config<'a>(
     Ok(config)
 }
 
-/// The configured labels, overridden by the caller's.
 pub fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut labels = config.settings.labels.clone();
     labels.extend(given.clone());
@@ -399,7 +380,6 @@ fn hidden_paths(context: &Context<'_>, config: &Config) -> Vec<PathBuf> {
     known.chain(token_file).collect()
 }
 
-/// Whether commands in this mode cannot read the state directory.
 fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
     match configured {
         HideStateDir::Always => true,
@@ -428,7 +408,6 @@ pub fn title(context: &Context<'_>, text: &str) -> String {
     context.screen.printer.redact(&first_line(&clean, 120))
 }
 
-/// Result data of a task, with its output if requested or due.
 pub fn task_result(
     context: &Context<'_>,
     engine: &Engine,
@@ -484,18 +463,13 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
 /// Adds a warning if one of the tasks is queued and waiting longer does not help: the queue or the fleet is
 /// paused, or there is no worker.
 pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOutput) -> Result<(), AppError> {
-    if tasks.iter().any(|task| task.state == State::Queued && task.remote.is_none())
-        && engine.is_queue_paused()?
-    {
-        output.facts.insert("is_queue_paused".into(), true.into());
-        output.warnings.push(warnings::queue_paused());
-    }
-    let queued_agents: Vec<&str> = tasks
-        .iter()
-        .filter(|task| task.state == State::Queued && task.remote.is_none())
-        .map(|task| task.agent.as_str())
-        .collect();
+    let queued = tasks.iter().filter(|task| task.state == State::Queued && task.remote.is_none());
+    let queued_agents: Vec<&str> = queued.map(|task| task.agent.as_str()).collect();
     if !queued_agents.is_empty() {
+        if engine.is_queue_paused()? {
+            output.facts.insert("is_queue_paused".into(), true.into());
+            output.warnings.push(warnings::queue_paused());
+        }
         let pauses = engine.agent_pauses()?;
         let concerned = pauses.iter().filter(|pause| queued_agents.contains(&pause.agent.as_str()));
         output.warnings.extend(concerned.map(warnings::agent_paused));

@@ -9,31 +9,27 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use delegator_config::built_in_default;
-use delegator_domain::task::{State, TaskId};
-use delegator_domain::warning_code::WarningCode;
+use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{AwaitedTasks, Engine, EngineError, TaskFiles, WaitOutcome};
-use delegator_registry::{Filter, Task};
-use serde_json::json;
+use delegator_engine::{AwaitedTasks, TaskFiles, WaitOutcome};
+use delegator_registry::Filter;
 
 use crate::commands::blocking::TaskWait;
-use crate::commands::inputs::{self, TaskRef};
+use crate::commands::inputs;
 use crate::commands::local::attempts::{Targets, resolve_targets, resolve_tasks};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::status::RECENT_MS;
-use crate::commands::local::tasks::{engine, first_ended, mark_read, refresh, report_obstacles, task_result};
+use crate::commands::local::tasks::{first_ended, refresh, report_obstacles, task_result};
 use crate::commands::prelude::*;
 use crate::commands::{AfterWait, Started};
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::batch::Batch;
 use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{
     EndedItem, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{chain, stored_task as task_data, warnings};
-use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint, Warning};
-use crate::spec::Category;
+use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
@@ -85,8 +81,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     open_ended: true,
     toolset: Toolset::Local,
     failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
         ErrorCode::PartialFailure,
         ErrorCode::AllItemsFailed,
         ErrorCode::Incomplete,
@@ -149,7 +143,6 @@ fn run(context: &Context<'_>, mut input: Wait) -> Result<Started, AppError> {
     Ok(Started::Waiting(TaskWait { ids, goal: wait.input.until, timeout }, AfterWait::Wait(wait)))
 }
 
-/// Adds the tasks that follow the given ones, once each.
 fn add_followers(engine: &Engine, targets: &mut Targets) -> Result<(), AppError> {
     let given: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
     let mut known: BTreeSet<TaskId> = given.iter().cloned().collect();
@@ -379,7 +372,6 @@ fn item_of_any(engine: &Engine, input: &Wait, task: &Task) -> Result<ItemState, 
     Ok(ItemState::of(task))
 }
 
-/// One of several tasks that were waited for.
 struct WaitedItem {
     data: WaitedTask,
     /// Why the item counts as failed.

@@ -3,24 +3,20 @@
 
 use std::time::Duration;
 
-use delegator_domain::task::TaskId;
 use delegator_domain::terminal;
-use delegator_engine::{Engine, EngineError, omitted_bytes};
-use delegator_registry::{NewBytes, ReadPosition, Task, TaskDir, TaskFile};
+use delegator_engine::omitted_bytes;
+use delegator_registry::{NewBytes, ReadPosition, TaskDir, TaskFile};
 use delegator_transcript::{
     Dialect, Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LineText,
 };
 
-use crate::commands::context::Context;
 use crate::commands::events::follow::RESTARTED;
 use crate::commands::events::source::task_dialect;
-use crate::error::AppError;
+use crate::commands::prelude::*;
 use crate::output::screen::Flow;
 
-/// Poll interval for new output.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Receives the complete lines of each stream.
 pub(super) trait LineSink {
     fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError>;
 
@@ -35,9 +31,7 @@ pub(super) trait LineSink {
     }
 }
 
-/// Why printing ended before the task did.
 enum PrintEnd {
-    /// The reader has closed the pipe.
     ReaderGone,
     Failed(Box<AppError>),
 }

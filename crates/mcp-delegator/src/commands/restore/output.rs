@@ -1,20 +1,15 @@
 //! Output of `restore`: JSON data, message, warnings and document.
 
-use delegator_domain::task::TaskId;
-use delegator_domain::warning_code::WarningCode;
 use delegator_engine::{
     DroppedPoint, HeadTarget, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoreRequest,
     RestoredTree,
 };
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::commands::cloud::apply::recovery_warning;
-use crate::output::command_data::CommandData;
+use crate::commands::prelude::*;
 use crate::output::data::batch::BatchResult;
-use crate::output::documents::document::{Block, Document, cell, table};
-use crate::output::outcome::Warning;
+use crate::output::documents::document::table;
 use crate::output::values::rfc3339;
 
 #[serde_with::skip_serializing_none]
@@ -124,7 +119,6 @@ pub(super) struct PointOutput {
 }
 
 impl RestoreOutput {
-    /// A restore that failed after these changes.
     pub(super) fn incomplete(task: &TaskId, changes: RestoreChanges, batch: BatchResult) -> RestoreOutput {
         RestoreOutput {
             task_id: Some(task.to_string()),
@@ -243,7 +237,6 @@ fn is_later(reason: KeepReason) -> bool {
     matches!(reason, KeepReason::ChangedLater | KeepReason::ChangedAfterRestore)
 }
 
-/// Summary of a restore in one sentence.
 pub(super) fn summary_sentence(report: &RestoreReport, dry_run: bool) -> String {
     let sentence = trees_sentence(&report.trees, dry_run);
     match (report.settings.len(), dry_run) {
@@ -400,7 +393,7 @@ impl CommandData for RestoreOutput {
         if !self.git_settings.is_empty() {
             let would = if self.dry_run { "that would be " } else { "" };
             document = document
-                .block(Block::Text(format!("Settings of git {would}restored:")))
+                .text(format!("Settings of git {would}restored:"))
                 .block(Block::Verbatim(self.git_settings.join("\n")));
         }
         document = self.add_work_tree(document, self.tree.as_ref(), true);
@@ -410,14 +403,13 @@ impl CommandData for RestoreOutput {
         if self.dry_run && self.changes_anything() {
             let text = "Nothing was changed. To restore, give --confirm-destructive (confirm_destructive: true) instead of \
                         --dry-run.";
-            document = document.block(Block::Text(text.to_owned()));
+            document = document.text(text);
         }
         document
     }
 }
 
 impl RestoreOutput {
-    /// Whether a restore of these work trees would change anything.
     fn changes_anything(&self) -> bool {
         !self.git_settings.is_empty()
             || self.tree.iter().chain(&self.other_work_trees).any(TreeOutput::is_changed)
@@ -473,9 +465,8 @@ impl TreeOutput {
         ];
         let would = if dry_run { "that would be " } else { "" };
         for (paths, what, change) in lists.into_iter().filter(|(paths, ..)| !paths.is_empty()) {
-            document = document
-                .block(Block::Text(format!("{what} {would}{change}:")))
-                .block(Block::Verbatim(paths.join("\n")));
+            document =
+                document.text(format!("{what} {would}{change}:")).block(Block::Verbatim(paths.join("\n")));
         }
         let (held, left) = if dry_run {
             ("may hold your own edits", "would be left unchanged")
@@ -489,7 +480,6 @@ impl TreeOutput {
     }
 }
 
-/// A table of restore points; `None` if there are none.
 fn points_table(points: &[PointOutput]) -> Option<Block> {
     let row = |point: &PointOutput| {
         let state = if point.is_undo { "before a restore" } else { "before the task" };

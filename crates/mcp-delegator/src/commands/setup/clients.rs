@@ -4,14 +4,11 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use delegator_domain::named_enum;
-use schemars::JsonSchema;
-use serde::Serialize;
 
+use crate::commands::prelude::*;
 use crate::commands::setup::hosts::{Host, HostDirs};
-use crate::error::{AppError, ErrorCode};
 use crate::spec::process::Process;
 
 named_enum! {
@@ -45,13 +42,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Whether `setup` can add or update the entry.
     pub fn is_editable(&self) -> bool {
         matches!(self.state, ClientState::NotRegistered | ClientState::Registered)
     }
 }
 
-/// All supported clients.
 pub fn all(process: &Process) -> Result<Vec<Client>, AppError> {
     Host::ALL.into_iter().map(|host| find(process, host)).collect()
 }
@@ -91,7 +86,6 @@ fn inspect(host: Host, file: &Path) -> Client {
     }
 }
 
-/// The configuration file of a client, whether or not it exists.
 pub fn config_file(process: &Process, host: Host) -> Result<PathBuf, AppError> {
     let directory = |name: &str| process.variable(name).map(Path::new).filter(|path| path.is_absolute());
     let home = directory("HOME").ok_or_else(|| {

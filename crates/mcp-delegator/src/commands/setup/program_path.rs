@@ -9,7 +9,6 @@ use std::path::{Component, Path, PathBuf};
 use crate::spec::process::Process;
 use crate::spec::version::PROGRAM;
 
-/// Why a path may stop to exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Risk {
     BuildDirectory,
@@ -18,7 +17,6 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// What is wrong with the path, and what to do.
     pub fn message(self, path: &Path) -> String {
         let why = match self {
             Risk::BuildDirectory => {
@@ -45,7 +43,6 @@ pub fn stable_path(process: &Process) -> Option<PathBuf> {
     path_entries(process, PROGRAM).chain(as_called).find(is_durable).or_else(|| Some(program.to_owned()))
 }
 
-/// The files of this name in the directories of PATH, in their order.
 pub fn path_entries(process: &Process, name: &str) -> impl Iterator<Item = PathBuf> {
     let path = process.variable("PATH").unwrap_or_default().to_owned();
     let directories: Vec<PathBuf> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::commands::setup::hosts::{Edit, Entry, EntryError};
 
-/// What a client accepts in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     Json,
@@ -45,7 +44,6 @@ fn with_comments() -> ParseOptions {
     }
 }
 
-/// The entry `group.name`, if there is one.
 pub fn read(document: &Value, group: &str, name: &str) -> Option<Entry> {
     let entry = document[group][name].as_object()?;
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();

@@ -7,16 +7,11 @@
 pub mod json_entry;
 pub mod toml_entry;
 
-use std::path::{Path, PathBuf};
-
 use delegator_domain::named_enum;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+use crate::commands::prelude::*;
 use crate::commands::setup::hosts::json_entry::Syntax;
 
-/// Name of this server in every host.
 pub const SERVER: &str = "mcp-delegator";
 
 named_enum! {
@@ -31,7 +26,6 @@ named_enum! {
     }
 }
 
-/// Directories that determine the hosts' configuration files.
 #[derive(Debug, Clone, Copy)]
 pub struct HostDirs<'a> {
     pub home: &'a Path,
@@ -46,7 +40,6 @@ pub struct HostDirs<'a> {
 /// What a client's entry for this server contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// Path of the program.
     pub command: String,
     pub args: Vec<String>,
     /// Replace the arguments of an existing entry, too. Otherwise they are the user's.
@@ -64,7 +57,6 @@ pub struct Entry {
     pub approves_tools: bool,
 }
 
-/// Why an entry could not be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     #[error("the file is not valid {format}: {message}")]
@@ -76,7 +68,6 @@ pub enum EntryError {
     CannotEdit { message: String },
 }
 
-/// Result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// The entry exists and starts this program.
@@ -85,7 +76,6 @@ pub enum Edit {
 }
 
 impl Host {
-    /// The name of the program.
     pub fn title(self) -> &'static str {
         match self {
             Host::ClaudeCode => "Claude Code",
@@ -109,7 +99,6 @@ impl Host {
         }
     }
 
-    /// What the client accepts in a JSON file.
     fn syntax(self) -> Syntax {
         match self {
             Host::Vscode | Host::Cursor => Syntax::JsonWithComments,
@@ -117,7 +106,6 @@ impl Host {
         }
     }
 
-    /// Key of the object that contains the servers.
     fn servers_key(self) -> &'static str {
         match self {
             Host::Vscode => "servers",
@@ -137,7 +125,6 @@ impl Host {
         }
     }
 
-    /// This server's entry in the file, if there is one.
     pub fn registered_entry(self, text: &str) -> Result<Option<Entry>, EntryError> {
         match self {
             Host::Codex => toml_entry::read(text, SERVER),
@@ -146,7 +133,6 @@ impl Host {
         }
     }
 
-    /// A file that contains only this server's entry.
     pub fn sample(self, new: &Registration) -> String {
         match self {
             Host::Codex => toml_entry::table(SERVER, new),
@@ -157,7 +143,6 @@ impl Host {
         }
     }
 
-    /// The text of the file with this server's entry.
     pub fn edit(self, text: &str, new: &Registration) -> Result<Edit, EntryError> {
         match self {
             Host::Codex => toml_entry::upsert_entry(text, SERVER, new),

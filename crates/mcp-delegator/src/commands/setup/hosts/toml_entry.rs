@@ -16,7 +16,6 @@ const GROUP: &str = "mcp_servers";
 const APPROVAL: &str = "default_tools_approval_mode";
 const APPROVE: &str = "\"approve\"";
 
-/// The entry as a TOML table.
 pub fn table(name: &str, new: &Registration) -> String {
     let approval = if new.approves_tools { format!("{APPROVAL} = {APPROVE}\n") } else { String::new() };
     format!(
@@ -26,7 +25,6 @@ pub fn table(name: &str, new: &Registration) -> String {
     )
 }
 
-/// The entry of a server, if there is one.
 pub fn read(text: &str, name: &str) -> Result<Option<Entry>, EntryError> {
     let document = parse(text)?;
     let entry =
@@ -85,7 +83,6 @@ pub fn upsert_entry(text: &str, name: &str, new: &Registration) -> Result<Edit, 
     }
 }
 
-/// Replaces or adds one value of a server that has a command.
 fn set_value(text: &str, name: &str, key: &str, value: &str) -> Result<String, EntryError> {
     let document = parse(text)?;
     let is_set = |text: &str| {
@@ -117,7 +114,6 @@ fn set_value(text: &str, name: &str, key: &str, value: &str) -> Result<String, E
     edited.ok_or_else(|| cannot_edit(format!("{key} cannot be set without rewriting the file")))
 }
 
-/// Whether two texts or lists of texts are the same.
 fn same(one: &toml::de::DeValue<'_>, other: &toml::de::DeValue<'_>) -> bool {
     match (one.as_array(), other.as_array()) {
         (Some(one), Some(other)) => {
