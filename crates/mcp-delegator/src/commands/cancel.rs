@@ -3,14 +3,10 @@
 //! All tasks are signalled before the command waits for the first, so the total time is that of the slowest.
 //! An input without ids, `all` or a filter is refused: an empty call must never cancel everything.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use delegator_domain::task::State;
 use delegator_engine::CancelReport;
 use delegator_registry::Filter;
 
-use crate::commands::inputs;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::attempts::{Targets, ended_attempts, resolve_targets};
 use crate::commands::local::status::absolute_dir;
@@ -29,7 +25,7 @@ pub struct CancelMany {
     pub all: bool,
     /// Only queued or only working tasks
     #[serde(default)]
-    #[schemars(schema_with = "inputs::live_states")]
+    #[schemars(with = "String", extend("enum" = ["queued", "working"]))]
     pub state: Option<State>,
     /// Only tasks in or below this directory
     #[schemars(length(min = 1, max = 4096))]
@@ -239,13 +235,10 @@ fn cancel(
     for (target, id) in targets {
         let report = id.and_then(|id| {
             let unknown = || EngineError::UnknownTask { given: id.to_string() };
-            Ok(reports.next().unwrap_or_else(|| Err(unknown()))?)
+            let report = reports.next().unwrap_or_else(|| Err(unknown()))?;
+            if report.still_ending { Err(still_ending(&report.task, timeout)) } else { Ok(report) }
         });
         let report = match report {
-            Ok(report) if report.still_ending => {
-                batch.failed(target, still_ending(&report.task, timeout));
-                continue;
-            }
             Ok(report) => report,
             Err(error) => {
                 batch.failed(target, error);

@@ -19,7 +19,7 @@ use crate::output::data::registry::{
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
     /// End tasks active longer without a supervisor
-    #[serde(default = "one_hour")]
+    #[serde(default = "default_number::<3600>")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub stuck_task_max_age_seconds: u32,
     /// Delete tasks finished longer ago (default: retention_hours)
@@ -37,10 +37,6 @@ pub struct CleanupRegistry {
     #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub trust_clock: bool,
-}
-
-fn one_hour() -> u32 {
-    3600
 }
 
 const CLEANUP_PLANNED: &str = "cleanup_planned";
@@ -73,7 +69,7 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
         dry_run: input.dry_run,
         include_restore_points: input.include_restore_points,
         trust_clock: input.trust_clock,
-        environment: context.process.environment.clone().into_iter().collect(),
+        environment: variables(context),
     })?;
     let failures = std::mem::take(&mut cleaned.failures);
     let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
@@ -86,39 +82,43 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
         (false, true) => Some(Shape::Action(NOTHING_TO_CLEAN)),
         (false, false) => None,
     };
-    let mut output = CommandOutput { message, shape, ..batch.into_output(data) }
+    let warnings = warnings(&cleaned, input.dry_run);
+    Ok(CommandOutput { message, shape, warnings, ..batch.into_output(data) }
         .fact("dry_run", input.dry_run)
         .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
-        .fact("old_threshold_hours", old_after_hours);
-    if !cleaned.unclaimed.is_empty() {
+        .fact("old_threshold_hours", old_after_hours))
+}
+
+fn warnings(cleaned: &CleanReport, dry_run: bool) -> Vec<Warning> {
+    let dropped = if dry_run { cleaned.dropped_points.len() } else { 0 };
+    let counted = [
+        (
+            WarningCode::UnclaimedDirectories,
+            cleaned.unclaimed.len() as u64,
+            "task directories with results are not in the registry; they are retained",
+        ),
+        (
+            WarningCode::RetainedPoints,
+            cleaned.retained_points_found,
+            "restore points without a task may contain the only copy of some content; they are retained, see restore_points",
+        ),
+        (
+            WarningCode::PointsWouldBeDeleted,
+            dropped as u64,
+            "restore points would be deleted permanently; see restore_points.dropped_items",
+        ),
+    ];
+    let counted = counted.into_iter().filter(|(_, count, _)| *count > 0);
+    let mut warnings: Vec<Warning> =
+        counted.map(|(code, count, message)| Warning::new(code, format!("{count} {message}"))).collect();
+    warnings.extend(cleaned.clock_jumped_by_ms.map(|by_ms| {
+        let hours = by_ms / HOUR_MS;
         let message = format!(
-            "{} task directories with results are not in the registry; they are retained",
-            cleaned.unclaimed.len()
+            "the clock jumped by {hours} hours relative to the uptime: nothing is deleted without trust_clock"
         );
-        output.warnings.push(Warning::new(WarningCode::UnclaimedDirectories, message));
-    }
-    if cleaned.retained_points_found > 0 {
-        let message = format!(
-            "{} restore points without a task may contain the only copy of some content; they are retained, see restore_points",
-            cleaned.retained_points_found
-        );
-        output.warnings.push(Warning::new(WarningCode::RetainedPoints, message));
-    }
-    if input.dry_run && !cleaned.dropped_points.is_empty() {
-        let message = format!(
-            "{} restore points would be deleted permanently; see restore_points.dropped_items",
-            cleaned.dropped_points.len()
-        );
-        output.warnings.push(Warning::new(WarningCode::PointsWouldBeDeleted, message));
-    }
-    if let Some(by_ms) = cleaned.clock_jumped_by_ms {
-        let message = format!(
-            "the clock jumped by {} hours relative to the uptime: nothing is deleted without trust_clock",
-            by_ms / HOUR_MS
-        );
-        output.warnings.push(Warning::new(WarningCode::ClockJumped, message));
-    }
-    Ok(output)
+        Warning::new(WarningCode::ClockJumped, message)
+    }));
+    warnings
 }
 
 /// One item per stuck or old task, leftover and restore point.
@@ -129,17 +129,12 @@ fn batch_of<'a>(
     dry_run: bool,
 ) -> Batch<'a> {
     let is_failed = |id: &TaskId| failures.iter().any(|failure| failure.target == id.as_str());
-    for id in cleaned.stuck.iter().filter(|id| !is_failed(id)) {
-        batch.succeeded(id.as_str(), json!({"kind": "stuck_task"}));
-    }
-    for id in &cleaned.old {
-        batch.succeeded(id.as_str(), json!({"kind": "old_task"}));
-    }
-    for id in &cleaned.leftovers {
-        batch.succeeded(id.as_str(), json!({"kind": "leftover"}));
-    }
-    for point in &cleaned.dropped_points {
-        batch.succeeded(&point.reference, json!({"kind": "restore_point"}));
+    let stuck = cleaned.stuck.iter().filter(|id| !is_failed(id)).map(|id| (id.as_str(), "stuck_task"));
+    let old = cleaned.old.iter().map(|id| (id.as_str(), "old_task"));
+    let leftovers = cleaned.leftovers.iter().map(|id| (id.as_str(), "leftover"));
+    let points = cleaned.dropped_points.iter().map(|point| (point.reference.as_str(), "restore_point"));
+    for (item, kind) in stuck.chain(old).chain(leftovers).chain(points) {
+        batch.succeeded(item, json!({"kind": kind}));
     }
     for CleanFailure { target, problem } in failures {
         batch.failed(target, clean_error(problem, dry_run));

@@ -17,9 +17,7 @@ use delegator_scripted_agent::demo;
 use crate::commands::local::attach::attach;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::run::foreground_output;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
-use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::outcome::WaitHint;
 use crate::spec::shell::shell_word;
 
@@ -130,16 +128,8 @@ fn make_repository(repository: &Path) -> std::io::Result<()> {
 /// Runs git without user, system or template configuration.
 fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
     let output = Process::new("git")
-        .args([
-            "-c",
-            "user.name=demo",
-            "-c",
-            "user.email=demo@localhost",
-            "-c",
-            "commit.gpgsign=false",
-            "-c",
-            "core.hooksPath=/dev/null",
-        ])
+        .args(["-c", "user.name=demo", "-c", "user.email=demo@localhost"])
+        .args(["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"])
         .args(args)
         .current_dir(repository)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -147,10 +137,8 @@ fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
         .output()?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(std::io::Error::other(format!(
-            "git {}: {stderr}",
-            args.first().copied().unwrap_or_default()
-        )));
+        let command = args.first().copied().unwrap_or_default();
+        return Err(std::io::Error::other(format!("git {command}: {stderr}")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -3,6 +3,7 @@
 use delegator_domain::task::GroupId;
 use delegator_engine::Target;
 
+use crate::commands::inputs::unconfirmed_removal;
 use crate::commands::local::attempts::refuse_unfinished;
 use crate::commands::prelude::*;
 use crate::output::data::diff::{OmissionsData, omission_warnings};
@@ -70,14 +71,9 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 impl InputRules for Discard {
     fn problems(&self) -> Vec<Problem> {
-        if self.confirm_destructive {
-            return Vec::new();
-        }
-        let problem = "must be true, because the worktree is deleted";
-        vec![
-            Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-                .suggest(Some("Look at the changes first (diff), then {set:confirm_destructive}.")),
-        ]
+        let message = "must be true, because the worktree is deleted";
+        let advice = "Look at the changes first (diff), then {set:confirm_destructive}.";
+        unconfirmed_removal(self.confirm_destructive, message, advice)
     }
 }
 

@@ -18,7 +18,6 @@ use crate::commands::setup::clients::{self, Client, ClientState};
 use crate::commands::setup::hosts::{Host, Registration};
 use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::data::warnings;
 use crate::output::outcome::Completion;
 

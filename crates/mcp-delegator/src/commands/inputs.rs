@@ -54,30 +54,8 @@ pub fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
     json_schema!({"type": "string", "enum": names})
 }
 
-pub fn modes(_: &mut SchemaGenerator) -> Schema {
-    choices(Mode::NAMES)
-}
-
 pub fn run_modes(_: &mut SchemaGenerator) -> Schema {
     choices(Mode::NAMES.into_iter().chain(["preview"]))
-}
-
-fn env_policies(_: &mut SchemaGenerator) -> Schema {
-    choices(EnvPolicyName::NAMES)
-}
-
-/// The schema of a [`State`](delegator_domain::task::State) that a filter accepts.
-pub fn states(_: &mut SchemaGenerator) -> Schema {
-    choices(["queued", "working", "completed", "failed", "cancelled", "timeout"])
-}
-
-pub fn live_states(_: &mut SchemaGenerator) -> Schema {
-    choices(["queued", "working"])
-}
-
-/// The schema of a [`WaitGoal`](delegator_engine::wait_thread::WaitGoal).
-pub fn wait_goals(_: &mut SchemaGenerator) -> Schema {
-    choices(["all", "any"])
 }
 
 /// Sandbox mode, or `preview`: the agent only plans and may only read.
@@ -102,6 +80,11 @@ impl RunMode {
             RunMode::Sandbox(mode) => mode,
         }
     }
+}
+
+/// For `#[serde(default)]`.
+pub fn default_number<const N: u32>() -> u32 {
+    N
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -250,7 +233,7 @@ pub struct AgentInputs {
     pub ask: bool,
     /// Environment variables visible to the commands that the agent runs
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "env_policies", extend("x-markers" = [Marker::Advanced], "default" = EnvPolicyName::default()))]
+    #[schemars(with = "String", extend("enum" = EnvPolicyName::NAMES, "x-markers" = [Marker::Advanced], "default" = EnvPolicyName::default()))]
     pub env_policy: Option<EnvPolicyName>,
     /// Names of the visible variables for env_policy allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -317,6 +300,12 @@ pub struct TaskIdInput {
     /// Task id
     #[schemars(extend("x-markers" = [Marker::Positional, Marker::SelfExplanatory]))]
     pub task_id: TaskRef,
+}
+
+/// The problem of a destructive call without consent.
+pub fn unconfirmed_removal(is_confirmed: bool, message: &str, advice: &str) -> Vec<Problem> {
+    let problem = Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", message);
+    if is_confirmed { Vec::new() } else { vec![problem.suggest(Some(advice))] }
 }
 
 pub fn blank_task_problem(task: &str) -> Option<Problem> {

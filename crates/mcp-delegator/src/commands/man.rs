@@ -37,15 +37,8 @@ fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     let output = raw_text(page);
-    Ok(match text {
-        Some(text) => {
-            let words: Vec<&str> = input.command.iter().map(String::as_str).collect();
-            let name = [&["mcp-delegator", "man"][..], &words].concat().join(" ");
-            CommandOutput {
-                message: Some(format!("As a manual page: {name} | man -l -")),
-                ..output.raw(text)
-            }
-        }
-        None => output,
-    })
+    let Some(text) = text else { return Ok(output) };
+    let words: String = input.command.iter().map(|word| format!(" {word}")).collect();
+    let message = Some(format!("As a manual page: mcp-delegator man{words} | man -l -"));
+    Ok(CommandOutput { message, ..output.raw(text) })
 }

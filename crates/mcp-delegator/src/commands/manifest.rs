@@ -3,8 +3,6 @@
 //! It is generated from the command specs, including declared commands. The etag changes whenever any of them
 //! changes.
 
-use std::collections::BTreeMap;
-
 use crate::commands::prelude::*;
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::Completion;

@@ -166,11 +166,11 @@ impl CommandData for NotifyOutput {
         if self.channels.is_empty() && lists.iter().all(|(list, _)| list.is_empty()) {
             return Document::titled("No notification is configured");
         }
-        let channels = self.channels.iter().map(ChannelData::fact).collect();
+        let channels = self.channels.iter().map(fact).collect();
         let mut document = Document::titled("Notifications").block(Block::Facts(channels));
         for (list, title) in lists.into_iter().filter(|(list, _)| !list.is_empty()) {
             let columns = vec!["subject", "id", "channel", "attempts", "last error"];
-            let rows = list.iter().map(NotificationData::row).collect();
+            let rows = list.iter().map(row).collect();
             document = document.text(title).block(Block::Table { columns, rows });
         }
         let has_error = lists.iter().flat_map(|(list, _)| *list).any(|found| found.last_error.is_some());
@@ -182,25 +182,21 @@ impl CommandData for NotifyOutput {
     }
 }
 
-impl ChannelData {
-    fn fact(&self) -> (String, String) {
-        let result = match self.is_delivered {
-            None => "configured".to_owned(),
-            Some(true) => "test delivered".to_owned(),
-            Some(false) => format!("test failed: {}", self.error.as_deref().unwrap_or_default()),
-        };
-        (self.channel.to_owned(), result)
-    }
+fn fact(channel: &ChannelData) -> (String, String) {
+    let result = match channel.is_delivered {
+        None => "configured".to_owned(),
+        Some(true) => "test delivered".to_owned(),
+        Some(false) => format!("test failed: {}", channel.error.as_deref().unwrap_or_default()),
+    };
+    (channel.channel.to_owned(), result)
 }
 
-impl NotificationData {
-    fn row(&self) -> Vec<String> {
-        vec![
-            self.subject.to_owned(),
-            self.subject_id.clone(),
-            self.channel.to_owned(),
-            self.attempt_count.to_string(),
-            cell(self.last_error.as_ref()),
-        ]
-    }
+fn row(found: &NotificationData) -> Vec<String> {
+    vec![
+        found.subject.to_owned(),
+        found.subject_id.clone(),
+        found.channel.to_owned(),
+        found.attempt_count.to_string(),
+        cell(found.last_error.as_ref()),
+    ]
 }

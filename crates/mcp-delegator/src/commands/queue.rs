@@ -45,17 +45,15 @@ pub const PAUSE: CommandSpec = CommandSpec {
 pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause));
 
 pub const RESUME: CommandSpec = CommandSpec {
+    path: &["queue", "resume"],
+    about: "Resume the queue: start queued tasks again",
     details: "With an agent: ends its pause, also one that its usage limit caused.",
     shape: Shape::Action("queue_resumed"),
-    idempotent: true,
     examples: &[example(
         "mcp-delegator queue resume --agent codex",
         "the queue, with the tasks of this agent started again",
     )],
-    ..CommandSpec::new::<Queue, QueueState>(
-        &["queue", "resume"],
-        "Resume the queue: start queued tasks again",
-    )
+    ..PAUSE
 };
 
 pub const RESUME_COMMAND: Command = Command::new(&RESUME, |input| prepare(input, resume));

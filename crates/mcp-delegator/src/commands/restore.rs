@@ -4,10 +4,8 @@
 //! undo point, then changes files. A restore or deletion requires `confirm_destructive`; `--drop` is refused
 //! over MCP.
 
-use std::ffi::OsString;
-
 use delegator_domain::task::TaskIdPrefix;
-use delegator_engine::{RestoreError, RestoreReport, RestoreRequest, resolve_allowed_dir};
+use delegator_engine::{RestoreError, RestoreReport, RestoreRequest, Variables, resolve_allowed_dir};
 
 use crate::commands::prelude::*;
 use crate::error::engine::directory_problem;
@@ -129,8 +127,7 @@ impl InputRules for Restore {
 
 fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let environment: Vec<(OsString, OsString)> =
-        context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let environment = variables(context);
     let start_dir = absolute_directory(context, input.working_dir.as_deref());
     if input.list {
         return list(&engine, &start_dir, &environment);
@@ -220,11 +217,7 @@ fn command_output(data: RestoreOutput, message: String, shape: Shape) -> Command
     CommandOutput { message: Some(message), shape: Some(shape), ..CommandOutput::done(data) }
 }
 
-fn list(
-    engine: &Engine,
-    start_dir: &Path,
-    environment: &Vec<(OsString, OsString)>,
-) -> Result<CommandOutput, AppError> {
+fn list(engine: &Engine, start_dir: &Path, environment: &Variables) -> Result<CommandOutput, AppError> {
     let points = engine.list_restore_points(start_dir, environment)?;
     let points = points.ok_or_else(|| {
         AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))

@@ -8,12 +8,11 @@ use delegator_registry::TaskFile;
 
 use crate::commands::cloud;
 use crate::commands::cloud::submit::Submit;
-use crate::commands::inputs::{self, blank_task_problem};
+use crate::commands::inputs::blank_task_problem;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
-use crate::commands::local::task_input::{TaskInput, stored_input, unconfirmed_problem};
+use crate::commands::local::task_input::{stored_input, unconfirmed_problem};
 use crate::commands::prelude::*;
-use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -24,7 +23,7 @@ pub struct Retry {
     pub task: Option<String>,
     /// Sandbox mode (default: the same)
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes")]
+    #[schemars(with = "String", extend("enum" = Mode::NAMES))]
     pub mode: Option<Mode>,
     /// Required for mode danger-full-access
     #[serde(default)]

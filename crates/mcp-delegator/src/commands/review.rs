@@ -10,9 +10,8 @@ use crate::commands::inputs::MODEL;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::review_prompt::{add_output_schema, review_text};
-use crate::commands::local::task_input::{TaskInput, stored_input};
+use crate::commands::local::task_input::stored_input;
 use crate::commands::prelude::*;
-use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Review {

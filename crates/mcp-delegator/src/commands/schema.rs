@@ -3,7 +3,6 @@
 //! Schemas are generated from the command specs and the output types; none is written by hand here.
 
 use crate::commands::prelude::*;
-
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::envelopes::schema::answer_schema;
 use crate::output::outcome::Completion;

@@ -4,9 +4,6 @@
 //! submissions from the configuration of this machine. The first SIGTERM or SIGINT drains the worker, the
 //! second cancels its tasks.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use delegator_engine::Submission;
 use delegator_fleet::Retention;
 use delegator_registry::Idempotency;
@@ -19,7 +16,6 @@ use signal_hook::iterator::Signals;
 
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::local::followers::build_submission;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
 use crate::error::ExitCode;
 use crate::spec::version::PRODUCT_VERSION;
@@ -38,7 +34,7 @@ pub struct Worker {
     #[schemars(length(min = 1, max = 128))]
     pub name: Option<String>,
     /// Maximum number of concurrent tasks
-    #[serde(default = "default_slots")]
+    #[serde(default = "default_number::<4>")]
     #[schemars(range(min = 1, max = 1024))]
     pub slots: u32,
     /// Labels of this machine, as key=value,key=value
@@ -51,10 +47,6 @@ pub struct Worker {
     /// Exit when no task is queued or running, or if the database is away
     #[serde(default)]
     pub once: bool,
-}
-
-fn default_slots() -> u32 {
-    4
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -12,7 +12,7 @@ use crate::commands::inputs::blank_task_problem;
 use crate::commands::local::tasks::{labels, report_obstacles, title};
 use crate::commands::prelude::*;
 use crate::error::suggestion::CALL;
-use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
+use crate::output::data::acknowledgement::AckFacts;
 use crate::output::data::stored_task as task_data;
 use crate::spec::paging::fingerprint;
 

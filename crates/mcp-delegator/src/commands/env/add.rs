@@ -1,15 +1,11 @@
 //! `env add`: add an environment to the environments file.
 
-use std::collections::BTreeMap;
-
 use delegator_config::environments::{self, field_default};
 use delegator_config::environments_file;
 use delegator_domain::environment::OnLost;
 use delegator_domain::task::Provider;
-use schemars::{Schema, SchemaGenerator};
 
 use crate::commands::env::edit_output;
-use crate::commands::inputs::{choices, modes};
 use crate::commands::prelude::*;
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::values::rfc3339;
@@ -33,7 +29,7 @@ pub struct EnvAdd {
     pub description: Option<String>,
     /// Provider that runs the tasks
     #[serde(default)]
-    #[schemars(schema_with = "providers", extend("default" = field_default("provider")))]
+    #[schemars(with = "String", extend("enum" = Provider::NAMES, "default" = field_default("provider")))]
     pub provider: Option<Provider>,
     /// Branch; for a fleet also a tag or commit
     #[schemars(length(min = 1, max = 255))]
@@ -43,7 +39,7 @@ pub struct EnvAdd {
     pub setup: Option<String>,
     /// Sandbox mode of its tasks
     #[serde(default)]
-    #[schemars(schema_with = "modes", extend("default" = field_default("mode")))]
+    #[schemars(with = "String", extend("enum" = Mode::NAMES, "default" = field_default("mode")))]
     pub mode: Option<Mode>,
     /// Labels that a worker must have, as key=value
     #[serde(default)]
@@ -54,7 +50,7 @@ pub struct EnvAdd {
     pub priority: Option<i32>,
     /// What happens to a task whose worker is lost
     #[serde(default)]
-    #[schemars(schema_with = "on_lost_actions", extend("default" = field_default("on_lost")))]
+    #[schemars(with = "String", extend("enum" = ["fail", "retry"], "default" = field_default("on_lost")))]
     pub on_lost: Option<OnLost>,
     /// Maximum number of workers that claim a task, one after another
     #[schemars(range(min = 1, max = 100), extend("default" = field_default("max_claims")))]
@@ -62,14 +58,6 @@ pub struct EnvAdd {
     /// Push the branch of a finished task
     #[serde(default)]
     pub push: bool,
-}
-
-fn providers(_: &mut SchemaGenerator) -> Schema {
-    choices(Provider::NAMES)
-}
-
-fn on_lost_actions(_: &mut SchemaGenerator) -> Schema {
-    choices(["fail", "retry"])
 }
 
 pub const SPEC: CommandSpec = CommandSpec {

@@ -3,6 +3,7 @@
 use delegator_config::{environments, environments_file};
 
 use crate::commands::env::edit_output;
+use crate::commands::inputs::unconfirmed_removal;
 use crate::commands::prelude::*;
 use crate::output::data::registry::ChangedEnvironment;
 
@@ -30,14 +31,9 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 impl InputRules for EnvRemove {
     fn problems(&self) -> Vec<Problem> {
-        if self.confirm_destructive {
-            return Vec::new();
-        }
-        let problem = "must be true, because the environment's entry is deleted";
-        vec![
-            Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-                .suggest(Some("Check the environment first (env check), then {set:confirm_destructive}.")),
-        ]
+        let message = "must be true, because the environment's entry is deleted";
+        let advice = "Check the environment first (env check), then {set:confirm_destructive}.";
+        unconfirmed_removal(self.confirm_destructive, message, advice)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use delegator_engine::EventFollower;
 use delegator_transcript::{
@@ -62,14 +62,11 @@ struct FollowState<'a> {
     context: &'a Context<'a>,
     options: FoldOptions,
     framer: Framer,
-    summarizer: LineSummarizer,
-    headlines: Headlines,
+    printer: LinePrinter,
     /// Writes events as JSON lines, if the output is for programs.
     normalizer: Option<Normalizer>,
     /// Bytes after the last newline; `None` if they are too long to end a turn.
     tail: Option<Vec<u8>>,
-    /// Whether the agent's turn has ended, as far as was read.
-    ended: bool,
 }
 
 fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
@@ -87,7 +84,7 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
         }
         // Standard input or a named pipe: read to its end.
         stream => {
-            read_stream(&mut state, stream)?;
+            stream.read_all(|bytes| Ok(state.take(bytes)? == Flow::Continue))?;
             false
         }
     };
@@ -95,7 +92,7 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
     if !expired {
         state.finish()?;
     }
-    let report = state.summarizer.report();
+    let report = state.printer.summarizer.report();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
     let mut output = if expired {
         CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None))
@@ -105,10 +102,6 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
     output.warnings = warnings;
     output.warnings.extend(summary::warnings(&report));
     Ok(output)
-}
-
-fn read_stream(state: &mut FollowState<'_>, stream: &mut Source) -> Result<(), AppError> {
-    stream.read_all(|bytes| Ok(state.take(bytes)? == Flow::Continue))
 }
 
 struct FollowedFile<'a> {
@@ -165,20 +158,14 @@ fn follow_file(
             }
             continue;
         }
-        let turn_ended = state.ended || (idle_polls > 0 && state.unterminated_line_ends_turn());
+        let turn_ended = state.printer.has_ended || (idle_polls > 0 && state.unterminated_line_ends_turn());
         let path_state = path_state(target.file, path).map_err(failed)?;
         // The events of another attempt are in another file, which must be read before the end.
         if (writer_ended && path_state != PathState::Replaced) || (turn_ended && !is_task) {
             return Ok(false);
         }
         match path_state {
-            PathState::Removed if is_task => {
-                idle_polls += 1;
-                if watch.wait(deadline).map_err(failed)? == GrowthWait::TimedOut {
-                    return Ok(true);
-                }
-            }
-            PathState::Removed => {
+            PathState::Removed if !is_task => {
                 warnings.push(changed_file(WarningCode::FileRemoved, "removed"));
                 return Ok(false);
             }
@@ -199,7 +186,7 @@ fn follow_file(
                 warnings.push(changed_file(WarningCode::FileReplaced, "truncated"));
                 read = target.file.seek(SeekFrom::Start(0)).map_err(failed)?;
             }
-            PathState::SameFile => {
+            PathState::Removed | PathState::SameFile => {
                 idle_polls += 1;
                 if watch.wait(deadline).map_err(failed)? == GrowthWait::TimedOut {
                     return Ok(true);
@@ -220,16 +207,22 @@ impl<'a> FollowState<'a> {
         let normalize_options = NormalizeOptions { dialect: options.dialect, ..NormalizeOptions::default() };
         let normalizer = Normalizer::new(normalize_options, LineLimits::STANDARD);
         let normalizer = normalizer.with_thread(options.thread.clone());
-        let for_programs = context.screen.presentation.items() == ItemFormat::Json;
+        let presentation = context.screen.presentation;
+        let items = presentation.items();
+        let printer = LinePrinter {
+            summarizer: LineSummarizer::new(options.clone()),
+            headlines: Headlines::default(),
+            has_ended: false,
+            style: (items == ItemFormat::Text).then(|| presentation.body_style()),
+            working_dir: options.workdir.clone(),
+        };
         FollowState {
             context,
             framer: Framer::new(LineLimits::STANDARD),
-            summarizer: LineSummarizer::new(options.clone()),
+            printer,
             options,
-            headlines: Headlines::default(),
-            normalizer: for_programs.then_some(normalizer),
+            normalizer: (items == ItemFormat::Json).then_some(normalizer),
             tail: Some(Vec::new()),
-            ended: false,
         }
     }
 
@@ -249,21 +242,8 @@ impl<'a> FollowState<'a> {
         if let Some(normalizer) = &mut self.normalizer {
             normalizer.push(bytes, &mut out);
         }
-        let (framer, mut line_printer) = self.line_printer();
-        framer.push(bytes, |line| line_printer.print(&line, &mut out));
+        self.framer.push(bytes, |line| self.printer.print(&line, &mut out));
         self.context.screen.write_lines(&out)
-    }
-
-    fn line_printer(&mut self) -> (&mut Framer, LinePrinter<'_>) {
-        let presentation = self.context.screen.presentation;
-        let printer = LinePrinter {
-            summarizer: &mut self.summarizer,
-            headlines: &mut self.headlines,
-            ended: &mut self.ended,
-            style: (presentation.items() == ItemFormat::Text).then(|| presentation.body_style()),
-            working_dir: self.options.workdir.as_deref(),
-        };
-        (&mut self.framer, printer)
     }
 
     fn update_tail(&mut self, bytes: &[u8]) {
@@ -301,36 +281,35 @@ impl<'a> FollowState<'a> {
         if let Some(normalizer) = self.normalizer.take() {
             normalizer.finish(&mut out);
         }
-        let (framer, mut line_printer) = self.line_printer();
-        framer.finish(|line| line_printer.print(&line, &mut out));
-        self.summarizer.finish();
+        self.framer.finish(|line| self.printer.print(&line, &mut out));
+        self.printer.summarizer.finish();
         self.context.screen.write_lines(&out).map(|_| ())
     }
 }
 
-struct LinePrinter<'a> {
-    summarizer: &'a mut LineSummarizer,
-    headlines: &'a mut Headlines,
-    ended: &'a mut bool,
+struct LinePrinter {
+    summarizer: LineSummarizer,
+    headlines: Headlines,
+    /// Whether the agent's turn has ended, as far as was read.
+    has_ended: bool,
     /// `None` if the output is not text.
     style: Option<TextStyle>,
-    working_dir: Option<&'a str>,
+    working_dir: Option<String>,
 }
 
-impl LinePrinter<'_> {
+impl LinePrinter {
     fn print(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
-        let (headlines, style, working_dir) = (&mut *self.headlines, self.style, self.working_dir);
         let effects = self.summarizer.push_line_with(line, |effect| {
-            if let (Effect::Emit(event), Some(style)) = (effect, style) {
-                let line = headlines.line(event, working_dir);
+            if let (Effect::Emit(event), Some(style)) = (effect, self.style) {
+                let line = self.headlines.line(event, self.working_dir.as_deref());
                 out.extend_from_slice(style.wrap_indented(&line, 2).as_bytes());
                 out.push(b'\n');
             }
         });
         if effects.is_activity {
             // In the idle dialect the agent waits for the next message after its turn.
-            *self.ended = effects.turn_ended && self.summarizer.dialect() != Some(Dialect::Idle);
+            self.has_ended = effects.turn_ended && self.summarizer.dialect() != Some(Dialect::Idle);
         }
-        *self.ended |= effects.done;
+        self.has_ended |= effects.done;
     }
 }

@@ -133,42 +133,30 @@ fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Com
 
 fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if summary.lost_lines() > 0 {
-        let reasons: Vec<String> = summary
-            .no_place
-            .iter()
-            .filter(|(reason, _)| reason.is_lost())
+    let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
+    let (lost, read) = (summary.lost_lines(), summary.lines_read);
+    if lost > 0 {
+        let reasons = summary.no_place.iter().filter(|(reason, _)| reason.is_lost());
+        let reasons: Vec<String> = reasons
             .map(|(reason, count)| {
                 format!("{count} {}", json!(reason).as_str().unwrap_or_default().replace('_', " "))
             })
             .collect();
-        let message = format!(
-            "{} of {} lines could not be converted: {}.",
-            summary.lost_lines(),
-            summary.lines_read,
-            reasons.join(", ")
-        );
-        warnings.push(Warning::new(WarningCode::LinesIgnored, message));
+        let message = format!("{lost} of {read} lines could not be converted: {}.", reasons.join(", "));
+        warn(WarningCode::LinesIgnored, message);
     }
     if summary.dialect.is_none() {
-        let message = if summary.lines_read == 0 {
-            "The transcript is empty."
-        } else {
-            "No line was recognised as an agent event."
-        };
-        warnings.push(Warning::new(WarningCode::NoEvents, message));
+        let unknown = "No line was recognised as an agent event.";
+        let message = if read == 0 { "The transcript is empty." } else { unknown };
+        warn(WarningCode::NoEvents, message.to_owned());
     }
     if summary.shortened > 0 {
-        let message = format!(
-            "{} lines were too long and were truncated to their beginning and end.",
-            summary.shortened
-        );
-        warnings.push(Warning::new(WarningCode::LinesTooLong, message));
+        let text = "lines were too long and were truncated to their beginning and end.";
+        warn(WarningCode::LinesTooLong, format!("{} {text}", summary.shortened));
     }
-    if !summary.warnings.is_empty() {
-        let first = json!(summary.warnings[0]);
-        let message = format!("{} anomalies; the first: {first}", summary.warnings.len());
-        warnings.push(Warning::new(WarningCode::Anomalies, message));
+    if let [first, ..] = summary.warnings.as_slice() {
+        let message = format!("{} anomalies; the first: {}", summary.warnings.len(), json!(first));
+        warn(WarningCode::Anomalies, message);
     }
     warnings
 }

@@ -123,13 +123,16 @@ impl Source {
     ) -> Result<(), AppError> {
         let mut chunk = vec![0; CHUNK];
         loop {
-            match self.read(&mut chunk) {
+            let read = match self {
+                Source::Stdin => io::stdin().lock().read(&mut chunk),
+                Source::File { file, .. } => file.read(&mut chunk),
+                Source::BoundedFile { file, .. } => file.read(&mut chunk),
+            };
+            match read {
                 Ok(0) => return Ok(()),
-                Ok(count) => {
-                    if !take(&chunk[..count])? {
-                        return Ok(());
-                    }
-                }
+                Ok(count) if !take(&chunk[..count])? => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(io_error(&format!("Reading {}", self.name()), &error)),
             }
         }
@@ -148,22 +151,6 @@ pub fn task_dialect(
     }
     let agent = context.config.agent(&engine.task(id)?.agent);
     Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
-}
-
-impl Read for Source {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let read = match self {
-                Source::Stdin => io::stdin().lock().read(buffer),
-                Source::File { file, .. } => file.read(buffer),
-                Source::BoundedFile { file, .. } => file.read(buffer),
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
-            }
-        }
-    }
 }
 
 fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {

@@ -1,7 +1,5 @@
 //! The summary of a transcript: conversion from the transcript's report, and its document.
 
-use std::collections::BTreeMap;
-
 use delegator_transcript::{Dialect, McpCalls, Report, StreamOutcome, TestRunReport, TurnState, Usage};
 
 use crate::commands::prelude::*;
@@ -97,19 +95,17 @@ pub struct TestRun {
     pub is_superseded: bool,
 }
 
-impl From<&TestRunReport> for TestRun {
-    fn from(run: &TestRunReport) -> TestRun {
-        TestRun {
-            command: run.command.clone(),
-            runner: json!(run.runner),
-            exit_code: run.exit_code,
-            passed: run.passed,
-            failed: run.failed,
-            skipped: run.skipped,
-            is_incomplete: run.incomplete,
-            has_ended_badly: run.ended_badly,
-            is_superseded: run.superseded,
-        }
+fn test_run(run: &TestRunReport) -> TestRun {
+    TestRun {
+        command: run.command.clone(),
+        runner: json!(run.runner),
+        exit_code: run.exit_code,
+        passed: run.passed,
+        failed: run.failed,
+        skipped: run.skipped,
+        is_incomplete: run.incomplete,
+        has_ended_badly: run.ended_badly,
+        is_superseded: run.superseded,
     }
 }
 
@@ -194,7 +190,7 @@ impl Summary {
             file_operations: file_summary(report, working_dir),
             commands: commands_summary(report),
             test_results: report.tests.as_ref().and_then(TestResults::of),
-            test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(TestRun::from).collect(),
+            test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(test_run).collect(),
             failures: report.failures.iter().map(|failure| json!(failure)).collect(),
             mcp_calls: mcp_calls_summary(&report.mcp_calls),
             web_search_count: report.web_searches,

@@ -3,8 +3,6 @@
 //! With the name of a worker the call fails if that worker has no lease: a container uses this as its health
 //! check.
 
-use std::collections::BTreeMap;
-
 use delegator_fleet::{FleetError, FleetStatus, WorkerStatus};
 use jiff::Timestamp;
 
@@ -158,25 +156,23 @@ impl CommandData for FleetOverview {
         } else {
             document.block(Block::Table {
                 columns: vec!["worker", "state", "busy", "heartbeat", "labels", "runs for", "version"],
-                rows: self.workers.iter().map(FleetWorker::row).collect(),
+                rows: self.workers.iter().map(row).collect(),
             })
         }
     }
 }
 
-impl FleetWorker {
-    fn row(&self) -> Vec<String> {
-        let labels: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        vec![
-            self.name.clone(),
-            self.state.to_owned(),
-            format!("{}/{}", self.busy_count, self.slot_count),
-            format!("{} ago", format_age(self.heartbeat_age_ms)),
-            labels.join(" "),
-            format_age(self.age_ms),
-            self.version.clone(),
-        ]
-    }
+fn row(worker: &FleetWorker) -> Vec<String> {
+    let labels: Vec<String> = worker.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    vec![
+        worker.name.clone(),
+        worker.state.to_owned(),
+        format!("{}/{}", worker.busy_count, worker.slot_count),
+        format!("{} ago", format_age(worker.heartbeat_age_ms)),
+        labels.join(" "),
+        format_age(worker.age_ms),
+        worker.version.clone(),
+    ]
 }
 
 #[cfg(test)]

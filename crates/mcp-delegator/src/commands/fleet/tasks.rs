@@ -2,40 +2,29 @@
 
 use delegator_fleet::{ListedTask, TaskFilter, TaskPhase};
 use jiff::Timestamp;
-use schemars::{Schema, SchemaGenerator};
 
 use crate::commands::fleet::database::{DatabaseInput, database_from};
 use crate::commands::fleet::format_age;
-use crate::commands::inputs::choices;
 use crate::commands::prelude::*;
 use crate::output::documents::document::truncate_cell;
 
-const DEFAULT_LIMIT: u32 = 50;
 const MAX_TITLE_BYTES: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetTasksInput {
     /// Only tasks in this state; running includes claimed
     #[serde(default)]
-    #[schemars(schema_with = "phases")]
+    #[schemars(with = "String", extend("enum" = ["queued", "running", "ended"]))]
     pub state: Option<TaskPhase>,
     /// Only tasks that this worker runs or ran
     #[schemars(length(min = 1, max = 128))]
     pub worker: Option<String>,
     /// Maximum number of tasks
-    #[serde(default = "default_limit")]
+    #[serde(default = "default_number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     #[serde(flatten)]
     pub database: DatabaseInput,
-}
-
-fn phases(_: &mut SchemaGenerator) -> Schema {
-    choices(["queued", "running", "ended"])
-}
-
-fn default_limit() -> u32 {
-    DEFAULT_LIMIT
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -66,19 +55,17 @@ pub struct FleetTaskEntry {
     pub title: String,
 }
 
-impl From<ListedTask> for FleetTaskEntry {
-    fn from(task: ListedTask) -> FleetTaskEntry {
-        FleetTaskEntry {
-            task_id: task.submitter_task,
-            remote_id: task.id,
-            environment: task.environment,
-            state: task.state,
-            is_cancel_requested: task.is_cancel_requested,
-            worker: task.worker,
-            created_at: Timestamp::from_millisecond(task.created_at_ms).unwrap_or_default().to_string(),
-            age_ms: task.age_ms,
-            title: task.title,
-        }
+fn entry(task: ListedTask) -> FleetTaskEntry {
+    FleetTaskEntry {
+        task_id: task.submitter_task,
+        remote_id: task.id,
+        environment: task.environment,
+        state: task.state,
+        is_cancel_requested: task.is_cancel_requested,
+        worker: task.worker,
+        created_at: Timestamp::from_millisecond(task.created_at_ms).unwrap_or_default().to_string(),
+        age_ms: task.age_ms,
+        title: task.title,
     }
 }
 
@@ -101,7 +88,7 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 fn run(context: &Context<'_>, input: FleetTasksInput) -> Result<CommandOutput, AppError> {
     let filter = TaskFilter { phase: input.state, worker: input.worker, limit: input.limit };
     let list = database_from(context, &input.database)?.list_tasks(&filter)?;
-    let tasks = list.tasks.into_iter().map(Into::into).collect();
+    let tasks = list.tasks.into_iter().map(entry).collect();
     Ok(CommandOutput::done(FleetTasks { tasks, has_more: list.has_more }))
 }
 
@@ -113,7 +100,7 @@ impl CommandData for FleetTasks {
             (count, true) => format!("The first {count} tasks of the fleet"),
         };
         let columns = ["task", "state", "age", "first line", "worker", "environment"];
-        let rows = self.tasks.iter().map(FleetTaskEntry::row).collect();
+        let rows = self.tasks.iter().map(row).collect();
         let mut document = Document::titled(title).table(&columns, rows);
         if self.has_more {
             let text = "There are more: raise the limit, or filter by state or worker.";
@@ -128,15 +115,13 @@ impl CommandData for FleetTasks {
     }
 }
 
-impl FleetTaskEntry {
-    fn row(&self) -> Vec<String> {
-        vec![
-            self.task_id.as_ref().unwrap_or(&self.remote_id).clone(),
-            if self.is_cancel_requested { "cancelling".to_owned() } else { self.state.clone() },
-            format_age(self.age_ms),
-            truncate_cell(&self.title, MAX_TITLE_BYTES),
-            cell(self.worker.as_ref()),
-            self.environment.clone(),
-        ]
-    }
+fn row(task: &FleetTaskEntry) -> Vec<String> {
+    vec![
+        task.task_id.as_ref().unwrap_or(&task.remote_id).clone(),
+        if task.is_cancel_requested { "cancelling".to_owned() } else { task.state.clone() },
+        format_age(task.age_ms),
+        truncate_cell(&task.title, MAX_TITLE_BYTES),
+        cell(task.worker.as_ref()),
+        task.environment.clone(),
+    ]
 }

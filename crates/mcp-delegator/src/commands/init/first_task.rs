@@ -2,17 +2,13 @@
 //!
 //! It runs once per directory: a completed first task is not repeated.
 
-use std::collections::BTreeMap;
-
 use delegator_domain::task::State;
 use delegator_registry::Filter;
 
 use crate::commands::local::attach::attach;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::run::foreground_output;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
-use crate::output::data::acknowledgement::ExecutionAck;
 use crate::output::outcome::{Completion, WaitHint};
 
 const TASK: &str = "Describe this project in at most five sentences: what it does, how it is built and how it is tested. \

@@ -3,7 +3,7 @@
 //! While a call waits, the signal handler knows all tasks of the call (`Attachment`): Ctrl-C detaches from
 //! them and never cancels them at once (see `app::signals`).
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};

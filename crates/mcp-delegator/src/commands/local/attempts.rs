@@ -5,7 +5,6 @@ use delegator_engine::{ComparedAttempt, ComparedGroup, Submission, SubmitOutcome
 
 use crate::commands::inputs::{self, Isolation};
 use crate::commands::local::followers::build_submission;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
 use crate::spec::paging::fingerprint;
 

@@ -3,16 +3,14 @@
 //! The call returns after the submission is durable. It waits briefly for the thread id, and never for the
 //! task itself.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use delegator_engine::SubmitOutcome;
 
-use crate::commands::inputs;
 use crate::commands::local::attempts::{AttemptsInputs, group_of, submit_attempts};
 use crate::commands::local::preflight::agent_problems;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
-use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
+use crate::output::data::acknowledgement::AckFacts;
 use crate::output::data::diff::not_carried_warning;
 use crate::output::data::group::GroupData;
 use crate::output::data::{chain, stored_task as task_data, warnings};
@@ -24,7 +22,7 @@ pub struct Exec {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes", extend("x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(with = "String", extend("enum" = Mode::NAMES, "x-markers" = [Marker::SelfExplanatory]))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]

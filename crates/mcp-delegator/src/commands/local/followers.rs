@@ -3,7 +3,7 @@
 use delegator_engine::{Follower, Reviewed, Submission};
 
 use crate::commands::local::review_prompt::{add_output_schema, review_text};
-use crate::commands::local::task_input::{self, TaskInput};
+use crate::commands::local::task_input;
 use crate::commands::local::tasks::build_task;
 use crate::commands::prelude::*;
 

@@ -15,7 +15,6 @@ use delegator_engine::{
 };
 
 use crate::commands::local::attempts::AttemptsInputs;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
 use crate::error::engine::{
     directory_problem, file_problem, mode_not_enforced, mode_too_wide, unsupported_input,

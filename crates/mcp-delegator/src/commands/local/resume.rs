@@ -5,14 +5,12 @@
 
 use delegator_engine::{Capabilities, check_resumable};
 
-use crate::commands::inputs::{self, THREAD_ID};
+use crate::commands::inputs::THREAD_ID;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::preflight::resumed_agent_problems;
-use crate::commands::local::task_input::TaskInput;
 use crate::commands::prelude::*;
 use crate::input::agent_selection::select_agent;
-use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Resume {
@@ -25,7 +23,7 @@ pub struct Resume {
     pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]
-    #[schemars(schema_with = "inputs::modes", extend("x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(with = "String", extend("enum" = Mode::NAMES, "x-markers" = [Marker::SelfExplanatory]))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]

@@ -4,14 +4,13 @@
 //! and the recent tasks, and belongs to the filters. Reading the status does not mark a task as read. Cloud
 //! tasks are only counted here: their states must be queried from their providers, which may take seconds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use delegator_domain::task::{GroupId, State, TaskLocation};
 use delegator_engine::{LongLog, Overview, OverviewRequest, TaskMessages};
 use delegator_registry::{Filter, StoredQuestion, TaskFile};
 use jiff::Timestamp;
 
-use crate::commands::inputs;
 use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::prelude::*;
 use crate::output::data::conversation::{Conversation, MessagesData};
@@ -40,10 +39,10 @@ pub struct StatusInputs {
     pub labels: BTreeMap<String, String>,
     /// Only this state
     #[serde(default)]
-    #[schemars(schema_with = "inputs::states", extend("x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(with = "String", extend("enum" = STATES, "x-markers" = [Marker::SelfExplanatory]))]
     pub state: Option<State>,
     /// Finished tasks
-    #[serde(default = "five")]
+    #[serde(default = "default_number::<5>")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     /// Add last 5 lines of running tasks
@@ -63,9 +62,7 @@ pub struct Status {
     pub usage: bool,
 }
 
-fn five() -> u32 {
-    5
-}
+const STATES: [&str; 6] = ["queued", "working", "completed", "failed", "cancelled", "timeout"];
 
 pub const SPEC: CommandSpec = CommandSpec {
     category: Category::StatusSnapshot,

@@ -3,8 +3,7 @@
 //! If the time limit passes first, the output has the state `working`; repeating the call continues the wait.
 //! The task's own failure is data, and an error only with `exit_status`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -15,7 +14,6 @@ use delegator_engine::{AwaitedTasks, TaskFiles, WaitOutcome};
 use delegator_registry::Filter;
 
 use crate::commands::blocking::TaskWait;
-use crate::commands::inputs;
 use crate::commands::local::attempts::{Targets, resolve_targets, resolve_tasks};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
@@ -46,7 +44,7 @@ pub struct Wait {
     pub labels: BTreeMap<String, String>,
     /// All or any of them
     #[serde(default)]
-    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all", "x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(with = "String", extend("enum" = ["all", "any"], "default" = "all", "x-markers" = [Marker::SelfExplanatory]))]
     pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
     #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec"), "x-markers" = [Marker::SelfExplanatory]))]
@@ -136,7 +134,7 @@ fn run(context: &Context<'_>, mut input: Wait) -> Result<Started, AppError> {
     let wait = ResolvedWait { input, targets, has_more_ended };
     if ids.is_empty() {
         let nothing = GroupWaitOutcome { tasks: Vec::new(), expired: false };
-        return Ok(list_output(context, &engine, &wait, &nothing)?.into());
+        return Ok(WaitOutput { context, engine: &engine, wait: &wait }.list(&nothing)?.into());
     }
     let requested = wait.input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
@@ -180,63 +178,161 @@ pub fn after_wait(
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
+    let output = WaitOutput { context, engine: &engine, wait };
     let mut output = match &wait.input.task_id {
-        Some(_) => single_output(context, &engine, &wait.input, first_ended(&watched)?)?,
-        None => list_output(context, &engine, wait, &watched)?,
+        Some(_) => output.single(first_ended(&watched)?)?,
+        None => output.list(&watched)?,
     };
     output.warnings.extend(wait.has_more_ended.then(|| Warning::new(WarningCode::MoreEnded, MORE_ENDED)));
     report_obstacles(&engine, &watched.tasks, &mut output)?;
     Ok(output)
 }
 
-fn single_output(
-    context: &Context<'_>,
-    engine: &Engine,
-    input: &Wait,
-    waited: WaitOutcome,
-) -> Result<CommandOutput, AppError> {
-    let WaitOutcome { task, expired } = waited;
-    if expired {
-        let reattach = Some(WaitHint::for_task(&task.id));
-        let data = unfinished(engine, &task)?;
-        return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
-    }
-    let files = engine.files(&task.id)?;
-    let data = ended_task(context, engine, input, &task, &files)?;
-    let output = match exit_status_error(input, &task, &files) {
-        Some(error) => CommandOutput::failed(error, data),
-        None => CommandOutput::done(data),
-    };
-    let mut output = output.with_facts(WaitFacts::from(RunTimes::of(&task)));
-    output.warnings.extend(warnings::for_task(&task, &files));
-    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    output.warnings.extend(mark_read(engine, &task.id));
-    Ok(output)
+/// What the output of a wait is made from.
+struct WaitOutput<'a> {
+    context: &'a Context<'a>,
+    engine: &'a Engine,
+    wait: &'a ResolvedWait,
 }
 
-/// The error for a task that did not complete, if the caller wants one.
-fn exit_status_error(input: &Wait, task: &Task, files: &TaskFiles) -> Option<AppError> {
-    // A chain takes one branch; the other one is no failure.
-    if input.chain && chain::is_branch_not_taken(task) {
-        return None;
+impl WaitOutput<'_> {
+    fn single(&self, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+        let WaitOutcome { task, expired } = waited;
+        if expired {
+            let reattach = Some(WaitHint::for_task(&task.id));
+            let data = unfinished(self.engine, &task)?;
+            return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
+        }
+        let files = self.engine.files(&task.id)?;
+        let data = self.ended_task(&task, &files)?;
+        let output = CommandOutput::of(data, self.exit_status_error(&task, &files));
+        let mut output = output.with_facts(WaitFacts::from(RunTimes::of(&task)));
+        output.warnings.extend(warnings::for_task(&task, &files));
+        output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+        output.warnings.extend(mark_read(self.engine, &task.id));
+        Ok(output)
     }
-    let error = task_error(task, files).filter(|_| input.exit_status)?;
-    Some(match task.state {
-        // One code for a failed task, whatever the cause.
-        State::Failed => AppError { code: ErrorCode::AgentFailed, ..error },
-        _ => error,
-    })
-}
 
-fn ended_task(
-    context: &Context<'_>,
-    engine: &Engine,
-    input: &Wait,
-    task: &Task,
-    files: &TaskFiles,
-) -> Result<TaskResult, AppError> {
-    let budget = input.max_output_bytes.unwrap_or_else(output_budget);
-    task_result(context, engine, task, files, input.include_output, budget)
+    /// The error for a task that did not complete, if the caller wants one.
+    fn exit_status_error(&self, task: &Task, files: &TaskFiles) -> Option<AppError> {
+        // A chain takes one branch; the other one is no failure.
+        if self.wait.input.chain && chain::is_branch_not_taken(task) {
+            return None;
+        }
+        let error = task_error(task, files).filter(|_| self.wait.input.exit_status)?;
+        Some(match task.state {
+            // One code for a failed task, whatever the cause.
+            State::Failed => AppError { code: ErrorCode::AgentFailed, ..error },
+            _ => error,
+        })
+    }
+
+    fn ended_task(&self, task: &Task, files: &TaskFiles) -> Result<TaskResult, AppError> {
+        let input = &self.wait.input;
+        let budget = input.max_output_bytes.unwrap_or_else(output_budget);
+        task_result(self.context, self.engine, task, files, input.include_output, budget)
+    }
+
+    /// The output for several tasks. `all` lists every task, ended or not, `any` the first to end.
+    fn list(&self, watched: &GroupWaitOutcome) -> Result<CommandOutput, AppError> {
+        let has_ended = watched.tasks.iter().any(|task| task.state.is_terminal());
+        let output = match self.wait.input.until {
+            WaitGoal::Any if has_ended => self.first(watched)?,
+            WaitGoal::Any => self.all(&watched.tasks)?.fact("ended", json!([])),
+            WaitGoal::All => self.all(&watched.tasks)?,
+        };
+        Ok(CommandOutput { shape: Some(Shape::List("tasks")), ..output })
+    }
+
+    fn all(&self, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+        let (mut batch, mut items, mut warnings) = (self.empty_batch(), Vec::new(), Vec::new());
+        for (target, id) in &self.wait.targets {
+            let task = awaited_task(tasks, id);
+            match task.and_then(|task| Ok((task, self.item(task)?))) {
+                Ok((task, item)) => {
+                    warnings.extend(item.warnings);
+                    items.push(item.data);
+                    match item.error {
+                        Some(error) => batch.failed(target, error),
+                        None => batch.succeeded(target, ItemState::of(task)),
+                    }
+                    // A task whose record could not be read stays unread.
+                    if task.state.is_terminal() {
+                        warnings.extend(mark_read(self.engine, &task.id));
+                    }
+                }
+                Err(error) => batch.failed(target, error),
+            }
+        }
+        let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
+        let result = (batch.failed_count() > 0).then(|| batch.result());
+        let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: result };
+        let output = if pending.is_empty() {
+            batch.into_output(data)
+        } else {
+            CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
+        };
+        Ok(CommandOutput { warnings, ..output })
+    }
+
+    /// The task that ended first, with the ids of all that have ended or not. If an id could not be resolved,
+    /// the output has an item for every id.
+    fn first(&self, watched: &GroupWaitOutcome) -> Result<CommandOutput, AppError> {
+        let first = first_ended(watched)?.task;
+        let WaitedItem { data, error, mut warnings } = self.item(&first)?;
+        let data = WaitedTasks { tasks: vec![data] };
+        let is_resolved = self.wait.targets.iter().all(|(_, id)| id.is_ok());
+        let output = if is_resolved {
+            CommandOutput::of(data, error)
+        } else {
+            let mut batch = self.empty_batch();
+            for (target, id) in &self.wait.targets {
+                let task = awaited_task(&watched.tasks, id);
+                match task.and_then(|task| self.item_of_any(task)) {
+                    Ok(item) => batch.succeeded(target, item),
+                    Err(error) => batch.failed(target, error),
+                }
+            }
+            let data = WaitBatch { data, batch: Some(batch.result()) };
+            batch.into_output(data)
+        };
+        warnings.extend(mark_read(self.engine, &first.id));
+        let (mut ended, pending): (Vec<&Task>, Vec<&Task>) =
+            watched.tasks.iter().partition(|task| task.state.is_terminal());
+        ended.sort_by_key(|task| task.ended.as_ref().map(|ended| ended.order));
+        let output =
+            output.fact("ended", task_ids(ended.into_iter())).fact("pending", task_ids(pending.into_iter()));
+        Ok(CommandOutput { warnings, ..output })
+    }
+
+    fn empty_batch(&self) -> Batch<'_> {
+        Batch::new(self.context.screen.presentation.call_syntax(), false)
+    }
+
+    /// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can
+    /// be continued.
+    fn item_of_any(&self, task: &Task) -> Result<ItemState, AppError> {
+        if task.state.is_terminal()
+            && let Some(error) = self.exit_status_error(task, &self.engine.files(&task.id)?)
+        {
+            return Err(error);
+        }
+        Ok(ItemState::of(task))
+    }
+
+    fn item(&self, task: &Task) -> Result<WaitedItem, AppError> {
+        if !task.state.is_terminal() {
+            let data = WaitedTask::Unfinished(Box::new(unfinished(self.engine, task)?));
+            return Ok(WaitedItem { data, error: None, warnings: Vec::new() });
+        }
+        let files = self.engine.files(&task.id)?;
+        let ended = EndedItem::of(task, self.ended_task(task, &files)?);
+        Ok(WaitedItem {
+            data: WaitedTask::Ended(Box::new(ended)),
+            error: self.exit_status_error(task, &files),
+            warnings: warnings::for_task(task, &files),
+        })
+    }
 }
 
 fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
@@ -264,112 +360,8 @@ fn awaited_task<'a>(tasks: &'a [Task], id: &Result<TaskId, AppError>) -> Result<
     Ok(tasks.iter().find(|task| task.id == *id).ok_or_else(unknown)?)
 }
 
-/// The output for several tasks. `all` lists every task, ended or not, `any` the first to end.
-fn list_output(
-    context: &Context<'_>,
-    engine: &Engine,
-    wait: &ResolvedWait,
-    watched: &GroupWaitOutcome,
-) -> Result<CommandOutput, AppError> {
-    let has_ended = watched.tasks.iter().any(|task| task.state.is_terminal());
-    let output = match wait.input.until {
-        WaitGoal::Any if has_ended => first_output(context, engine, wait, watched)?,
-        WaitGoal::Any => all_output(context, engine, wait, &watched.tasks)?.fact("ended", json!([])),
-        WaitGoal::All => all_output(context, engine, wait, &watched.tasks)?,
-    };
-    Ok(CommandOutput { shape: Some(Shape::List("tasks")), ..output })
-}
-
-fn all_output(
-    context: &Context<'_>,
-    engine: &Engine,
-    wait: &ResolvedWait,
-    tasks: &[Task],
-) -> Result<CommandOutput, AppError> {
-    let (mut batch, mut items, mut warnings) = (empty_batch(context), Vec::new(), Vec::new());
-    for (target, id) in &wait.targets {
-        let task = awaited_task(tasks, id);
-        match task.and_then(|task| Ok((task, waited_item(context, engine, &wait.input, task)?))) {
-            Ok((task, item)) => {
-                warnings.extend(item.warnings);
-                items.push(item.data);
-                match item.error {
-                    Some(error) => batch.failed(target, error),
-                    None => batch.succeeded(target, ItemState::of(task)),
-                }
-                // A task whose record could not be read stays unread.
-                if task.state.is_terminal() {
-                    warnings.extend(mark_read(engine, &task.id));
-                }
-            }
-            Err(error) => batch.failed(target, error),
-        }
-    }
-    let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
-    let result = (batch.failed_count() > 0).then(|| batch.result());
-    let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: result };
-    let output = if pending.is_empty() {
-        batch.into_output(data)
-    } else {
-        CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
-    };
-    Ok(CommandOutput { warnings, ..output })
-}
-
-/// The task that ended first, with the ids of all that have ended or not. If an id could not be resolved, the
-/// output has an item for every id.
-fn first_output(
-    context: &Context<'_>,
-    engine: &Engine,
-    wait: &ResolvedWait,
-    watched: &GroupWaitOutcome,
-) -> Result<CommandOutput, AppError> {
-    let first = first_ended(watched)?.task;
-    let WaitedItem { data, error, mut warnings } = waited_item(context, engine, &wait.input, &first)?;
-    let data = WaitedTasks { tasks: vec![data] };
-    let is_resolved = wait.targets.iter().all(|(_, id)| id.is_ok());
-    let output = match (is_resolved, error) {
-        (true, Some(error)) => CommandOutput::failed(error, data),
-        (true, None) => CommandOutput::done(data),
-        (false, _) => {
-            let mut batch = empty_batch(context);
-            for (target, id) in &wait.targets {
-                let task = awaited_task(&watched.tasks, id);
-                match task.and_then(|task| item_of_any(engine, &wait.input, task)) {
-                    Ok(item) => batch.succeeded(target, item),
-                    Err(error) => batch.failed(target, error),
-                }
-            }
-            let data = WaitBatch { data, batch: Some(batch.result()) };
-            batch.into_output(data)
-        }
-    };
-    warnings.extend(mark_read(engine, &first.id));
-    let (mut ended, pending): (Vec<&Task>, Vec<&Task>) =
-        watched.tasks.iter().partition(|task| task.state.is_terminal());
-    ended.sort_by_key(|task| task.ended.as_ref().map(|ended| ended.order));
-    let output =
-        output.fact("ended", task_ids(ended.into_iter())).fact("pending", task_ids(pending.into_iter()));
-    Ok(CommandOutput { warnings, ..output })
-}
-
-fn empty_batch<'a>(context: &'a Context<'_>) -> Batch<'a> {
-    Batch::new(context.screen.presentation.call_syntax(), false)
-}
-
 fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
-}
-
-/// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can be
-/// continued.
-fn item_of_any(engine: &Engine, input: &Wait, task: &Task) -> Result<ItemState, AppError> {
-    if task.state.is_terminal()
-        && let Some(error) = exit_status_error(input, task, &engine.files(&task.id)?)
-    {
-        return Err(error);
-    }
-    Ok(ItemState::of(task))
 }
 
 struct WaitedItem {
@@ -377,23 +369,4 @@ struct WaitedItem {
     /// Why the item counts as failed.
     error: Option<AppError>,
     warnings: Vec<Warning>,
-}
-
-fn waited_item(
-    context: &Context<'_>,
-    engine: &Engine,
-    input: &Wait,
-    task: &Task,
-) -> Result<WaitedItem, AppError> {
-    if !task.state.is_terminal() {
-        let data = WaitedTask::Unfinished(Box::new(unfinished(engine, task)?));
-        return Ok(WaitedItem { data, error: None, warnings: Vec::new() });
-    }
-    let files = engine.files(&task.id)?;
-    let ended = EndedItem::of(task, ended_task(context, engine, input, task, &files)?);
-    Ok(WaitedItem {
-        data: WaitedTask::Ended(Box::new(ended)),
-        error: exit_status_error(input, task, &files),
-        warnings: warnings::for_task(task, &files),
-    })
 }

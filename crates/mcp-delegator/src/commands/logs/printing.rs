@@ -1,8 +1,6 @@
 //! Prints the streams of a task line by line: all that is stored, then, if requested, new lines until the
 //! task ends.
 
-use std::time::Duration;
-
 use delegator_domain::terminal;
 use delegator_engine::omitted_bytes;
 use delegator_registry::{NewBytes, ReadPosition, TaskDir, TaskFile};
@@ -71,20 +69,17 @@ pub(super) fn print(
         Ok(())
     };
     // The state is read before the last output, so that everything written before the end is printed.
-    let printed = if follow {
-        let _copy = engine.follow_events(&engine.recorded_task(id)?)?;
-        engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
-            engine.fetch_events(&task)?;
-            print_new(true)?;
-            Ok(task)
-        })
+    let _copy = follow.then(|| engine.follow_events(&engine.recorded_task(id)?)).transpose()?;
+    let task = if follow {
+        engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false))
     } else {
-        engine.task(id).map_err(PrintEnd::from).and_then(|task| {
-            engine.fetch_events(&task)?;
-            print_new(task.state.is_terminal())?;
-            Ok(task)
-        })
+        engine.task(id).map_err(PrintEnd::from)
     };
+    let printed = task.and_then(|task| {
+        engine.fetch_events(&task)?;
+        print_new(task.state.is_terminal())?;
+        Ok(task)
+    });
     match printed {
         Ok(task) => {
             if bytes > 0 {
