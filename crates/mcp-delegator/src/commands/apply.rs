@@ -203,7 +203,6 @@ fn confirm_choice(
         .suggest("If it is intended, {set:force}."))
 }
 
-/// The command that removes a worktree with what exists only there.
 fn discard_command(task: &TaskId) -> String {
     format!("'mcp-delegator discard {task} --confirm-destructive --include-only-copies'")
 }
@@ -256,7 +255,6 @@ fn branch_output(owner: &TaskId, created: &WorktreeBranch, keep: bool) -> (Appli
     (data, warnings(owner, &created.changes, !keep && !created.is_removed))
 }
 
-/// The title of the task, and its result below.
 fn commit_message(task: &Task) -> String {
     let summary = task.ended.as_ref().and_then(|ended| ended.summary.as_deref()).unwrap_or_default();
     format!("{}\n\n{summary}\n\nTask: {}\n", task.title, task.id)
@@ -268,14 +266,12 @@ fn warnings(owner: &TaskId, changes: &WorktreeChanges, is_retained: bool) -> Vec
     let mut warnings = omission_warnings(&changes.omissions());
     warnings.extend(setup_edits_warning(&changes.with_setup_edits));
     if is_retained && !changes.is_removed {
-        let message = if changes.is_complete() {
-            format!("the worktree of {owner} is kept, because a task works in it")
+        let reason = if changes.is_complete() {
+            "a task works in it".to_owned()
         } else {
-            let command = discard_command(owner);
-            format!(
-                "the worktree of {owner} is kept, because not everything in it was applied; {command} removes it"
-            )
+            format!("not everything in it was applied; {} removes it", discard_command(owner))
         };
+        let message = format!("the worktree of {owner} is kept, because {reason}");
         warnings.push(Warning::new(WarningCode::WorktreeInUse, message));
     }
     warnings

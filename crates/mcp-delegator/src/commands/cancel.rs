@@ -307,7 +307,6 @@ pub fn survivors(cancelled: &CancelReport) -> &[i32] {
     cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
-/// The error for a task that has not ended within the time limit of the call.
 pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
     let message =
         format!("Task {} has not ended within {} s; it is still being ended.", task.id, timeout.as_secs());

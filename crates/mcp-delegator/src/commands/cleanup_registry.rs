@@ -121,7 +121,6 @@ fn warnings(cleaned: &CleanReport, dry_run: bool) -> Vec<Warning> {
     warnings
 }
 
-/// One item per stuck or old task, leftover and restore point.
 fn batch_of<'a>(
     mut batch: Batch<'a>,
     cleaned: &CleanReport,

@@ -38,7 +38,6 @@ impl Context<'_> {
     }
 }
 
-/// The sources of the configuration, without flags.
 pub fn sources(process: &Process) -> Sources {
     Sources {
         environment: process.environment.clone(),

@@ -84,7 +84,6 @@ fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
     if is_raw { print(context, &input, &diff, &selected, output) } else { Ok(output) }
 }
 
-/// What a task changed; an error if that is unknown or too large.
 pub fn find_diff(
     context: &Context<'_>,
     engine: &Engine,
@@ -122,7 +121,6 @@ fn is_selected(file: &FileDiff<'_>, paths: &[String]) -> bool {
     paths.is_empty() || is_given(&file.path) || file.old_path().is_some_and(is_given)
 }
 
-/// Prints in the command's own format.
 fn print(
     context: &Context<'_>,
     input: &Diff,

@@ -82,7 +82,6 @@ impl RunMode {
     }
 }
 
-/// For `#[serde(default)]`.
 pub fn default_number<const N: u32>() -> u32 {
     N
 }

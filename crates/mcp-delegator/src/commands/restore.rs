@@ -189,7 +189,6 @@ fn batch_of<'a>(mut batch: Batch<'a>, restored: &RestoreReport) -> Batch<'a> {
     batch
 }
 
-/// The work trees of a restore that failed after some of them were restored.
 fn incomplete_batch<'a>(
     mut batch: Batch<'a>,
     restored: &[PathBuf],

@@ -153,7 +153,6 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     Ok(output)
 }
 
-/// Whether the approval of tool calls is an open question that a user can answer.
 fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {
     if host != Host::Codex || !question::can_answer(context) {
         return Ok(false);
@@ -168,7 +167,6 @@ fn list_clients(context: &Context<'_>) -> Result<CommandOutput, AppError> {
     Ok(CommandOutput { shape: Some(Shape::List("clients")), ..output })
 }
 
-/// What to register: this program, and the toolsets that can be used.
 pub fn registration(context: &Context<'_>, toolsets: &[String], approves_tools: bool) -> Registration {
     let program = program_path::stable_path(context.process);
     let program = program.as_deref().and_then(Path::to_str).unwrap_or(crate::spec::version::PROGRAM);

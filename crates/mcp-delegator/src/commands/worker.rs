@@ -149,7 +149,6 @@ fn receive_signals(stop: StopSignals) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Builds submissions from the configuration of this machine, and logs.
 struct Port<'a> {
     context: &'a Context<'a>,
     engine: &'a Engine,

@@ -148,7 +148,6 @@ pub fn apply_remote(
     Ok((AppliedDiff::of(&task.id, &applied, &omissions, dry_run), warnings))
 }
 
-/// A directory that the caller names, relative to the current one.
 pub fn given_directory(context: &Context<'_>, given: PathBuf) -> Result<PathBuf, AppError> {
     let given = context.process.current_dir.join(given);
     let roots = &context.config.settings.allowed_roots;
@@ -212,7 +211,6 @@ fn summary(applied: &DiffApplication, omissions: &DiffOmissions, dry_run: bool) 
     }
 }
 
-/// What became of an earlier run that was interrupted.
 pub fn recovery_warning(recovery: &Recovery) -> Warning {
     let operation = recovery.operation;
     let message = match (recovery.is_completed, recovery.edited.is_empty()) {

@@ -108,7 +108,6 @@ pub fn check_name(agent: &str, what: &str) -> String {
     }
 }
 
-/// Whether agents without a sandbox of their own can be enclosed here.
 fn enclosure_check(probed: &Result<String, EnclosureProblem>) -> Check {
     match probed {
         Ok(mechanism) => {

@@ -59,7 +59,6 @@ impl Check {
         Check { status: if is_problem { Status::Warning } else { self.status }, code: None, ..self }
     }
 
-    /// A warning if a file with a secret is readable by every user of the machine.
     pub fn readable_by_others(name: &str, path: &Path, content: &str) -> Option<Check> {
         const READABLE_BY_OTHERS: u32 = 0o004;
         let mode = path.metadata().ok()?.permissions().mode();
@@ -70,7 +69,6 @@ impl Check {
         })
     }
 
-    /// A problem with the suggestion of the error that caused it.
     pub fn failed(context: &Context<'_>, name: impl Into<String>, error: AppError) -> Check {
         let syntax = context.screen.presentation.call_syntax();
         let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));

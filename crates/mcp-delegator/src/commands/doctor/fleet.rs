@@ -49,7 +49,6 @@ fn connection(context: &Context<'_>) -> Check {
     )
 }
 
-/// A warning if the file with the URL, and so the password, is readable by every user of the machine.
 fn url_file(context: &Context<'_>) -> Option<Check> {
     Check::readable_by_others("database_url_file", context.config.database_url_file()?, "the database URL")
 }

@@ -55,7 +55,6 @@ fn secret(context: &Context<'_>) -> Option<Check> {
     Check::readable_by_others(NAME, path, "the webhook secret")
 }
 
-/// A warning about notifications that failed, or that failed at least once and are tried again.
 fn undelivered(context: &Context<'_>) -> Option<Check> {
     // An error here is one of the state directory, too, which reports it.
     let found = engine(context).ok()?.undelivered_notifications(MAX_COUNTED).ok()?;

@@ -79,7 +79,6 @@ impl Source {
         }
     }
 
-    /// The dialect of a task's events, if the lines do not show it.
     pub fn dialect(&self, context: &Context<'_>) -> Result<Option<Dialect>, AppError> {
         match self {
             Source::File { task: Some((engine, id)), .. } => task_dialect(context, engine, id),

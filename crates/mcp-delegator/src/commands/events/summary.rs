@@ -310,21 +310,15 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     if report.dialect.is_none() {
-        warn(
-            WarningCode::NoEvents,
-            match counts.lines {
-                0 => "The transcript is empty.".to_owned(),
-                lines => format!("None of the {lines} lines was recognised as an agent event."),
-            },
-        );
+        let message = match counts.lines {
+            0 => "The transcript is empty.".to_owned(),
+            lines => format!("None of the {lines} lines was recognised as an agent event."),
+        };
+        warn(WarningCode::NoEvents, message);
     } else if counts.not_json + counts.unknown > 0 {
-        warn(
-            WarningCode::LinesIgnored,
-            format!(
-                "{} lines are not JSON and {} are unknown; they were ignored.",
-                counts.not_json, counts.unknown
-            ),
-        );
+        let (not_json, unknown) = (counts.not_json, counts.unknown);
+        let message = format!("{not_json} lines are not JSON and {unknown} are unknown; they were ignored.");
+        warn(WarningCode::LinesIgnored, message);
     }
     if counts.over_long > 0 {
         warn(

@@ -43,7 +43,6 @@ impl GrowthWatch {
         Ok(GrowthWatch { watch })
     }
 
-    /// Waits until the file changes, the poll interval passes or `deadline` is reached.
     pub fn wait(&self, deadline: Option<Instant>) -> io::Result<GrowthWait> {
         let remaining =
             deadline.map_or(POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -76,7 +75,6 @@ impl GrowthWatch {
     }
 }
 
-/// Whether the file is shorter than what was read of it, so it was truncated.
 pub fn was_truncated(file: &File, read_bytes: u64) -> io::Result<bool> {
     Ok(file.metadata()?.len() < read_bytes)
 }

@@ -121,9 +121,7 @@ pub fn accepted_output(
         agent_pause: submitted.agent_pause.as_ref().map(Into::into),
     });
     output.warnings.extend(submitted.agent_pause.iter().map(warnings::agent_paused));
-    if submitted.queue_paused {
-        output.warnings.push(warnings::queue_paused());
-    }
+    output.warnings.extend(submitted.queue_paused.then(warnings::queue_paused));
     output.warnings.extend(not_carried_warning(&submitted.not_carried));
     output.message = Some(match group_of(&task) {
         Some(group) => format!("Group {group} of {} attempts accepted", submitted.attempts.len()),

@@ -7,7 +7,6 @@ use crate::commands::local::task_input;
 use crate::commands::local::tasks::build_task;
 use crate::commands::prelude::*;
 
-/// Combines inputs, configuration and environment into a submission of a task and its followers.
 pub fn build_submission(
     context: &Context<'_>,
     engine: &Engine,

@@ -108,7 +108,6 @@ fn agent_problems_in(
     problems
 }
 
-/// What the selected agents cannot do: enforce the mode, honour an input, get a variable.
 fn selected_agent_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
     let names = match input.agent.agent.as_ref().map(AgentNames::names) {
         Some(names) => names.iter().map(String::as_str).collect(),

@@ -90,7 +90,6 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
     Ok(output)
 }
 
-/// The last events, or those before the position of the cursor.
 fn events_page(
     engine: &Engine,
     task: &Task,

@@ -21,7 +21,6 @@ pub fn review_text(instructions: Option<&str>) -> String {
     text
 }
 
-/// Adds the schema of findings, if all agents of the review support one.
 pub fn add_output_schema(context: &Context<'_>, agent: &mut AgentInputs) -> Result<(), AppError> {
     let names = agent.agent.as_ref().map(AgentNames::names).unwrap_or_default();
     for name in names {

@@ -121,7 +121,6 @@ impl TaskInput {
         modes.fold(self.mode.sandbox(), Mode::max)
     }
 
-    /// Whether the agent may write, or that of a follower.
     pub fn writes(&self) -> bool {
         self.widest_mode().writes()
     }

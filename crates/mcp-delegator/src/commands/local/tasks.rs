@@ -94,7 +94,6 @@ pub struct TaskRequest {
     pub thread: Option<String>,
     pub program: Option<Agent>,
     pub call_budget: Option<Duration>,
-    /// The task whose changes it reviews.
     pub reviews: Option<Reviewed>,
     /// An ended task whose report is added to the prompt.
     pub report_of: Option<TaskId>,
@@ -231,7 +230,6 @@ fn directories<'a>(inputs: &'a AgentInputs, working_dir: &'a Path) -> Vec<&'a Pa
     std::iter::once(working_dir).chain(inputs.add_dirs.iter().map(PathBuf::as_path)).collect()
 }
 
-/// The agents to try, in order: those given, that of the resumed task, or the default ones.
 fn agent_names<'a>(
     inputs: &'a AgentInputs,
     resumed: Option<&'a Task>,
@@ -401,7 +399,6 @@ fn umask() -> u32 {
     umask.bits()
 }
 
-/// The first line of the task text, truncated and redacted.
 pub fn title(context: &Context<'_>, text: &str) -> String {
     // Redact before truncating: a truncated secret is not recognised.
     let clean = context.screen.printer.redactor().redact_str(text.trim());
@@ -495,7 +492,6 @@ pub fn mark_read(engine: &Engine, id: &TaskId) -> Option<Warning> {
     Some(Warning::new(WarningCode::NotMarkedRead, format!("{id} could not be marked as read: {error}")))
 }
 
-/// The task if it has ended; otherwise the error that suggests to wait for it.
 pub fn ended(task: Task) -> Result<Task, AppError> {
     if task.state.is_terminal() {
         Ok(task)

@@ -188,7 +188,6 @@ pub fn after_wait(
     Ok(output)
 }
 
-/// What the output of a wait is made from.
 struct WaitOutput<'a> {
     context: &'a Context<'a>,
     engine: &'a Engine,
@@ -353,7 +352,6 @@ impl ItemState {
     }
 }
 
-/// The awaited task of a target, or the reason why there is none.
 fn awaited_task<'a>(tasks: &'a [Task], id: &Result<TaskId, AppError>) -> Result<&'a Task, AppError> {
     let id = id.as_ref().map_err(AppError::clone)?;
     let unknown = || EngineError::UnknownTask { given: id.to_string() };

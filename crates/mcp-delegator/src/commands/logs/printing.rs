@@ -168,7 +168,6 @@ impl<'a> LogLines<'a> {
     }
 }
 
-/// What a person reads where the stored events have a gap.
 fn omission(line: &str) -> Option<String> {
     omitted_bytes(line).map(|bytes| format!("[{bytes} bytes omitted]"))
 }

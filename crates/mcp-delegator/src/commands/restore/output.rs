@@ -223,7 +223,6 @@ impl PointOutput {
     }
 }
 
-/// The command that shows how these changes would be reverted.
 fn undo_command(task: &TaskId, changes: RestoreChanges) -> Option<String> {
     let force = match changes {
         RestoreChanges::None => return None,
