@@ -7,15 +7,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use http::uri::Authority;
-use http::{HeaderMap, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::transport::http::media_types::check_media_types;
 use crate::mcp::transport::http::responses::PlainResponse;
 use crate::mcp::transport::http::token::Token;
 
 pub(super) const ENDPOINT: &str = "/mcp";
 const HEALTH: &str = "/healthz";
+const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
 
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -26,7 +27,6 @@ pub(super) struct Gate {
     token: Token,
 }
 
-/// The host names of a server that listens on this address.
 fn allowed_hosts(address: IpAddr) -> Vec<String> {
     let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !address.is_unspecified() {
@@ -68,7 +68,7 @@ impl Gate {
     fn has_valid_token(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let (Some(value), None) = (given.next(), given.next()) else { return false };
-        self.token.admits(Some(value.as_bytes()))
+        self.token.admits(value.as_bytes())
     }
 
     /// The request target may also name a host; proxies use that one instead of `Host`.
@@ -93,6 +93,68 @@ fn is_origin_allowed(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
     let mut origins = headers.get_all(header::ORIGIN).iter();
     origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
+}
+
+fn check_media_types(method: &Method, headers: &HeaderMap) -> Result<(), PlainResponse> {
+    let refuse = |status, text| Err(PlainResponse::new(status, text));
+    let takes_events = accepts(headers, EVENT_STREAM);
+    if *method == Method::GET && !takes_events {
+        return refuse(StatusCode::NOT_ACCEPTABLE, "Accept must name text/event-stream.\n");
+    }
+    if *method != Method::POST {
+        return Ok(());
+    }
+    if !takes_events || !accepts(headers, JSON) {
+        let text = "Accept must name application/json and text/event-stream.\n";
+        return refuse(StatusCode::NOT_ACCEPTABLE, text);
+    }
+    if !sends_json(headers) {
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.\n");
+    }
+    Ok(())
+}
+
+/// Replaces the headers by the exact spelling that rmcp compares with.
+pub(super) fn normalize_media_types(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
+        (header::CONTENT_TYPE, HeaderValue::from_static(JSON)),
+    ] {
+        if headers.contains_key(&name) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+fn sends_json(headers: &HeaderMap) -> bool {
+    let mut given = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (given.next(), given.next()) else { return false };
+    value.to_str().is_ok_and(|value| essence(value).eq_ignore_ascii_case(JSON))
+}
+
+fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let given = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    given.flat_map(|value| value.split(',')).any(|range| covers(range, kind) && !has_zero_weight(range))
+}
+
+fn covers(range: &str, kind: &str) -> bool {
+    let range = essence(range);
+    let family = kind.split('/').next().unwrap_or_default();
+    range == "*/*"
+        || range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(family))
+        || range.eq_ignore_ascii_case(kind)
+}
+
+/// Whether the range has `q=0`, which excludes it.
+fn has_zero_weight(range: &str) -> bool {
+    let mut parameters = range.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    parameters
+        .any(|(name, value)| name.trim().eq_ignore_ascii_case("q") && value.trim().parse() == Ok(0.0_f32))
+}
+
+/// The media type without its parameters.
+fn essence(kind: &str) -> &str {
+    kind.split(';').next().unwrap_or_default().trim()
 }
 
 /// The address to listen on. A non-loopback address is refused without a token file.
@@ -126,7 +188,7 @@ mod tests {
 
     fn status_of(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> u16 {
         let mut map = HeaderMap::new();
-        map.insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
+        map.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         for (name, value) in headers {
             map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
@@ -194,5 +256,46 @@ mod tests {
         assert_eq!(parse_address("0.0.0.0:7777", false).unwrap_err().code, ErrorCode::PolicyBlocked);
         assert!(parse_address("0.0.0.0:7777", true).is_ok());
         assert_eq!(parse_address("nonsense", false).unwrap_err().code, ErrorCode::InvalidValue);
+    }
+
+    fn media_status(method: &Method, accept: &[&'static str], content: &[&'static str]) -> u16 {
+        let mut headers = HeaderMap::new();
+        for (name, values) in [(header::ACCEPT, accept), (header::CONTENT_TYPE, content)] {
+            for value in values {
+                headers.append(&name, HeaderValue::from_static(value));
+            }
+        }
+        check_media_types(method, &headers).map_or_else(|response| response.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn media_types_ignore_case_and_parameters() {
+        let both = "application/json, text/event-stream";
+        for (accept, content, status) in [
+            (vec![both], vec!["application/json"], 200),
+            (vec!["APPLICATION/JSON;q=0.5,Text/Event-Stream ; q=1"], vec!["Application/Json"], 200),
+            (vec!["application/json", "text/event-stream"], vec!["application/json; charset=utf-8"], 200),
+            (vec!["*/*"], vec!["application/json"], 200),
+            (vec!["application/*, text/*;q=0.1"], vec!["application/json"], 200),
+            (vec!["application/*"], vec!["application/json"], 406),
+            (vec!["application/json, text/event-stream;q=0"], vec!["application/json"], 406),
+            (vec!["application/jsonp, text/event-stream"], vec!["application/json"], 406),
+            (vec!["application/json"], vec!["application/json"], 406),
+            (vec![], vec!["application/json"], 406),
+            (vec![both], vec!["application/jsonp"], 415),
+            (vec![both], vec!["application/json-rpc"], 415),
+            (vec![both], vec!["text/plain"], 415),
+            (vec![both], vec!["application/json", "text/plain"], 415),
+            (vec![both], vec![], 415),
+        ] {
+            assert_eq!(media_status(&Method::POST, &accept, &content), status, "{accept:?} {content:?}");
+        }
+    }
+
+    #[test]
+    fn get_requires_event_stream_and_delete_requires_nothing() {
+        assert_eq!(media_status(&Method::GET, &["Text/*"], &[]), 200);
+        assert_eq!(media_status(&Method::GET, &["application/json"], &[]), 406);
+        assert_eq!(media_status(&Method::DELETE, &[], &[]), 200);
     }
 }

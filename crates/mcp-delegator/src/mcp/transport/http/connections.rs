@@ -88,11 +88,10 @@ impl Connections {
     /// Admits a connection on which a valid token was received.
     pub(super) async fn authorise(&self, connection: &Arc<Connection>) -> Result<(), PlainResponse> {
         let admit = async {
-            let permit = if self.remove(connection) {
-                Arc::clone(&self.authorised).try_acquire_owned().map_err(|_| FULL)?
-            } else {
+            if !self.remove(connection) {
                 return Err(FULL);
-            };
+            }
+            let permit = Arc::clone(&self.authorised).try_acquire_owned().map_err(|_| FULL)?;
             let (is_in_task, addresses) = (Arc::clone(&self.is_in_task), connection.addresses);
             let check = move || addresses.is_none_or(|(peer, own)| is_in_task(peer, own));
             match tokio::task::spawn_blocking(check).await {

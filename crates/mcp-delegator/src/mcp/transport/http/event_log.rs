@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rmcp::model::JsonRpcMessage;
-use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use tokio::sync::watch;
 
 use crate::mcp::transport::listeners::ListenerCount;
@@ -21,8 +21,12 @@ const MAX_EVENTS: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct EventLog {
-    stream: u64,
+    pub(super) session: SessionId,
+    /// The number of the stream in its session.
+    pub(super) stream: u64,
+    pub(super) request: RequestId,
     inner: Mutex<Inner>,
+    /// The number of connections that read this log.
     listeners: watch::Sender<usize>,
 }
 
@@ -37,6 +41,16 @@ struct Inner {
     /// takes none.
     current_listener: u64,
     waker: Option<Waker>,
+    response: Option<StoredResponse>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredResponse {
+    pub(super) order: u64,
+    pub(super) bytes: usize,
+    /// Written to a connection. Whether it arrived is unknown, but the client is less likely to resume for
+    /// it.
+    pub(super) is_delivered: bool,
 }
 
 /// A reader of the log, and its position.
@@ -52,8 +66,15 @@ pub(super) fn is_response(event: &ServerSseMessage) -> bool {
 
 impl EventLog {
     /// With `priming`, event 0 carries only an id to resume with and the retry delay.
-    pub(super) fn new(stream: u64, priming: Option<Duration>) -> EventLog {
-        let log = EventLog { stream, inner: Mutex::default(), listeners: watch::Sender::default() };
+    pub(super) fn new(
+        session: &SessionId,
+        stream: u64,
+        request: &RequestId,
+        priming: Option<Duration>,
+    ) -> EventLog {
+        let (session, request) = (session.clone(), request.clone());
+        let (inner, listeners) = (Mutex::default(), watch::Sender::default());
+        let log = EventLog { session, stream, request, inner, listeners };
         match priming {
             Some(retry) => log.push(ServerSseMessage::retry(retry)),
             None => log.with(|inner| inner.next = 1),
@@ -69,13 +90,17 @@ impl EventLog {
         ListenerCount(self.listeners.subscribe())
     }
 
-    /// A connection that reads this log was opened.
-    pub(super) fn add_listener(&self) {
-        self.listeners.send_modify(|listeners| *listeners += 1);
+    /// Whether no connection is open, and only so many were opened.
+    pub(super) fn is_abandoned_since(&self, opened: u64) -> bool {
+        *self.listeners.borrow() == 0 && self.with(|inner| inner.current_listener == opened)
     }
 
-    pub(super) fn remove_listener(&self) {
-        self.listeners.send_modify(|listeners| *listeners = listeners.saturating_sub(1));
+    pub(super) fn response(&self) -> Option<StoredResponse> {
+        self.with(|inner| inner.response)
+    }
+
+    pub(super) fn set_response(&self, response: StoredResponse) {
+        self.with(|inner| inner.response = Some(response));
     }
 
     pub(super) fn push(&self, mut event: ServerSseMessage) {
@@ -90,7 +115,6 @@ impl EventLog {
         });
     }
 
-    /// There will be no further events.
     pub(super) fn end(&self) {
         self.with(|inner| {
             inner.is_over = true;
@@ -98,14 +122,31 @@ impl EventLog {
         });
     }
 
-    /// Reads from the beginning.
+    /// Opens a connection that reads from the beginning.
     pub(super) fn subscribe(&self) -> Subscription {
-        self.with(|inner| inner.subscribe_from(0))
+        self.subscribe_from(0)
     }
 
-    /// Reads from the event after this number. `None`: there is no such event.
+    /// Opens a connection that reads from the event after this number. `None`: there is no such event.
     pub(super) fn resume(&self, event: u64) -> Option<Subscription> {
-        self.with(|inner| (event < inner.next).then(|| inner.subscribe_from(event + 1)))
+        let exists = self.with(|inner| event < inner.next);
+        exists.then(|| self.subscribe_from(event + 1))
+    }
+
+    fn subscribe_from(&self, next_event: u64) -> Subscription {
+        self.listeners.send_modify(|listeners| *listeners += 1);
+        self.with(|inner| {
+            inner.current_listener += 1;
+            inner.wake();
+            Subscription { listener: inner.current_listener, next_event }
+        })
+    }
+
+    /// A connection was closed. If it was the last, returns how many were opened, for
+    /// [`EventLog::is_abandoned_since`].
+    pub(super) fn unsubscribe(&self) -> Option<u64> {
+        self.listeners.send_modify(|listeners| *listeners = listeners.saturating_sub(1));
+        (*self.listeners.borrow() == 0).then(|| self.with(|inner| inner.current_listener))
     }
 
     pub(super) fn poll_next(
@@ -122,6 +163,9 @@ impl EventLog {
             match usize::try_from(index).ok().and_then(|index| inner.events.get(index)) {
                 Some(event) => {
                     subscription.next_event = first + index + 1;
+                    if is_response(event) {
+                        inner.response.iter_mut().for_each(|response| response.is_delivered = true);
+                    }
                     Poll::Ready(Some(event.clone()))
                 }
                 None if inner.is_over => Poll::Ready(None),
@@ -135,12 +179,6 @@ impl EventLog {
 }
 
 impl Inner {
-    fn subscribe_from(&mut self, next_event: u64) -> Subscription {
-        self.current_listener += 1;
-        self.wake();
-        Subscription { listener: self.current_listener, next_event }
-    }
-
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -153,6 +191,10 @@ mod tests {
     use super::*;
 
     const RETRY: Duration = Duration::from_secs(3);
+
+    fn event_log(priming: Option<Duration>) -> EventLog {
+        EventLog::new(&"a".into(), 7, &RequestId::Number(1), priming)
+    }
 
     fn drain(log: &EventLog, subscription: &mut Subscription) -> (Vec<String>, bool) {
         let context = Context::from_waker(Waker::noop());
@@ -168,7 +210,7 @@ mod tests {
 
     #[test]
     fn resuming_client_gets_the_events_after_its_last_one() {
-        let log = EventLog::new(7, Some(RETRY));
+        let log = event_log(Some(RETRY));
         let mut first = log.subscribe();
         log.push(ServerSseMessage::default());
         assert_eq!(drain(&log, &mut first), (vec!["0/7".to_owned(), "1/7".to_owned()], false));
@@ -182,7 +224,7 @@ mod tests {
 
     #[test]
     fn without_priming_the_first_message_has_number_1() {
-        let log = EventLog::new(7, None);
+        let log = event_log(None);
         let mut subscription = log.subscribe();
         log.push(ServerSseMessage::default());
         assert_eq!(drain(&log, &mut subscription), (vec!["1/7".to_owned()], false));
@@ -190,7 +232,7 @@ mod tests {
 
     #[test]
     fn oldest_events_are_dropped() {
-        let log = EventLog::new(7, Some(RETRY));
+        let log = event_log(Some(RETRY));
         (0..100).for_each(|_| log.push(ServerSseMessage::default()));
         let mut subscription = log.resume(3).unwrap();
         let (ids, _) = drain(&log, &mut subscription);

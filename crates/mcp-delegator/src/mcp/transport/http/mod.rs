@@ -12,10 +12,8 @@
 mod access_check;
 mod body_reader;
 mod bounds;
-mod client_stream;
 mod connections;
 mod event_log;
-mod media_types;
 mod protocol_version;
 mod responses;
 mod session_store;
@@ -64,7 +62,6 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 type Service<S> = StreamableHttpService<S, Sessions>;
 
-/// The state that all connections share.
 struct HttpServer<S> {
     gate: Gate,
     connections: Connections,
@@ -74,7 +71,6 @@ struct HttpServer<S> {
     bounds: Bounds,
 }
 
-/// Serves until the process is terminated.
 pub fn serve(
     server: impl ServerHandler + Clone,
     address: SocketAddr,
@@ -95,14 +91,13 @@ pub fn serve(
 async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) -> Result<(), AppError> {
     let server = Arc::new(server);
     loop {
-        let (stream, _) = match listener.accept().await {
-            Ok(accepted) => accepted,
+        let accepted = listener.accept().await.inspect_err(|error| {
             // Out of file descriptors, or the client has disconnected already.
-            Err(error) => {
-                tracing::warn!(%error, "could not accept a connection");
-                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                continue;
-            }
+            tracing::warn!(%error, "could not accept a connection");
+        });
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+            continue;
         };
         let server = Arc::clone(&server);
         let connection = server.connections.add(&stream).await;
@@ -114,12 +109,6 @@ async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) 
             server.connections.remove(&connection);
         });
     }
-}
-
-/// Responds to a client whose request is not read, or not read completely.
-async fn write_status(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
-    let response = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
-    let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(response.as_bytes())).await;
 }
 
 impl<S: ServerHandler> HttpServer<S> {
@@ -147,7 +136,10 @@ impl<S: ServerHandler> HttpServer<S> {
         let (server, accepted) = (Arc::clone(&self), Arc::clone(connection));
         let respond = service_fn(move |request| {
             let (server, accepted) = (Arc::clone(&server), Arc::clone(&accepted));
-            Box::pin(async move { Ok::<_, Infallible>(server.respond(&accepted, request).await) })
+            Box::pin(async move {
+                let response = server.check_and_forward(&accepted, request).await;
+                Ok::<_, Infallible>(response.unwrap_or_else(Into::into))
+            })
         });
         // Runs only while a write is blocked: during a call nothing is written, and there is no timeout.
         let mut stream = TimeoutWriter::new(stream);
@@ -162,16 +154,10 @@ impl<S: ServerHandler> HttpServer<S> {
         let parts = connection.into_parts();
         // A client that sent part of a request gets 408; one that sent nothing is just disconnected.
         if error.is_timeout() && !parts.read_buf.is_empty() {
-            write_status(parts.io.into_inner(), "408 Request Timeout").await;
+            let mut stream = parts.io.into_inner();
+            let response = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+            let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(response)).await;
         }
-    }
-
-    async fn respond(
-        &self,
-        connection: &Arc<Connection>,
-        request: http::Request<Incoming>,
-    ) -> http::Response<Body> {
-        self.check_and_forward(connection, request).await.unwrap_or_else(Into::into)
     }
 
     async fn check_and_forward(
@@ -183,7 +169,7 @@ impl<S: ServerHandler> HttpServer<S> {
         self.gate.check(request.method(), request.uri(), request.headers())?;
         self.connections.authorise(connection).await?;
         let (mut head, body) = request.into_parts();
-        media_types::normalize_media_types(&mut head.headers);
+        access_check::normalize_media_types(&mut head.headers);
         let body = self.body_reader.read(body).await?;
         if head.method == Method::DELETE {
             return self.delete_session(head, body).await;
@@ -210,12 +196,10 @@ impl<S: ServerHandler> HttpServer<S> {
         let id = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let is_known = self.sessions.contains(id).await;
         let response = self.forward(head, body).await;
-        match response.status() {
-            StatusCode::ACCEPTED if !is_known => {
-                Err(PlainResponse::new(StatusCode::NOT_FOUND, "Unknown session.\n"))
-            }
-            _ => Ok(response),
+        if response.status() == StatusCode::ACCEPTED && !is_known {
+            return Err(PlainResponse::new(StatusCode::NOT_FOUND, "Unknown session.\n"));
         }
+        Ok(response)
     }
 }
 

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
-/// A status with one line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlainResponse {
     pub(super) status: StatusCode,

@@ -7,26 +7,16 @@ use std::sync::Arc;
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::SessionId;
 
-use crate::mcp::transport::http::event_log::EventLog;
+use crate::mcp::transport::http::event_log::{EventLog, StoredResponse};
 
 /// The memory of a stored response besides its text.
 const RESPONSE_OVERHEAD: usize = 1024;
 
-/// A request, identified by its session and the number of its stream.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct RequestKey {
-    pub(super) session: SessionId,
-    pub(super) number: u64,
-}
-
 #[derive(Debug)]
 pub(super) struct SessionTable {
     sessions: HashMap<SessionId, Session>,
-    /// Requests with a connected client, or one that may reconnect.
-    requests: HashMap<RequestKey, Request>,
     /// Incremented at every use of any session; orders uses and responses.
     use_counter: u64,
-    /// Total limit of stored responses.
     max_response_bytes: usize,
 }
 
@@ -36,28 +26,10 @@ struct Session {
     streams: usize,
     /// Whether its client understands the priming event (see [`EventLog::new`]).
     takes_priming: bool,
+    /// Requests with a connected client, or one that may reconnect, by the number of their stream.
+    requests: HashMap<u64, Arc<EventLog>>,
 }
 
-#[derive(Debug)]
-struct Request {
-    id: RequestId,
-    events: Arc<EventLog>,
-    streams: usize,
-    /// Streams ever opened. A client that reconnects and disconnects again gets a new reconnect window.
-    streams_opened: u64,
-    response: Option<StoredResponse>,
-}
-
-#[derive(Debug)]
-struct StoredResponse {
-    order: u64,
-    bytes: usize,
-    /// Written to a connection. Whether it arrived is unknown, but the client is less likely to resume for
-    /// it.
-    is_delivered: bool,
-}
-
-/// Whether one more session can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SessionCapacity {
     Free,
@@ -67,12 +39,7 @@ pub(super) enum SessionCapacity {
 
 impl SessionTable {
     pub(super) fn new(max_response_bytes: usize) -> SessionTable {
-        SessionTable {
-            sessions: HashMap::new(),
-            requests: HashMap::new(),
-            use_counter: 0,
-            max_response_bytes,
-        }
+        SessionTable { sessions: HashMap::new(), use_counter: 0, max_response_bytes }
     }
 
     pub(super) fn capacity(&self, max_sessions: usize) -> SessionCapacity {
@@ -84,25 +51,30 @@ impl SessionTable {
         least_recent.map_or(SessionCapacity::Full, |(id, _)| SessionCapacity::Evict(id.clone()))
     }
 
-    pub(super) fn insert_or_touch(&mut self, id: &SessionId) {
-        self.use_counter += 1;
-        self.sessions.entry(id.clone()).or_default().last_use = self.use_counter;
+    pub(super) fn insert(&mut self, id: &SessionId) {
+        self.sessions.insert(id.clone(), Session::default());
+        self.touch(id);
     }
 
     /// Records a use of a session, unless it was closed meanwhile.
     pub(super) fn touch(&mut self, id: &SessionId) {
-        if self.sessions.contains_key(id) {
-            self.insert_or_touch(id);
+        self.add_streams(id, 0);
+    }
+
+    /// Records that a stream of a session was opened (1) or closed (-1).
+    pub(super) fn add_streams(&mut self, id: &SessionId, change: isize) {
+        self.use_counter += 1;
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.last_use = self.use_counter;
+            session.streams = session.streams.saturating_add_signed(change);
         }
     }
 
     /// Removes a session; returns its requests without a response.
     pub(super) fn close(&mut self, id: &SessionId) -> Vec<RequestId> {
-        if self.sessions.remove(id).is_none() {
-            return Vec::new();
-        }
-        let removed = self.requests.extract_if(|key, _| key.session == *id);
-        removed.filter(|(_, request)| request.response.is_none()).map(|(_, request)| request.id).collect()
+        let requests =
+            self.sessions.remove(id).into_iter().flat_map(|session| session.requests.into_values());
+        requests.filter(|log| log.response().is_none()).map(|log| log.request.clone()).collect()
     }
 
     pub(super) fn set_takes_priming(&mut self, id: &SessionId, takes_priming: bool) {
@@ -115,92 +87,52 @@ impl SessionTable {
         self.sessions.get(id).is_some_and(|session| session.takes_priming)
     }
 
-    pub(super) fn open_request(&mut self, key: RequestKey, id: RequestId, events: Arc<EventLog>) {
-        if self.sessions.contains_key(&key.session) {
-            self.requests.insert(key, Request { id, events, streams: 0, streams_opened: 0, response: None });
+    pub(super) fn open_request(&mut self, log: &Arc<EventLog>) {
+        if let Some(session) = self.sessions.get_mut(&log.session) {
+            session.requests.insert(log.stream, Arc::clone(log));
         }
     }
 
     /// The events of a request, if a client may still resume it.
-    pub(super) fn event_log(&self, key: &RequestKey) -> Option<Arc<EventLog>> {
-        self.requests.get(key).map(|request| Arc::clone(&request.events))
+    pub(super) fn event_log(&self, session: &SessionId, stream: u64) -> Option<Arc<EventLog>> {
+        self.sessions.get(session)?.requests.get(&stream).cloned()
     }
 
-    pub(super) fn store_response(&mut self, key: &RequestKey, bytes: usize) {
+    pub(super) fn store_response(&mut self, log: &EventLog, bytes: usize) {
         self.use_counter += 1;
-        let order = self.use_counter;
-        if let Some(request) = self.requests.get_mut(key) {
-            let bytes = bytes.saturating_add(RESPONSE_OVERHEAD);
-            request.response = Some(StoredResponse { order, bytes, is_delivered: false });
-        }
-        self.evict_responses(order);
+        let bytes = bytes.saturating_add(RESPONSE_OVERHEAD);
+        log.set_response(StoredResponse { order: self.use_counter, bytes, is_delivered: false });
+        self.evict_responses(self.use_counter);
     }
 
     /// Evicts responses until the rest fits: delivered ones first, then the others, each oldest first, never
     /// the latest.
     fn evict_responses(&mut self, latest: u64) {
-        let responses =
-            || self.requests.iter().filter_map(|(key, request)| Some((key, request.response.as_ref()?)));
-        let mut bytes: usize = responses().map(|(_, response)| response.bytes).sum();
-        if bytes <= self.max_response_bytes {
-            return;
-        }
-        let earlier = responses().filter(|(_, response)| response.order != latest);
-        let mut earlier: Vec<_> = earlier
-            .map(|(key, response)| ((!response.is_delivered, response.order), response.bytes, key.clone()))
-            .collect();
-        earlier.sort_by_key(|(rank, ..)| *rank);
-        for (_, size, key) in earlier {
+        let logs = self.sessions.values().flat_map(|session| session.requests.values());
+        let mut responses: Vec<_> = logs.filter_map(|log| Some((log.response()?, Arc::clone(log)))).collect();
+        let mut bytes: usize = responses.iter().map(|(response, _)| response.bytes).sum();
+        responses.sort_by_key(|(response, _)| (!response.is_delivered, response.order));
+        for (response, log) in responses {
             if bytes <= self.max_response_bytes {
                 return;
             }
-            bytes -= size;
-            self.requests.remove(&key);
+            if response.order != latest {
+                bytes -= response.bytes;
+                self.remove_request(&log);
+            }
         }
     }
 
-    /// The response was written to a connection.
-    pub(super) fn mark_delivered(&mut self, key: &RequestKey) {
-        if let Some(response) = self.requests.get_mut(key).and_then(|request| request.response.as_mut()) {
-            response.is_delivered = true;
-        }
+    /// Whether the request was still there.
+    pub(super) fn remove_request(&mut self, log: &EventLog) -> bool {
+        let session = self.sessions.get_mut(&log.session);
+        session.is_some_and(|session| session.requests.remove(&log.stream).is_some())
     }
 
-    /// The request ended without a response.
-    pub(super) fn remove_request(&mut self, key: &RequestKey) {
-        self.requests.remove(key);
-    }
-
-    pub(super) fn add_stream(&mut self, session: &SessionId, key: Option<&RequestKey>) {
-        self.touch(session);
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.streams += 1;
-        }
-        if let Some(request) = key.and_then(|key| self.requests.get_mut(key)) {
-            request.streams += 1;
-            request.streams_opened += 1;
-        }
-    }
-
-    /// If this was the last stream of a request, returns its `streams_opened`, for [`SessionTable::abandon`].
-    pub(super) fn remove_stream(&mut self, session: &SessionId, key: Option<&RequestKey>) -> Option<u64> {
-        self.touch(session);
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.streams = session.streams.saturating_sub(1);
-        }
-        let request = self.requests.get_mut(key?)?;
-        request.streams = request.streams.saturating_sub(1);
-        (request.streams == 0).then_some(request.streams_opened)
-    }
-
-    /// Removes a request if no stream was opened since. Returns the id to cancel if it has no response.
-    pub(super) fn abandon(&mut self, key: &RequestKey, streams_opened: u64) -> Option<RequestId> {
-        let request = self.requests.get(key)?;
-        if request.streams > 0 || request.streams_opened != streams_opened {
-            return None;
-        }
-        let request = self.requests.remove(key)?;
-        request.response.is_none().then_some(request.id)
+    /// Removes a request if it has no stream, and none but these was opened. Returns whether to cancel it,
+    /// because it has no response.
+    pub(super) fn abandon(&mut self, log: &EventLog, opened: u64) -> bool {
+        log.is_abandoned_since(opened) && self.remove_request(log) && log.response().is_none()
     }
 }
 
@@ -214,14 +146,18 @@ mod tests {
 
     fn with_sessions(names: &[&str]) -> SessionTable {
         let mut table = SessionTable::new(10 * RESPONSE_OVERHEAD);
-        names.iter().for_each(|name| table.insert_or_touch(&session(name)));
+        names.iter().for_each(|name| table.insert(&session(name)));
         table
     }
 
-    fn open_request_in_a(table: &mut SessionTable, number: u64) -> RequestKey {
-        let key = RequestKey { session: session("a"), number };
-        table.open_request(key.clone(), RequestId::Number(7), Arc::new(EventLog::new(number, None)));
-        key
+    fn open_request_in_a(table: &mut SessionTable, number: u64) -> Arc<EventLog> {
+        let log = Arc::new(EventLog::new(&session("a"), number, &RequestId::Number(7), None));
+        table.open_request(&log);
+        log
+    }
+
+    fn is_stored(table: &SessionTable, log: &EventLog) -> bool {
+        table.event_log(&log.session, log.stream).is_some()
     }
 
     #[test]
@@ -231,12 +167,12 @@ mod tests {
         assert_eq!(table.capacity(3), SessionCapacity::Evict(session("a")));
         table.touch(&session("a"));
         assert_eq!(table.capacity(3), SessionCapacity::Evict(session("b")));
-        table.add_stream(&session("b"), None);
+        table.add_streams(&session("b"), 1);
         assert_eq!(table.capacity(3), SessionCapacity::Evict(session("c")));
-        table.add_stream(&session("a"), None);
-        table.add_stream(&session("c"), None);
+        table.add_streams(&session("a"), 1);
+        table.add_streams(&session("c"), 1);
         assert_eq!(table.capacity(3), SessionCapacity::Full);
-        table.remove_stream(&session("a"), None);
+        table.add_streams(&session("a"), -1);
         assert_eq!(table.capacity(3), SessionCapacity::Evict(session("a")));
         table.close(&session("a"));
         assert_eq!(table.capacity(3), SessionCapacity::Free);
@@ -247,69 +183,58 @@ mod tests {
         let mut table = with_sessions(&["a"]);
         let with_response = open_request_in_a(&mut table, 1);
         table.store_response(&with_response, 0);
-        let key = open_request_in_a(&mut table, 0);
-        table.add_stream(&session("a"), Some(&key));
+        let log = open_request_in_a(&mut table, 0);
         assert_eq!(table.close(&session("a")), [RequestId::Number(7)]);
         assert_eq!(table.close(&session("a")), []);
-        assert_eq!(table.remove_stream(&session("a"), Some(&key)), None);
         table.touch(&session("a"));
-        table.open_request(key, RequestId::Number(7), Arc::new(EventLog::new(0, None)));
-        assert!(table.sessions.is_empty() && table.requests.is_empty(), "{table:?}");
+        table.open_request(&log);
+        assert!(!table.remove_request(&log));
+        assert!(table.sessions.is_empty(), "{table:?}");
     }
 
     #[test]
     fn request_is_abandoned_only_if_no_stream_was_opened_since() {
         let mut table = with_sessions(&["a"]);
-        let (a, key) = (session("a"), open_request_in_a(&mut table, 3));
-        table.add_stream(&a, Some(&key));
-        let first = table.remove_stream(&a, Some(&key)).unwrap();
-        table.add_stream(&a, Some(&key));
-        assert_eq!(table.abandon(&key, first), None, "a client is connected again");
+        let log = open_request_in_a(&mut table, 3);
+        log.subscribe();
+        let first = log.unsubscribe().unwrap();
+        log.subscribe();
+        assert!(!table.abandon(&log, first), "a client is connected again");
         // A second stream while the first is still open: its connection is broken, but not yet detected.
-        table.add_stream(&a, Some(&key));
-        assert_eq!(table.remove_stream(&a, Some(&key)), None);
-        let last = table.remove_stream(&a, Some(&key)).unwrap();
-        assert_eq!(table.abandon(&key, first), None, "the later stream has its own reconnect window");
-        assert_eq!(table.abandon(&key, last), Some(RequestId::Number(7)));
-        assert_eq!(table.abandon(&key, last), None);
+        log.subscribe();
+        assert_eq!(log.unsubscribe(), None);
+        let last = log.unsubscribe().unwrap();
+        assert!(!table.abandon(&log, first), "the later stream has its own reconnect window");
+        assert!(table.abandon(&log, last));
+        assert!(!table.abandon(&log, last));
     }
 
     #[test]
     fn stored_response_is_dropped_without_a_cancellation() {
         let mut table = with_sessions(&["a"]);
-        let (a, key) = (session("a"), open_request_in_a(&mut table, 3));
-        table.add_stream(&a, Some(&key));
-        let streams_opened = table.remove_stream(&a, Some(&key)).unwrap();
-        table.store_response(&key, 100);
-        assert!(table.event_log(&key).is_some());
-        assert_eq!(table.abandon(&key, streams_opened), None);
-        assert!(table.event_log(&key).is_none());
-    }
-
-    #[test]
-    fn removed_requests_cannot_be_resumed() {
-        let mut table = with_sessions(&["a"]);
-        let (a, key) = (session("a"), open_request_in_a(&mut table, 3));
-        table.add_stream(&a, Some(&key));
-        table.remove_request(&key);
-        assert_eq!(table.remove_stream(&a, Some(&key)), None);
+        let log = open_request_in_a(&mut table, 3);
+        log.subscribe();
+        let opened = log.unsubscribe().unwrap();
+        table.store_response(&log, 100);
+        assert!(is_stored(&table, &log));
+        assert!(!table.abandon(&log, opened));
+        assert!(!is_stored(&table, &log));
     }
 
     #[test]
     fn delivered_responses_are_evicted_first() {
         let mut table = with_sessions(&["a"]);
-        let all: Vec<RequestKey> = (0..4).map(|number| open_request_in_a(&mut table, number)).collect();
-        for key in &all[..3] {
-            table.store_response(key, 2 * RESPONSE_OVERHEAD);
+        let all: Vec<_> = (0..4).map(|number| open_request_in_a(&mut table, number)).collect();
+        for log in &all[..3] {
+            table.store_response(log, 2 * RESPONSE_OVERHEAD);
         }
-        table.mark_delivered(&all[1]);
-        let retained =
-            |table: &SessionTable| all.iter().map(|key| table.event_log(key).is_some()).collect::<Vec<_>>();
+        all[1].set_response(StoredResponse { is_delivered: true, ..all[1].response().unwrap() });
+        let retained = |table: &SessionTable| all.iter().map(|log| is_stored(table, log)).collect::<Vec<_>>();
         table.store_response(&all[3], 3 * RESPONSE_OVERHEAD);
         assert_eq!(retained(&table), [true, false, true, true]);
         let more = open_request_in_a(&mut table, 4);
         table.store_response(&more, 100 * RESPONSE_OVERHEAD);
         assert_eq!(retained(&table), [false; 4]);
-        assert!(table.event_log(&more).is_some(), "the latest response is retained, whatever its size");
+        assert!(is_stored(&table, &more), "the latest response is retained, whatever its size");
     }
 }

@@ -24,11 +24,10 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
 use crate::mcp::transport::http::bounds::Bounds;
-use crate::mcp::transport::http::client_stream::ClientStream;
 use crate::mcp::transport::http::event_log::EventLog;
 use crate::mcp::transport::http::responses::{Body, PlainResponse};
-use crate::mcp::transport::http::session_store::SessionStore;
-use crate::mcp::transport::http::session_table::{RequestKey, SessionCapacity, SessionTable};
+use crate::mcp::transport::http::session_store::{ClientStream, SessionStore};
+use crate::mcp::transport::http::session_table::{SessionCapacity, SessionTable};
 
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -93,7 +92,7 @@ impl SessionManager for Sessions {
             SessionCapacity::Full => return Err(SessionsError::Full),
         }
         let (id, transport) = self.store.library.create_session().await?;
-        self.store.with_table(|table| table.insert_or_touch(&id));
+        self.store.with_table(|table| table.insert(&id));
         Ok((id, transport))
     }
 
@@ -128,13 +127,11 @@ impl SessionManager for Sessions {
         let (Some(number), JsonRpcMessage::Request(request)) = (stream.http_request_id, &mut message) else {
             return Err(SessionsError::NoStream);
         };
-        let key = RequestKey { session: id.clone(), number };
-        let log = Arc::new(EventLog::new(number, self.store.priming(id)));
-        self.store.with_table(|table| table.open_request(key.clone(), request.id.clone(), Arc::clone(&log)));
+        let log = Arc::new(EventLog::new(id, number, &request.id, self.store.priming(id)));
+        self.store.with_table(|table| table.open_request(&log));
         request.request.extensions_mut().insert(log.listener_count());
-        let client_stream =
-            ClientStream::request(&self.store, key.clone(), Arc::clone(&log), log.subscribe());
-        tokio::spawn(Arc::clone(&self.store).collect_events(key, log, stream.inner));
+        let client_stream = ClientStream::request(&self.store, Arc::clone(&log), log.subscribe());
+        tokio::spawn(Arc::clone(&self.store).collect_events(log, stream.inner));
         handle.push_message(message, Some(number)).await.map_err(LocalSessionManagerError::from)?;
         Ok(client_stream)
     }
@@ -174,10 +171,10 @@ impl SessionManager for Sessions {
         let (Ok(event), Ok(number)) = (event.parse(), number.parse()) else {
             return Err(SessionsError::NoStream);
         };
-        let key = RequestKey { session: id.clone(), number };
-        let log = self.store.with_table(|table| table.event_log(&key)).ok_or(SessionsError::NoStream)?;
+        let log =
+            self.store.with_table(|table| table.event_log(id, number)).ok_or(SessionsError::NoStream)?;
         let subscription = log.resume(event).ok_or(SessionsError::NoStream)?;
-        Ok(ClientStream::request(&self.store, key, log, subscription))
+        Ok(ClientStream::request(&self.store, log, subscription))
     }
 }
 

@@ -20,6 +20,7 @@ impl std::fmt::Debug for Token {
 
 /// A shorter token could be guessed.
 const MIN_LENGTH: usize = 16;
+const BEARER: &[u8] = b"bearer ";
 
 impl Token {
     /// The token in the file. If there is no file, it is created with a new token.
@@ -31,28 +32,22 @@ impl Token {
     }
 
     fn load(path: &Path) -> Result<Option<Token>, AppError> {
-        match fs::read_to_string(path) {
-            Ok(text) => Token::parse(path, text.trim()).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(token_file_error(path, &error.to_string())),
-        }
-    }
-
-    fn parse(path: &Path, text: &str) -> Result<Token, AppError> {
-        let mode = fs::metadata(path)
-            .map(|metadata| metadata.mode())
-            .map_err(|error| token_file_error(path, &error.to_string()))?;
-        if mode & 0o077 != 0 {
+        let unreadable = |error: io::Error| token_file_error(path, &error.to_string());
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(unreadable)?,
+        };
+        if fs::metadata(path).map_err(unreadable)?.mode() & 0o077 != 0 {
             return Err(token_file_error(path, "others may read it; run chmod 600 on it"));
         }
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if text.len() < MIN_LENGTH || !is_plain {
+        let text = text.trim();
+        if text.len() < MIN_LENGTH || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(token_file_error(
                 path,
                 "it does not contain a token of at least 16 printable ASCII characters",
             ));
         }
-        Ok(Token(text.to_owned()))
+        Ok(Some(Token(text.to_owned())))
     }
 
     fn create(path: &Path) -> Result<Token, AppError> {
@@ -68,30 +63,22 @@ impl Token {
             Ok(text)
         };
         match write_new() {
-            Ok(text) => Ok(Token(text)),
-            // Another server has just created the file: use its token.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // If the file still does not exist, the path is a dangling symlink.
-                Token::load(path)?
-                    .ok_or_else(|| token_file_error(path, "it is a symlink to a file that does not exist"))
-            }
-            Err(error) => Err(token_file_error(path, &error.to_string())),
+            // Another server has just created the file: use its token. If the file still does not exist, the
+            // path is a dangling symlink.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Token::load(path)?
+                .ok_or_else(|| token_file_error(path, "it is a symlink to a file that does not exist")),
+            written => written.map(Token).map_err(|error| token_file_error(path, &error.to_string())),
         }
     }
 
     /// Whether an `Authorization` header contains the token. Compares in constant time.
-    pub fn admits(&self, header: Option<&[u8]>) -> bool {
-        let Some(given) = header.and_then(bearer) else { return false };
+    pub fn admits(&self, header: &[u8]) -> bool {
+        let Some((scheme, given)) = header.split_at_checked(BEARER.len()) else { return false };
         let ours = self.0.as_bytes();
         let differs = ours.iter().zip(given.iter().chain(std::iter::repeat(&0)));
         let difference = differs.fold(0, |sum, (a, b)| sum | (a ^ b));
-        difference == 0 && given.len() == ours.len()
+        scheme.eq_ignore_ascii_case(BEARER) && difference == 0 && given.len() == ours.len()
     }
-}
-
-fn bearer(header: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = header.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
 }
 
 fn token_file_error(path: &Path, problem: &str) -> AppError {
@@ -115,7 +102,7 @@ mod tests {
         let directory = fs::metadata(path.parent().unwrap()).unwrap();
         assert_eq!(directory.mode() & 0o777, 0o700, "a new directory is private");
         let header = format!("Bearer {}", token.0);
-        assert!(Token::load_or_create(&path).unwrap().admits(Some(header.as_bytes())));
+        assert!(Token::load_or_create(&path).unwrap().admits(header.as_bytes()));
         for wrong in [
             "",
             "Bearer ",
@@ -124,9 +111,8 @@ mod tests {
             &format!("{header}x"),
             &header.to_uppercase(),
         ] {
-            assert!(!token.admits(Some(wrong.as_bytes())), "{wrong}");
+            assert!(!token.admits(wrong.as_bytes()), "{wrong}");
         }
-        assert!(!token.admits(None));
     }
 
     #[test]
