@@ -87,43 +87,35 @@ fn workflow(toolbox: &Toolbox) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use delegator_config::{Settings, Sources, ToolFormat};
+
     use super::*;
-    use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 
-    fn default_selection() -> ToolSelection {
-        ToolSelection {
-            prefix: "codex_".to_owned(),
-            toolsets: Vec::new(),
-            tools: Vec::new(),
-            exclude_tools: Vec::new(),
-            read_only: false,
-            output_schemas: false,
-            default_format: Format::Markdown,
-            max_mode: Mode::default(),
-        }
-    }
-
-    fn instructions_for(choice: ToolSelection) -> String {
-        instructions(&Toolbox::select(crate::app::command_list::catalog(), &choice).unwrap())
+    fn instructions_for(select: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = delegator_config::load(&Sources::default()).unwrap().settings;
+        settings.tool_prefix = "codex_".to_owned();
+        settings.toolsets = Vec::new();
+        select(&mut settings);
+        instructions(&Toolbox::select(crate::app::command_list::catalog(), &settings).unwrap())
     }
 
     #[test]
     fn instructions_are_short_and_use_prefixed_tool_names() {
-        let text = instructions_for(default_selection());
+        let text = instructions_for(|_| {});
         assert!(text.len() <= 2_048, "{}", text.len());
         assert!(text.contains("1. codex_local_exec") && !text.contains("_codex_"), "{text}");
         assert!(text.contains("Responses are Markdown"), "{text}");
         assert!(text.contains("2. codex_local_wait {task_id} returns the result"), "{text}");
         assert!(text.contains("No further call is needed"), "{text}");
         assert!(
-            instructions_for(ToolSelection { default_format: Format::Json, ..default_selection() })
+            instructions_for(|settings| settings.default_format = ToolFormat::Json)
                 .contains("Responses are JSON")
         );
     }
 
     #[test]
     fn instructions_mention_only_permitted_modes() {
-        let with_limit = |max_mode| instructions_for(ToolSelection { max_mode, ..default_selection() });
+        let with_limit = |max_mode| instructions_for(|settings| settings.max_mode = max_mode);
         let text = with_limit(Mode::ReadOnly);
         assert!(!text.contains("workspace-write") && !text.contains("confirm"), "{text}");
         assert!(with_limit(Mode::WorkspaceWrite).contains("workspace-write edits files"));
@@ -131,21 +123,18 @@ mod tests {
 
     #[test]
     fn instructions_mention_only_served_tools() {
-        let text =
-            instructions_for(ToolSelection { tools: vec!["local_exec".to_owned()], ..default_selection() });
+        let text = instructions_for(|settings| settings.tools = vec!["local_exec".to_owned()]);
         assert!(text.contains("local_exec"), "{text}");
         assert!(!text.contains("local_wait") && !text.contains("local_run"), "{text}");
-        let text = instructions_for(ToolSelection { read_only: true, ..default_selection() });
+        let text = instructions_for(|settings| settings.read_only = true);
         assert!(
             text.contains("local_wait") && !text.contains("local_exec") && !text.contains("cancel"),
             "{text}"
         );
-        let cloud = ToolSelection { toolsets: vec!["cloud".to_owned()], ..default_selection() };
-        assert!(!instructions_for(cloud).contains("local_"));
-        let compat = instructions_for(ToolSelection {
-            toolsets: vec!["codex-compat".to_owned()],
-            ..default_selection()
-        });
+        let with_toolset =
+            |name: &str| instructions_for(|settings| settings.toolsets = vec![name.to_owned()]);
+        assert!(!with_toolset("cloud").contains("local_"));
+        let compat = with_toolset("codex-compat");
         assert!(compat.contains("codex-reply {threadId") && !compat.contains("format:"), "{compat}");
     }
 }

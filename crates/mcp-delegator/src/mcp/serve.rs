@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use delegator_config::{ToolFormat, built_in_default};
+use delegator_config::{Settings, ToolFormat, built_in_default};
 use delegator_engine::wait_thread::WaitThread;
 use delegator_engine::{ConnectionPool, Engine};
 use delegator_fleet::DatabasePool;
@@ -23,13 +23,12 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
-use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
+use crate::mcp::tools::toolbox::Toolbox;
 use crate::mcp::transport::http::IsInTask;
 use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
-use crate::spec::formats::Format;
 use crate::spec::{CommandSpec, Danger, InputRules, InputType, NoInputs, RawOutput, Toolset, example};
 
 fn tool_formats(_: &mut SchemaGenerator) -> Schema {
@@ -125,25 +124,30 @@ pub fn serve<H: ServerHandler + Clone>(
     input: Serve,
     wrap: impl FnOnce(Server) -> H,
 ) -> Result<CommandOutput, AppError> {
-    let listen = input
-        .http
-        .as_deref()
-        .map(|given| http::parse_address(given, input.token_file.is_some()))
-        .transpose()?;
-    let choice = choice(context, &input);
-    let toolbox = Toolbox::select(context.catalog(), &choice)?;
-    if choice.output_schemas && choice.default_format != Format::Json {
+    let parse = |given: &String| http::parse_address(given, input.token_file.is_some());
+    let listen = input.http.as_ref().map(parse).transpose()?;
+    let selection = tool_selection(context, &input);
+    let toolbox = Toolbox::select(context.catalog(), &selection)?;
+    if selection.output_schemas && selection.default_format != ToolFormat::Json {
         let problem = "describes JSON, but the default format is Markdown";
         let suggestion = Some("Serve with --default-format json.");
         return Err(AppError::from_problems(vec![
             Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
         ]));
     }
-    let state = server_context(context, toolbox);
+    let state = ServerState {
+        commands: context.commands,
+        process: context.process.clone(),
+        config: context.config.clone(),
+        state_dir: context.state_dir.clone(),
+        printer: Arc::clone(context.screen.printer),
+        toolbox,
+        connections: ConnectionPool::of_service(),
+        fleet: DatabasePool::default(),
+    };
     let connections = state.connections.clone().with_redactor(context.screen.printer.redactor().clone());
     let waits = WaitThread::start(engine(context)?.with_connections(connections))?;
-    let server = Server::new(state, waits);
-    let server = wrap(server);
+    let server = wrap(Server::new(state, waits));
     match listen {
         None => {
             if context.process.stdin_is_terminal {
@@ -180,43 +184,27 @@ fn is_in_task(engine: Engine) -> IsInTask {
     })
 }
 
-/// The tool selection from flags, or else from the configuration.
-fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
-    let settings = &context.config.settings;
-    let names = |given: &[String], configured: &[String]| match given {
-        [] => configured.to_vec(),
-        given => split_names(given),
-    };
-    ToolSelection {
-        prefix: input.tool_prefix.as_ref().unwrap_or(&settings.tool_prefix).clone(),
-        toolsets: names(&input.toolsets, &settings.toolsets),
-        tools: names(&input.tools, &settings.tools),
-        exclude_tools: names(&input.exclude_tools, &settings.exclude_tools),
-        read_only: input.read_only || settings.read_only,
-        default_format: match input.default_format.unwrap_or(settings.default_format) {
-            ToolFormat::Json => Format::Json,
-            ToolFormat::Markdown => Format::Markdown,
-        },
-        output_schemas: input.output_schemas || settings.output_schemas,
-        max_mode: settings.max_mode,
+/// The configuration with the tool selection of the flags.
+fn tool_selection(context: &Context<'_>, input: &Serve) -> Settings {
+    let mut settings = context.config.settings.clone();
+    settings.tool_prefix = input.tool_prefix.clone().unwrap_or(settings.tool_prefix);
+    for (given, names) in [
+        (&input.toolsets, &mut settings.toolsets),
+        (&input.tools, &mut settings.tools),
+        (&input.exclude_tools, &mut settings.exclude_tools),
+    ] {
+        if !given.is_empty() {
+            *names = split_names(given);
+        }
     }
+    settings.read_only |= input.read_only;
+    settings.output_schemas |= input.output_schemas;
+    settings.default_format = input.default_format.unwrap_or(settings.default_format);
+    settings
 }
 
 /// Splits comma-separated names of a repeatable flag.
 fn split_names(given: &[String]) -> Vec<String> {
     let names = given.iter().flat_map(|item| item.split(',')).map(str::trim);
     names.filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
-    ServerState {
-        commands: context.commands,
-        process: context.process.clone(),
-        config: context.config.clone(),
-        state_dir: context.state_dir.clone(),
-        printer: Arc::clone(context.screen.printer),
-        toolbox,
-        connections: ConnectionPool::of_service(),
-        fleet: DatabasePool::default(),
-    }
 }

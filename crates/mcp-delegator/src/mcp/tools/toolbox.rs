@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use delegator_config::{Settings, ToolFormat};
 use delegator_domain::similar_names;
-use delegator_domain::task::Mode;
 use rmcp::model::{Tool, object};
 
 use crate::error::{AppError, ErrorCode, Problem, suggest_nearest};
@@ -16,28 +16,12 @@ use crate::spec::formats::Format;
 use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::{CommandSpec, ServedTools};
 
-/// The user's selection of tools.
-#[derive(Debug, Clone)]
-pub struct ToolSelection {
-    pub prefix: String,
-    pub toolsets: Vec<String>,
-    /// If not empty, only these.
-    pub tools: Vec<String>,
-    pub exclude_tools: Vec<String>,
-    pub read_only: bool,
-    pub output_schemas: bool,
-    /// The format of responses to calls without `format`.
-    pub default_format: Format,
-    pub max_mode: Mode,
-}
-
 /// The tools of one server.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     served: Vec<&'static CommandSpec>,
     pub names: Arc<ServedTools>,
     compat: Vec<CompatTool>,
-    /// The tool list contains output schemas.
     pub output_schemas: bool,
     pub settings: ToolListSettings,
 }
@@ -47,7 +31,7 @@ const DEFAULT_TOOLSETS: [&str; 3] = ["local", "cloud", "registry"];
 
 impl Toolbox {
     /// Refuses unknown names; all of them are reported together.
-    pub fn select(catalog: Catalog, selection: &ToolSelection) -> Result<Toolbox, AppError> {
+    pub fn select(catalog: Catalog, selection: &Settings) -> Result<Toolbox, AppError> {
         let all: Vec<&'static CommandSpec> = catalog.iter().filter(|spec| spec.is_tool()).collect();
         let mut problems = Vec::new();
         for toolset in &selection.toolsets {
@@ -59,7 +43,7 @@ impl Toolbox {
         let names: Vec<String> = all.iter().map(|spec| spec.snake_name()).chain(compat).collect();
         for (field, given) in [("tools", &selection.tools), ("exclude_tools", &selection.exclude_tools)] {
             for name in given {
-                if !names.iter().any(|known| matches_name(name, known, &selection.prefix)) {
+                if !names.iter().any(|known| matches_name(name, known, &selection.tool_prefix)) {
                     problems.push(unknown_name(field, name, names.iter().map(String::as_str)));
                 }
             }
@@ -77,12 +61,15 @@ impl Toolbox {
         let names = served.iter().map(|spec| spec.snake_name()).collect();
         Ok(Toolbox {
             served,
-            names: Arc::new(ServedTools { prefix: selection.prefix.clone(), names }),
+            names: Arc::new(ServedTools { prefix: selection.tool_prefix.clone(), names }),
             compat,
             output_schemas: selection.output_schemas,
             settings: ToolListSettings {
-                prefix: selection.prefix.clone(),
-                default_format: selection.default_format,
+                prefix: selection.tool_prefix.clone(),
+                default_format: match selection.default_format {
+                    ToolFormat::Json => Format::Json,
+                    ToolFormat::Markdown => Format::Markdown,
+                },
                 max_mode: selection.max_mode,
             },
         })
@@ -92,7 +79,6 @@ impl Toolbox {
         &self.names.prefix
     }
 
-    /// The command behind a tool's name.
     pub fn find(&self, name: &str) -> Option<&'static CommandSpec> {
         self.served.iter().copied().find(|spec| spec.tool_name(self.prefix()) == name)
     }
@@ -118,7 +104,6 @@ impl Toolbox {
         similar_names::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// The tools of `tools/list`.
     pub fn list(&self) -> Vec<Tool> {
         let ours = self.served.iter().filter_map(|spec| self.tool(spec));
         ours.chain(self.compat.iter().map(|tool| tool.definition())).collect()
@@ -134,22 +119,23 @@ impl Toolbox {
     }
 }
 
-fn is_served(spec: &CommandSpec, selection: &ToolSelection) -> bool {
+fn is_served(spec: &CommandSpec, selection: &Settings) -> bool {
     let toolset = spec.toolset.name().unwrap_or_default();
     is_selected(toolset, &spec.snake_name(), selection) && (!selection.read_only || spec.is_safe())
 }
 
 /// Both tools start tasks, so a read-only server has neither.
-fn is_compat_tool_served(tool: CompatTool, selection: &ToolSelection) -> bool {
+fn is_compat_tool_served(tool: CompatTool, selection: &Settings) -> bool {
     is_selected(codex_compat::TOOLSET, tool.name(), selection) && !selection.read_only
 }
 
-fn is_selected(toolset: &str, name: &str, selection: &ToolSelection) -> bool {
+fn is_selected(toolset: &str, name: &str, selection: &Settings) -> bool {
     let in_toolset = match selection.toolsets.as_slice() {
         [] => DEFAULT_TOOLSETS.contains(&toolset),
         chosen => chosen.iter().any(|name| name == toolset),
     };
-    let is_named = |names: &[String]| names.iter().any(|given| matches_name(given, name, &selection.prefix));
+    let is_named =
+        |names: &[String]| names.iter().any(|given| matches_name(given, name, &selection.tool_prefix));
     let chosen = if selection.tools.is_empty() { in_toolset } else { is_named(&selection.tools) };
     chosen && !is_named(&selection.exclude_tools)
 }
