@@ -29,7 +29,7 @@ use crate::output::data::task::{
 use crate::output::data::{chain, stored_task as task_data, warnings};
 use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id
     #[schemars(extend("x-markers" = [Marker::Positional, Marker::Several("task_ids".into()), Marker::SelfExplanatory]))]

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{State, TaskId};
 use delegator_engine::Engine;
+use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask};
+use rmcp::model::{
+    CallToolResponse, CreateTaskResult, DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus,
+};
 
 use crate::commands;
 use crate::commands::AfterWait;
 use crate::commands::blocking::TaskWait;
+use crate::commands::context::Context;
 use crate::commands::local::attempts::group_of;
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::server::{Server, invalid_params, to_rpc_error};
-use crate::mcp::tasks_extension::handle_status::handle_status;
 use crate::mcp::tasks_extension::handles::{self, Handle};
-use crate::mcp::tools::server_state::ToolCall;
+use crate::mcp::tools::server_state::{ServerState, ToolCall};
+use crate::output::values::UtcTime;
+
+const POLL_INTERVAL_MS: u64 = 2_000;
 
 impl Server {
     pub(in crate::mcp) async fn create_handle(
@@ -77,6 +83,69 @@ fn cancel_run(engine: &Engine, id: &TaskId) -> Result<(), AppError> {
         engine.request_cancel(&attempt.id, None)?;
     }
     Ok(())
+}
+
+/// The state of a handle according to the registry: its progress while it works, its result when it has ended.
+fn handle_status(
+    state: &ServerState,
+    context: &Context<'_>,
+    handle: &Handle,
+) -> Result<DetailedTask, AppError> {
+    let engine = engine(context)?;
+    let ids = match handle {
+        Handle::Run(id) => std::slice::from_ref(id),
+        Handle::Wait(wait) => &wait.ids,
+    };
+    let mut tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
+    if let (Handle::Run(_), Some(group)) = (handle, tasks.first().and_then(group_of).cloned()) {
+        tasks = engine.group(&group)?;
+    }
+    let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
+    let latest = tasks.iter().map(|task| task.updated_at_ms).max().unwrap_or_default();
+    let first = tasks.iter().map(|task| task.created_at_ms).min().unwrap_or_default();
+    let mut task_handle = TaskHandle::new(
+        handle.to_text(),
+        TaskStatus::Working,
+        UtcTime::from_ms(first).0,
+        UtcTime::from_ms(latest).0,
+    )
+    .with_poll_interval_ms(POLL_INTERVAL_MS);
+    task_handle.ttl_ms = engine.retention_ms.and_then(|retention| u64::try_from(retention).ok());
+    let is_cancelled = match handle {
+        Handle::Run(_) => tasks.iter().all(|task| task.state == State::Cancelled),
+        Handle::Wait(_) => handles::is_wait_cancelled(&engine, handle)?,
+    };
+    if is_cancelled {
+        return Ok(DetailedTask::new(task_handle, TaskPayload::Cancelled));
+    }
+    let all_ended = ended == tasks.len();
+    let (reached, expired) = match handle {
+        Handle::Run(_) => (all_ended, false),
+        Handle::Wait(wait) => {
+            let reached = if wait.input.until == WaitGoal::Any { ended > 0 } else { all_ended };
+            (reached, !reached && wait.is_expired())
+        }
+    };
+    if !reached && !expired {
+        return Ok(DetailedTask::new(task_handle, TaskPayload::Working));
+    }
+    let (call, after) = match handle {
+        Handle::Run(id) => {
+            let format =
+                handles::stored_format(&engine, handle)?.unwrap_or(state.toolbox.settings.default_format);
+            let call = ToolCall::new(&commands::local::run::SPEC, format);
+            (call, AfterWait::Run { id: id.clone(), replayed: false })
+        }
+        Handle::Wait(wait) => {
+            let call = ToolCall::new(&commands::local::wait::SPEC, wait.format);
+            let call = call.with_output(wait.input.max_output_bytes.map(u64::from));
+            (call, AfterWait::Wait(wait.resolved(&engine)))
+        }
+    };
+    let output = after.output(context, GroupWaitOutcome { tasks, expired });
+    let result = serde_json::to_value(state.render(&call, output)).unwrap_or_default();
+    let result = result.as_object().cloned().unwrap_or_default();
+    Ok(DetailedTask::new(task_handle, TaskPayload::Completed { result }))
 }
 
 fn unknown(handle: &str) -> ErrorData {

@@ -4,10 +4,8 @@
 //! the deadline, so any server with the same registry can serve it. Two facts do not fit into a handle and
 //! are stored with the task: the format requested for a run, and which waits were cancelled.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use delegator_domain::named_enum;
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::WaitGoal;
 use delegator_engine::{Engine, EngineError};
@@ -23,89 +21,30 @@ use crate::commands::local::wait::{ResolvedWait, Wait};
 use crate::error::AppError;
 use crate::spec::formats::Format;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Handle {
     Run(TaskId),
-    Wait(WaitHandle),
+    Wait(Box<WaitHandle>),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct WaitHandle {
     pub ids: Vec<TaskId>,
     /// Ids of the call that belong to no task; the response reports them.
     unknown: Vec<TaskRef>,
-    pub kind: WaitKind,
-    pub options: ResponseOptions,
-    /// Milliseconds since 1970; `None`: no deadline.
-    pub until_ms: Option<u64>,
-}
-
-named_enum! {
-    pub enum WaitKind {
-        /// `task_id`
-        One = "one",
-        /// `task_ids`, until the first has ended
-        Any = "any",
-        /// `task_ids`, until all have
-        All = "all",
-    }
-}
-
-/// What shapes the response of a wait: inputs, and whether more tasks have ended than it lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResponseOptions {
-    pub format: Format,
-    include_output: bool,
-    exit_status: bool,
-    max_output_bytes: Option<u32>,
-    /// The tasks include the rest of their chains.
-    is_chain: bool,
+    /// The inputs that shape the response.
+    pub input: Wait,
+    /// More tasks have ended than the response lists.
     has_more_ended: bool,
+    pub format: Format,
+    /// Milliseconds since 1970; `None`: no deadline.
+    until_ms: Option<u64>,
 }
 
-impl ResponseOptions {
-    fn new(format: Format) -> ResponseOptions {
-        ResponseOptions {
-            format,
-            include_output: false,
-            exit_status: false,
-            max_output_bytes: None,
-            is_chain: false,
-            has_more_ended: false,
-        }
-    }
-
-    /// The options that are on or off, with their names in a handle.
-    fn flags(&mut self) -> [(&'static str, &mut bool); 4] {
-        [
-            ("output", &mut self.include_output),
-            ("exit", &mut self.exit_status),
-            ("chain", &mut self.is_chain),
-            ("more", &mut self.has_more_ended),
-        ]
-    }
-
-    fn to_text(&self) -> String {
-        let mut options = self.clone();
-        let on = options.flags().into_iter().filter(|(_, is_on)| **is_on).map(|(name, _)| name.to_owned());
-        let bytes = self.max_output_bytes.map(|bytes| bytes.to_string());
-        let parts: Vec<String> = [self.format.name().to_owned()].into_iter().chain(on).chain(bytes).collect();
-        parts.join("+")
-    }
-
-    fn from_text(text: &str) -> Option<ResponseOptions> {
-        let mut parts = text.split('+');
-        let mut options = ResponseOptions::new(tool_format(parts.next()?)?);
-        for part in parts {
-            if let Some((_, is_on)) = options.flags().into_iter().find(|(name, _)| *name == part) {
-                *is_on = true;
-            } else {
-                options.max_output_bytes = Some(part.parse().ok()?);
-            }
-        }
-        Some(options)
-    }
-}
+/// What a wait is for: `task_id`, or the first or all of `task_ids`.
+const ONE: &str = "one";
+const ANY: &str = "any";
+const ALL: &str = "all";
 
 /// The format of that name, if a tool can respond in it.
 fn tool_format(name: &str) -> Option<Format> {
@@ -113,25 +52,73 @@ fn tool_format(name: &str) -> Option<Format> {
 }
 
 impl WaitHandle {
-    fn new(wait: TaskWait, resolved: &ResolvedWait, format: Format) -> WaitHandle {
+    fn new(wait: TaskWait, resolved: ResolvedWait, format: Format) -> WaitHandle {
         let ResolvedWait { input, targets, has_more_ended } = resolved;
-        let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
-        let kind = match wait.goal {
-            _ if input.task_id.is_some() => WaitKind::One,
-            WaitGoal::Any => WaitKind::Any,
-            WaitGoal::All => WaitKind::All,
-        };
-        let options = ResponseOptions {
-            format,
-            include_output: input.include_output,
-            exit_status: input.exit_status,
-            max_output_bytes: input.max_output_bytes,
-            is_chain: input.chain,
-            has_more_ended: *has_more_ended,
-        };
         let unresolved = targets.iter().filter(|(_, id)| id.is_err());
         let unknown = unresolved.filter_map(|(given, _)| TaskRef::from_text(given)).collect();
-        WaitHandle { ids: wait.ids, unknown, kind, options, until_ms: wait.timeout.map(deadline) }
+        let until_ms = wait.timeout.map(|timeout| now_ms().saturating_add(milliseconds(timeout)));
+        WaitHandle { ids: wait.ids, unknown, input, has_more_ended, format, until_ms }
+    }
+
+    /// The options that are on or off, with their names in a handle.
+    fn flags(&mut self) -> [(&'static str, &mut bool); 4] {
+        [
+            ("output", &mut self.input.include_output),
+            ("exit", &mut self.input.exit_status),
+            ("chain", &mut self.input.chain),
+            ("more", &mut self.has_more_ended),
+        ]
+    }
+
+    fn to_text(&self) -> String {
+        let kind = match (&self.input.task_id, self.input.until) {
+            (Some(_), _) => ONE,
+            (None, WaitGoal::Any) => ANY,
+            (None, WaitGoal::All) => ALL,
+        };
+        let mut flagged = self.clone();
+        let on = flagged.flags().into_iter().filter(|(_, is_on)| **is_on).map(|(name, _)| name.to_owned());
+        let bytes = self.input.max_output_bytes.map(|bytes| bytes.to_string());
+        let options: Vec<String> =
+            [self.format.name().to_owned()].into_iter().chain(on).chain(bytes).collect();
+        let until = self.until_ms.map(|until| until.to_string()).unwrap_or_default();
+        let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
+        let unknown: Vec<&str> = self.unknown.iter().map(TaskRef::as_str).collect();
+        let handle = format!("wait.{kind}.{}.{until}.{}", options.join("+"), ids.join("+"));
+        if unknown.is_empty() { handle } else { format!("{handle}.{}", unknown.join("+")) }
+    }
+
+    fn from_text(text: &str) -> Option<WaitHandle> {
+        let parts: Vec<&str> = text.split('.').collect();
+        let (parts, unknown) = match parts.as_slice() {
+            [parts @ .., unknown] if parts.len() == 5 => (parts, unknown.split('+').collect()),
+            parts => (parts, Vec::new()),
+        };
+        let ["wait", kind, options, until, ids] = parts else { return None };
+        let ids = ids.split('+').map(|id| id.parse().ok()).collect::<Option<Vec<TaskId>>>()?;
+        let mut input = Wait::default();
+        match (*kind, ids.as_slice()) {
+            (ONE, [id]) => input.task_id = Some(id.clone().into()),
+            (ANY, _) => input.until = WaitGoal::Any,
+            (ALL, _) => input.until = WaitGoal::All,
+            _ => return None,
+        }
+        let until_ms = match *until {
+            "" => None,
+            until => Some(until.parse().ok()?),
+        };
+        let unknown = unknown.into_iter().map(TaskRef::from_text).collect::<Option<Vec<_>>>()?;
+        let mut options = options.split('+');
+        let format = tool_format(options.next()?)?;
+        let mut handle = WaitHandle { ids, unknown, input, has_more_ended: false, format, until_ms };
+        for option in options {
+            if let Some((_, is_on)) = handle.flags().into_iter().find(|(name, _)| *name == option) {
+                *is_on = true;
+            } else {
+                handle.input.max_output_bytes = Some(option.parse().ok()?);
+            }
+        }
+        Some(handle)
     }
 
     pub fn is_expired(&self) -> bool {
@@ -148,23 +135,7 @@ impl WaitHandle {
             (given.as_str().to_owned(), Err(error))
         });
         let targets = known.chain(unknown).collect();
-        ResolvedWait { input: self.input(), targets, has_more_ended: self.options.has_more_ended }
-    }
-
-    fn input(&self) -> Wait {
-        let ResponseOptions { include_output, exit_status, max_output_bytes, is_chain, .. } = self.options;
-        let mut ids: Vec<TaskRef> = self.ids.iter().cloned().map(TaskRef::from).collect();
-        Wait {
-            task_id: if self.kind == WaitKind::One { ids.pop() } else { None },
-            task_ids: ids.into_iter().chain(self.unknown.iter().cloned()).collect(),
-            labels: BTreeMap::new(),
-            until: if self.kind == WaitKind::Any { WaitGoal::Any } else { WaitGoal::All },
-            timeout_sec: None,
-            include_output,
-            max_output_bytes,
-            chain: is_chain,
-            exit_status,
-        }
+        ResolvedWait { input: self.input.clone(), targets, has_more_ended: self.has_more_ended }
     }
 }
 
@@ -172,43 +143,22 @@ impl Handle {
     pub fn new(wait: TaskWait, after: AfterWait, format: Format) -> Handle {
         match after {
             AfterWait::Run { id, .. } => Handle::Run(id),
-            AfterWait::Wait(resolved) => Handle::Wait(WaitHandle::new(wait, &resolved, format)),
+            AfterWait::Wait(resolved) => Handle::Wait(Box::new(WaitHandle::new(wait, resolved, format))),
         }
     }
 
     pub fn to_text(&self) -> String {
         match self {
             Handle::Run(id) => id.to_string(),
-            Handle::Wait(WaitHandle { ids, unknown, kind, options, until_ms }) => {
-                let until = until_ms.map(|until| until.to_string()).unwrap_or_default();
-                let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-                let handle = format!("wait.{}.{}.{until}.{}", kind.name(), options.to_text(), ids.join("+"));
-                let unknown: Vec<&str> = unknown.iter().map(TaskRef::as_str).collect();
-                if unknown.is_empty() { handle } else { format!("{handle}.{}", unknown.join("+")) }
-            }
+            Handle::Wait(wait) => wait.to_text(),
         }
     }
 
     pub fn from_text(text: &str) -> Option<Handle> {
-        if let Ok(id) = text.parse() {
-            return Some(Handle::Run(id));
+        match text.parse() {
+            Ok(id) => Some(Handle::Run(id)),
+            Err(_) => WaitHandle::from_text(text).map(|wait| Handle::Wait(Box::new(wait))),
         }
-        let parts: Vec<&str> = text.split('.').collect();
-        let (parts, unknown) = match parts.as_slice() {
-            [parts @ .., unknown] if parts.len() == 5 => (parts, unknown.split('+').collect()),
-            parts => (parts, Vec::new()),
-        };
-        let ["wait", kind, options, until, ids] = parts else { return None };
-        let kind = WaitKind::from_name(kind)?;
-        let until_ms = match *until {
-            "" => None,
-            until => Some(until.parse().ok()?),
-        };
-        let options = ResponseOptions::from_text(options)?;
-        let ids = ids.split('+').map(|id| id.parse().ok()).collect::<Option<Vec<TaskId>>>()?;
-        (kind != WaitKind::One || ids.len() == 1).then_some(())?;
-        let unknown = unknown.into_iter().map(TaskRef::from_text).collect::<Option<Vec<_>>>()?;
-        Some(Handle::Wait(WaitHandle { ids, unknown, kind, options, until_ms }))
     }
 
     /// The task whose directory holds the notes of this handle.
@@ -284,25 +234,15 @@ mod tests {
     #[test]
     fn handles_round_trip_through_text() {
         let id = |byte| TaskId::from_random(TaskLocation::Local, [byte; 16]);
-        let options = |text: &str| ResponseOptions::from_text(text).unwrap();
-        let waits = [
-            (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)], vec![]),
-            (
-                WaitKind::All,
-                "markdown+output+exit+more+4096",
-                None,
-                vec![id(1), id(2)],
-                vec!["T-local-00000000"],
-            ),
-            (WaitKind::All, "markdown+exit", None, vec![id(1)], vec!["T-local-00000000", "T-local-11111111"]),
-            (WaitKind::One, "json+output", Some(0), vec![id(1)], vec![]),
-        ];
-        let waits = waits.map(|(kind, text, until_ms, ids, unknown)| {
-            let unknown = unknown.into_iter().map(|text| TaskRef::from_text(text).unwrap()).collect();
-            Handle::Wait(WaitHandle { ids, unknown, kind, options: options(text), until_ms })
-        });
-        for handle in [Handle::Run(id(3))].into_iter().chain(waits) {
-            assert_eq!(Handle::from_text(&handle.to_text()), Some(handle));
+        let (one, two) = (id(1), id(2));
+        for handle in [
+            id(3).to_string(),
+            format!("wait.any.json.4711.{one}+{two}"),
+            format!("wait.all.markdown+output+exit+more+4096..{one}+{two}.T-local-00000000"),
+            format!("wait.all.markdown+exit..{one}.T-local-00000000+T-local-11111111"),
+            format!("wait.one.json+output.0.{one}"),
+        ] {
+            assert_eq!(Handle::from_text(&handle).unwrap().to_text(), handle);
         }
         let two = format!("wait.one.json..{}+{}", id(1), id(2));
         for other in [
@@ -315,7 +255,7 @@ mod tests {
             &format!("wait.all.json..{}.no id", id(1)),
             two.as_str(),
         ] {
-            assert_eq!(Handle::from_text(other), None, "{other}");
+            assert!(Handle::from_text(other).is_none(), "{other}");
         }
     }
 }

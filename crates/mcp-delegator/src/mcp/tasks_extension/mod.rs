@@ -1,5 +1,4 @@
 //! The MCP tasks extension: handles for `run` and `wait` that outlive the server.
 
 pub mod handle_requests;
-pub mod handle_status;
 pub mod handles;
