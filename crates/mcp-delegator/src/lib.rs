@@ -5,9 +5,6 @@
 //! ```text
 //! app → mcp → commands → input, output → spec → error
 //! ```
-//!
-//! A request is parsed and validated by `input`, handled by one file of `commands`, ends in an outcome, and is rendered and
-//! written by `output`. `mcp` offers the same commands as tools; `app` wires everything together.
 
 pub mod app;
 pub mod commands;

@@ -71,7 +71,14 @@ fn completers(process: &Process, catalog: Catalog, before: &[OsString]) -> Compl
     let (sources, path) = (sources(process), described_command(before));
     let agents = ArgValueCompleter::new(move |typed: &OsStr| agent_names(&sources, typed));
     let commands = ArgValueCompleter::new(move |typed: &OsStr| command_names(catalog, &path, typed));
-    let (task_ids, sources) = task_completers(process);
+    let state_dir = delegator_config::state_dir(&self::sources(process)).ok();
+    let engine = move || state_dir.clone().map(|state_dir| Engine::new(state_dir, "/proc/self/exe"));
+    let engine_for_sources = engine.clone();
+    let task_ids = ArgValueCompleter::new(move |typed: &OsStr| task_ids(engine(), typed));
+    let sources = ArgValueCompleter::new(move |typed: &OsStr| {
+        let files = PathCompleter::file().complete(typed);
+        self::task_ids(engine_for_sources(), typed).into_iter().chain(files).collect::<Vec<_>>()
+    });
     Completers { task_ids, sources, commands, agents }
 }
 
@@ -101,19 +108,6 @@ fn agent_names(sources: &Sources, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let names = config.agent_names().into_iter().filter(|name| name.starts_with(&*typed));
     names.map(|name| CompletionCandidate::new(name.to_owned())).collect()
-}
-
-/// Completes task ids, and task ids or files.
-fn task_completers(process: &Process) -> (ArgValueCompleter, ArgValueCompleter) {
-    let state_dir = delegator_config::state_dir(&sources(process)).ok();
-    let engine = move || state_dir.clone().map(|state_dir| Engine::new(state_dir, "/proc/self/exe"));
-    let engine_for_sources = engine.clone();
-    let ids = ArgValueCompleter::new(move |typed: &OsStr| task_ids(engine(), typed));
-    let ids_or_files = ArgValueCompleter::new(move |typed: &OsStr| {
-        let files = PathCompleter::file().complete(typed);
-        task_ids(engine_for_sources(), typed).into_iter().chain(files).collect::<Vec<_>>()
-    });
-    (ids, ids_or_files)
 }
 
 /// The ids of the newest tasks, with their titles. A word without `T-local-` is compared with the rest of the

@@ -28,42 +28,28 @@ const CRASH_NOTE: &str = "MCP_DELEGATOR_CRASH_NOTE";
 const PHASE_LOG: &str = "MCP_DELEGATOR_PHASE_LOG";
 const INHERIT: &str = "MCP_DELEGATOR_TEST_INHERIT";
 
-/// Installs the hooks that the environment requests.
 pub fn arm_from_environment(process: &Process) {
     inherit_variables(process);
-    let phase_log = process.variable(PHASE_LOG).and_then(PhaseLog::open);
+    let phase_log = process.variable(PHASE_LOG).and_then(|path| append_to(Path::new(path)).ok());
     let crash = RequestedCrash::of(process);
     if phase_log.is_none() && crash.is_none() {
         return;
     }
+    phase_log.iter().for_each(|log| log_phase(log, "process: started"));
     set_crash_hook(Box::new(move |point| {
-        phase_log.iter().for_each(|log| log.append(point.name()));
+        phase_log.iter().for_each(|log| log_phase(log, point.name()));
         crash.iter().for_each(|crash| crash.reach(point));
     }));
 }
 
-/// Records when this process reaches its crash points.
-struct PhaseLog {
-    file: File,
+/// Records when this process reaches a point, with one write, so that lines of several processes do not mix.
+fn log_phase(mut log: &File, name: &str) {
+    let now = clock_gettime(ClockId::Monotonic);
+    let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+    let line = format!("{nanoseconds} {} {name}\n", getpid().as_raw_nonzero());
+    let _ = log.write_all(line.as_bytes());
 }
 
-impl PhaseLog {
-    fn open(path: &str) -> Option<PhaseLog> {
-        let log = PhaseLog { file: append_to(Path::new(path)).ok()? };
-        log.append("process: started");
-        Some(log)
-    }
-
-    /// One write, so that lines of several processes do not mix.
-    fn append(&self, name: &str) {
-        let now = clock_gettime(ClockId::Monotonic);
-        let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
-        let line = format!("{nanoseconds} {} {name}\n", getpid().as_raw_nonzero());
-        let _ = (&self.file).write_all(line.as_bytes());
-    }
-}
-
-/// The crash point at which this process is killed.
 struct RequestedCrash {
     point: CrashPoint,
     occurrence: u32,

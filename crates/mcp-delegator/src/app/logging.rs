@@ -7,7 +7,6 @@ use std::io;
 use std::sync::Arc;
 
 use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -22,24 +21,16 @@ pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<
     let directives: Vec<&str> = filter.split(',').filter(|directive| !directive.is_empty()).collect();
     let targets: Targets = directives.join(",").parse().map_err(|error: ParseError| error.to_string())?;
     let registry = tracing_subscriber::registry().with(targets);
-    let layer =
-        tracing_subscriber::fmt::layer().with_ansi(false).with_writer(PrinterWriter(Arc::clone(printer)));
+    let printer = Arc::clone(printer);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(move || BufferedLine { printer: Arc::clone(&printer), text: Vec::new() });
     // A process can set only one subscriber; in tests the first one stays.
     let _ = match format {
         LogFormat::Json => registry.with(layer.json()).try_init(),
         LogFormat::Text => registry.with(layer).try_init(),
     };
     Ok(())
-}
-
-struct PrinterWriter(Arc<Printer>);
-
-impl<'a> MakeWriter<'a> for PrinterWriter {
-    type Writer = BufferedLine;
-
-    fn make_writer(&'a self) -> BufferedLine {
-        BufferedLine { printer: Arc::clone(&self.0), text: Vec::new() }
-    }
 }
 
 /// Buffers one log event until it is complete, so that a secret split over two writes is still redacted.

@@ -6,14 +6,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use delegator_config::{Config, ConfigError, InvalidConfig, SecretText, Sources};
+use delegator_config::{Config, ConfigError, SecretText, Sources};
 use delegator_domain::redact::Redactor;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::ConnectionPool;
 use delegator_fleet::DatabasePool;
 use serde_json::{Map, Value};
 
-use crate::app::{logging, signals};
+use crate::app::logging;
+use crate::app::signals::{self, FinalOutput};
 use crate::commands::context::{Context, sources};
 use crate::commands::local::attach::complete;
 use crate::commands::local::last_task;
@@ -21,7 +22,6 @@ use crate::commands::{CommandList, help, schema, version};
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, catch_panics, io_error};
 use crate::input::argv::{self, Invocation};
 use crate::input::path::locate;
-use crate::input::stdin::TextFile;
 use crate::input::{stdin, validation};
 use crate::output::awaited_task::Attachment;
 use crate::output::fields;
@@ -37,13 +37,7 @@ use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, ROOT, Ra
 /// A parsed command line with its command resolved.
 struct ParsedCall {
     spec: &'static CommandSpec,
-    object: Map<String, Value>,
-    /// Files that contain the value of an input.
-    text_files: Vec<TextFile>,
-    /// `--last` is given.
-    last: bool,
-    problems: Vec<Problem>,
-    globals: Globals,
+    invocation: Invocation,
     /// Set if the command line could not be parsed.
     early_error: Option<AppError>,
 }
@@ -54,24 +48,24 @@ const SERVICE_LOGS: &str = "mcp_delegator::commands::worker=info";
 pub fn run(process: Process, commands: CommandList) -> ExitCode {
     let call = CallClock::begin();
     let mut parsed = parse_call(&process, commands);
-    let loaded = configuration(&process, &parsed.globals);
+    let loaded = configuration(&process, &parsed.invocation.globals);
     let config = &loaded.config;
     let printer = Arc::new(Printer::new(redactor(&process, config)));
     let (spec, attachment) = (parsed.spec, Attachment::default());
-    let mut presentation = Presentation::decide(&process, &parsed.globals, spec, &parsed.object, config);
+    let mut presentation =
+        Presentation::decide(&process, &parsed.invocation.globals, spec, &parsed.invocation.object, config);
     install_panic_hook();
     if !spec.is_service {
-        let to_outcome = move |output| call.end(spec, output);
-        let watching =
-            signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), spec, to_outcome);
-        if let Err(error) = watching {
+        let (printer, presentation) = (Arc::clone(&printer), presentation.clone());
+        let final_output = FinalOutput { printer: Arc::clone(&printer), presentation, command: spec, call };
+        if let Err(error) = signals::watch(attachment.clone(), final_output) {
             printer.remark(&format!("warning: could not install the signal handlers: {error}"));
         }
     }
-    let log_warning = start_logging(&process, spec, &printer, config, &parsed.globals);
+    let log_warning = start_logging(&process, spec, &printer, config, &parsed.invocation.globals);
     let result = catch_panics(|| {
         let object = collect_input(&mut parsed)?;
-        presentation = Presentation::decide(&process, &parsed.globals, spec, &object, config);
+        presentation = Presentation::decide(&process, &parsed.invocation.globals, spec, &object, config);
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
         execute(&process, commands, &parsed, object, screen, &loaded)
     });
@@ -81,7 +75,8 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
     }
     output.warnings.extend(log_warning);
-    let (outcome, rendered) = finish(&call, spec, output, &parsed.globals, &presentation, &printer);
+    let (outcome, rendered) =
+        finish(&call, spec, output, &parsed.invocation.globals, &presentation, &printer);
     print_outcome(&printer, &presentation, &outcome, rendered)
 }
 
@@ -98,11 +93,7 @@ fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
 fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
         spec: protocol_command(process, commands).unwrap_or(&ROOT),
-        object: Map::new(),
-        text_files: Vec::new(),
-        last: false,
-        problems: Vec::new(),
-        globals,
+        invocation: Invocation { globals, ..Invocation::default() },
         early_error: Some(error),
     };
     match catch_panics(|| Ok(argv::parse(commands.catalog(), &process.argv))) {
@@ -120,31 +111,25 @@ fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static
 
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version`
 /// and `schema`.
-fn resolve_command(invocation: Invocation) -> ParsedCall {
-    let Invocation { mut globals, path, spec, object, text_files, last, problems } = invocation;
-    let parsed_call =
-        |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
-            let text_files = Vec::new();
-            ParsedCall { spec, object, text_files, last, problems, globals, early_error: None }
-        };
-    let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
-    if globals.version {
-        if globals.envelope.is_none() && globals.fields.is_empty() {
-            globals.format.get_or_insert(Format::Human);
+fn resolve_command(mut invocation: Invocation) -> ParsedCall {
+    let Invocation { globals, path, spec, .. } = &mut invocation;
+    let with_input = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
+    let (spec, object) = match *spec {
+        _ if globals.version => {
+            if globals.envelope.is_none() && globals.fields.is_empty() {
+                globals.format.get_or_insert(Format::Human);
+            }
+            (&version::SPEC, Map::new())
         }
-        return parsed_call(&version::SPEC, Map::new(), problems, globals);
-    }
-    match spec {
         Some(spec) if globals.schema && !globals.help => {
-            let name = Map::from_iter([("name".to_owned(), Value::from(spec.name()))]);
-            parsed_call(&schema::SPEC, name, problems, globals)
+            (&schema::SPEC, with_input("name", spec.name().into()))
         }
-        Some(spec) if !globals.help => {
-            ParsedCall { text_files, ..parsed_call(spec, object, problems, globals) }
-        }
-        _ if path.is_empty() => parsed_call(&help::SPEC, Map::new(), problems, globals),
-        _ => parsed_call(&help::SPEC, path_input("command"), problems, globals),
-    }
+        Some(spec) if !globals.help => return ParsedCall { spec, invocation, early_error: None },
+        _ if path.is_empty() => (&help::SPEC, Map::new()),
+        _ => (&help::SPEC, with_input("command", path.clone().into())),
+    };
+    let invocation = Invocation { object, text_files: Vec::new(), ..invocation };
+    ParsedCall { spec, invocation, early_error: None }
 }
 
 struct LoadedConfig {
@@ -156,13 +141,8 @@ struct LoadedConfig {
 fn configuration(process: &Process, globals: &Globals) -> LoadedConfig {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
-    let (config, error) = match delegator_config::load(&sources) {
-        Ok(config) => (config, None),
-        Err(invalid) => {
-            let InvalidConfig { error, valid_part } = *invalid;
-            (valid_part, Some(error))
-        }
-    };
+    let loaded = delegator_config::load(&sources).map(|config| (config, None));
+    let (config, error) = loaded.unwrap_or_else(|invalid| (invalid.valid_part, Some(invalid.error)));
     let errors = error.into_iter().chain(delegator_config::state_dir(&sources).err());
     let problems: Vec<_> = errors.flat_map(|error| error.problems).collect();
     LoadedConfig { config, error: (!problems.is_empty()).then_some(ConfigError { problems }) }
@@ -218,16 +198,15 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
     if let Some(error) = parsed.early_error.take() {
         return Err(error);
     }
-    let mut object = std::mem::take(&mut parsed.object);
-    let files = std::mem::take(&mut parsed.text_files);
-    parsed.problems.extend(stdin::fill_from_files(files, &mut object));
-    let from_stdin = stdin::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
-    parsed.problems.extend(from_stdin?);
-    if let Some(source) = &parsed.globals.input_json {
+    let Invocation { globals, object, text_files, problems, .. } = &mut parsed.invocation;
+    let mut object = std::mem::take(object);
+    problems.extend(stdin::fill_from_files(std::mem::take(text_files), &mut object));
+    problems.extend(stdin::fill_from_stdin(parsed.spec, &mut object, globals.input_json.as_deref())?);
+    if let Some(source) = &globals.input_json {
         object = stdin::merge_input_json(source, object)?;
     }
-    let format = stdin::take_format(&mut object, Surface::CommandLine.formats(), &mut parsed.problems);
-    parsed.globals.format = parsed.globals.format.or(format);
+    let format = stdin::take_format(&mut object, Surface::CommandLine.formats(), problems);
+    globals.format = globals.format.or(format);
     Ok(object)
 }
 
@@ -240,8 +219,8 @@ fn execute(
     loaded: &LoadedConfig,
 ) -> Result<CommandOutput, AppError> {
     let LoadedConfig { config, error: config_error } = loaded;
-    let (spec, globals) = (parsed.spec, &parsed.globals);
-    let mut problems = parsed.problems.clone();
+    let (spec, globals) = (parsed.spec, &parsed.invocation.globals);
+    let mut problems = parsed.invocation.problems.clone();
     if !globals.fields.is_empty() {
         problems.extend(fields::unknown(&globals.fields, &spec.output_schema()));
     }
@@ -263,7 +242,7 @@ fn execute(
         },
         fleet: DatabasePool::default(),
     };
-    let last_task = if parsed.last {
+    let last_task = if parsed.invocation.last {
         last_task::fill_task_input(&context, spec, &mut object, &mut problems)
     } else {
         Ok(())

@@ -27,7 +27,7 @@ use crate::output::call_syntax::CallSyntax;
 use crate::output::command_data::Data;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::task::{UnfinishedTask, WaitedTask, WaitedTasks};
-use crate::output::outcome::{CommandOutput, IncompleteReason, Outcome, WaitHint};
+use crate::output::outcome::{CallClock, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::spec::{Category, CommandSpec};
@@ -36,17 +36,17 @@ use crate::spec::{Category, CommandSpec};
 const CANCEL_WINDOW: Duration = Duration::from_secs(2);
 
 /// Prints the final output of an interrupted call.
-#[derive(Clone)]
-struct FinalOutput<F> {
-    printer: Arc<Printer>,
-    presentation: Presentation,
-    command: &'static CommandSpec,
-    to_outcome: F,
+#[derive(Debug, Clone)]
+pub struct FinalOutput {
+    pub printer: Arc<Printer>,
+    pub presentation: Presentation,
+    pub command: &'static CommandSpec,
+    pub call: CallClock,
 }
 
-impl<F: Fn(CommandOutput) -> Outcome> FinalOutput<F> {
+impl FinalOutput {
     fn print_and_exit(&self, output: CommandOutput) -> ! {
-        let outcome = (self.to_outcome)(output);
+        let outcome = self.call.end(self.command, output);
         let rendered = self.presentation.render(&outcome);
         // The process exits now, so a write error cannot be reported.
         let _ = self.printer.print_final(&rendered.body);
@@ -57,16 +57,8 @@ impl<F: Fn(CommandOutput) -> Outcome> FinalOutput<F> {
     }
 }
 
-/// Starts the signal thread. `to_outcome` converts an output into the outcome of the running call.
-pub fn watch(
-    printer: Arc<Printer>,
-    presentation: Presentation,
-    attachment: Attachment,
-    command: &'static CommandSpec,
-    to_outcome: impl Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
-) -> std::io::Result<()> {
+pub fn watch(attachment: Attachment, final_output: FinalOutput) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let final_output = FinalOutput { printer, presentation, command, to_outcome };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut cancel_sender: Option<Sender<()>> = None;
         for signal in signals.forever() {
@@ -94,7 +86,6 @@ fn cancelled_by(code: ErrorCode, signal: &str) -> CommandOutput {
     AppError::new(code, format!("The call was cancelled by {signal}.")).into()
 }
 
-/// The call was terminated; the tasks continue.
 fn terminated_error(reattach: &WaitHint) -> AppError {
     let continues = reattach.form("continues", "continue");
     let message = format!("The command was terminated by SIGTERM; {} {continues}.", reattach.names());
@@ -102,10 +93,7 @@ fn terminated_error(reattach: &WaitHint) -> AppError {
 }
 
 /// Prints the wait command, then exits, or cancels the tasks if a second signal arrives in time.
-fn detach<F>(final_output: FinalOutput<F>, attached: AttachedTasks) -> Sender<()>
-where
-    F: Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
-{
+fn detach(final_output: FinalOutput, attached: AttachedTasks) -> Sender<()> {
     let (cancel_sender, cancel_receiver) = channel();
     let reattach = &attached.reattach;
     let then = reattach.form("it continues.\nTo wait for it:", "they continue.\nTo wait for them:");

@@ -23,7 +23,7 @@ use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{CommandSpec, InputSchema, Marker, Property, PropertyType};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Invocation {
     pub globals: Globals,
     /// Path of the command. A group, or an empty path, shows help.
