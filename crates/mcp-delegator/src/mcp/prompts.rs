@@ -13,8 +13,8 @@ const REQUIRED_TOOLS: [(&str, &[&str]); 2] =
     [("delegate", &["local_exec", "local_wait"]), ("review_results", &["local_results"])];
 
 fn is_served(name: &str, toolbox: &Toolbox) -> bool {
-    let needs = REQUIRED_TOOLS.iter().find(|(known, _)| *known == name);
-    needs.is_some_and(|(_, tools)| tools.iter().all(|tool| toolbox.serves(tool)))
+    let is_served = |tools: &[&str]| tools.iter().all(|tool| toolbox.serves(tool));
+    REQUIRED_TOOLS.iter().any(|(known, tools)| *known == name && is_served(tools))
 }
 
 pub fn list(toolbox: &Toolbox) -> Vec<Prompt> {
@@ -65,12 +65,9 @@ pub fn get(
 
 fn delegate(task: &str, working_dir: Option<&str>, mode: Option<&str>, prefix: &str) -> String {
     let location = working_dir.map(|dir| format!(" in {dir}")).unwrap_or_default();
-    let mode = match mode {
-        Some(mode) => format!("mode {mode}"),
-        None => "mode workspace-write if files have to be changed, else read-only".to_owned(),
-    };
+    let mode = mode.unwrap_or("workspace-write if files have to be changed, else read-only");
     format!(
-        "Delegate this task with {prefix}local_exec ({mode}){location}, then call {prefix}local_wait until it returns \
+        "Delegate this task with {prefix}local_exec (mode {mode}){location}, then call {prefix}local_wait until it returns \
          the result. Inspect the changed files yourself before you report. If it failed, explain why and what you \
          suggest; do not start it again without asking me.\n\nThe task:\n{task}"
     )

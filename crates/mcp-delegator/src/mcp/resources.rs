@@ -20,12 +20,13 @@ use crate::output::data::task::TaskResult;
 use crate::output::values::UtcTime;
 use crate::spec::Category;
 
+const JSON: &str = "application/json";
+const JSON_SCHEMA: &str = "application/schema+json";
 const TEMPLATE: &str = "codex://environment-template/";
 const TASK: &str = "codex://task/";
 const EVENTS: &str = "/events";
 const DIFF: &str = "/diff";
 const DIFF_TYPE: &str = "text/x-diff";
-/// Tasks in the resource list.
 const MAX_LISTED_TASKS: u32 = 50;
 /// The last bytes of the events of a task that are returned.
 const MAX_EVENT_BYTES: usize = 1 << 20;
@@ -41,15 +42,15 @@ pub fn templates() -> Vec<ResourceTemplate> {
             "codex://schema/v3.6/{name}/v1",
             "schema",
             "An envelope, or the inputs and answers of a command such as local.status",
-            "application/json",
+            JSON,
         ),
         template(
             "codex://environment-template/{name}",
             "environment_template",
             "An environment template with its scripts",
-            "application/json",
+            JSON,
         ),
-        template("codex://task/{id}", "task", "A task and its results", "application/json"),
+        template("codex://task/{id}", "task", "A task and its results", JSON),
         template(
             "codex://task/{id}/events",
             "task_events",
@@ -60,37 +61,28 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The schemas, the templates, and the newest tasks.
 pub fn list(context: &Context<'_>) -> Vec<Resource> {
-    let schema = |name: &str, about: String| {
-        Resource::new(format!("{SCHEMA_URI}{name}/v1"), format!("schema_{name}"))
-            .with_description(about)
-            .with_mime_type("application/schema+json")
+    let resource = |uri: String, name: &str, about: String, kind: &str| {
+        Resource::new(uri, name).with_description(about).with_mime_type(kind)
     };
-    let mut found: Vec<Resource> = Category::ALL
-        .into_iter()
-        .map(|category| schema(category.name(), format!("Envelope of {} responses", category.name())))
-        .collect();
-    found.push(schema("error", "Envelope of every error".to_owned()));
-    found.extend(environment_template::ALL.iter().map(|template| {
-        Resource::new(format!("{TEMPLATE}{}", template.name), template.name)
-            .with_description(template.about)
-            .with_mime_type("application/json")
-    }));
+    let schema = |name: &str, about: String| {
+        resource(format!("{SCHEMA_URI}{name}/v1"), &format!("schema_{name}"), about, JSON_SCHEMA)
+    };
+    let envelopes =
+        Category::NAMES.into_iter().map(|name| schema(name, format!("Envelope of {name} responses")));
+    let error = schema("error", "Envelope of every error".to_owned());
+    let templates = environment_template::ALL.iter().map(|template| {
+        resource(format!("{TEMPLATE}{}", template.name), template.name, template.about.to_owned(), JSON)
+    });
     let newest = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_LISTED_TASKS)?));
     // Without a registry there are no tasks, but the other resources exist. A tool call reports the problem.
-    for task in newest.unwrap_or_default() {
+    let tasks = newest.unwrap_or_default().into_iter().map(|task| {
         let about = format!("{}: {}", task.state.public_name(), task.title);
-        found.push(
-            Resource::new(format!("{TASK}{}", task.id), task.id.to_string())
-                .with_description(about)
-                .with_mime_type("application/json"),
-        );
-    }
-    found
+        resource(format!("{TASK}{}", task.id), task.id.as_str(), about, JSON)
+    });
+    envelopes.chain([error]).chain(templates).chain(tasks).collect()
 }
 
-/// Task ids with this prefix, for completion.
 pub fn complete_task_ids(context: &Context<'_>, prefix: &str) -> Result<Vec<String>, AppError> {
     let newest = engine(context)?.newest(&Filter::default(), 1_000)?;
     let ids = newest.into_iter().map(|task| task.id.to_string());
@@ -101,18 +93,18 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     if uri.starts_with(SCHEMA_URI) {
         let schema = find_schema(context, uri)?;
         // A command has several schemas, so the document that contains them is not one itself.
-        let kind =
-            if schema.get("$schema").is_some() { "application/schema+json" } else { "application/json" };
+        let kind = if schema.get("$schema").is_some() { JSON_SCHEMA } else { JSON };
         return Ok(contents(uri, kind, pretty(&schema)));
     }
     if let Some(name) = uri.strip_prefix(TEMPLATE) {
         let template = Template::named(name).ok_or_else(|| unknown(uri))?;
-        return Ok(contents(uri, "application/json", pretty(&template.to_value())));
+        return Ok(contents(uri, JSON, pretty(&template.to_value())));
     }
     let path = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
+    let find_task = |id: &str| engine.task(&engine.resolve(id)?);
     if let Some(id) = path.strip_suffix(EVENTS) {
-        let task = engine.task(&engine.resolve(id)?)?;
+        let task = find_task(id)?;
         engine.fetch_events(&task)?;
         let stored = engine.read_stored(&task.id, TaskFile::Events)?;
         let stored = String::from_utf8_lossy(last_lines(&stored));
@@ -120,17 +112,15 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         return Ok(contents(uri, "application/x-ndjson", text));
     }
     if let Some(id) = path.strip_suffix(DIFF) {
-        let task = engine.task(&engine.resolve(id)?)?;
+        let task = find_task(id)?;
         let diff = find_diff(context, &engine, &task, 1)?;
         let text = String::from_utf8_lossy(&diff.text).into_owned();
         return Ok(contents(uri, DIFF_TYPE, shorten(&text, MAX_DIFF_BYTES).unwrap_or(text)));
     }
-    let task = engine.task(&engine.resolve(path)?)?;
+    let task = find_task(path)?;
     let files = engine.files(&task.id)?;
-    if task.state.is_terminal() {
-        engine.mark_read(&task.id)?;
-    }
     let report = if task.state.is_terminal() {
+        engine.mark_read(&task.id)?;
         Report::Ended(Box::new(TaskResult::of(
             &task,
             &files,
@@ -150,10 +140,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         labels: &task.labels,
         created_ts: UtcTime::from_ms(task.created_at_ms),
     };
-    Ok(contents(uri, "application/json", pretty(&json!(resource))))
+    Ok(contents(uri, JSON, pretty(&json!(resource))))
 }
 
-/// What is known about a task, and how it was submitted.
 #[derive(Debug, Serialize)]
 struct TaskResource<'a> {
     #[serde(flatten)]
@@ -175,13 +164,11 @@ enum Report {
 /// The last `MAX_EVENT_BYTES`, from the beginning of a line.
 fn last_lines(stored: &[u8]) -> &[u8] {
     let from = stored.len().saturating_sub(MAX_EVENT_BYTES);
-    match from {
-        0 => stored,
-        _ => {
-            let begin = memchr::memchr(b'\n', &stored[from..]).map_or(stored.len(), |at| from + at + 1);
-            &stored[begin..]
-        }
+    if from == 0 {
+        return stored;
     }
+    let begin = memchr::memchr(b'\n', &stored[from..]).map_or(stored.len(), |at| from + at + 1);
+    &stored[begin..]
 }
 
 fn contents(uri: &str, kind: &str, text: String) -> ResourceContents {

@@ -8,23 +8,22 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
     CompletionInfo, CustomRequest, CustomResult, ErrorCode as RpcCode, GetPromptRequestParams,
-    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-    ServerCapabilities, ServerConfig, UpdateTaskParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::tools::server_state::ServerState;
-use crate::mcp::transport::params_check::params_error;
 use crate::mcp::{instructions, prompts, resources};
 use crate::spec::version::PRODUCT_VERSION;
 
-/// One server; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Server {
     pub(in crate::mcp) state: Arc<ServerState>,
@@ -55,10 +54,10 @@ pub(in crate::mcp) async fn run_blocking<T: Send + 'static>(
 
 /// Every list has one page, so no cursor is valid.
 fn refuse_cursor(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match page.and_then(|page| page.cursor) {
-        Some(_) => Err(invalid_params("Unknown cursor: the list has only one page.".to_owned())),
-        None => Ok(()),
+    if page.is_some_and(|page| page.cursor.is_some()) {
+        return Err(invalid_params("Unknown cursor: the list has only one page.".to_owned()));
     }
+    Ok(())
 }
 
 /// The protocol error for requests that are not tool calls.
@@ -73,6 +72,27 @@ pub(in crate::mcp) fn to_rpc_error(error: AppError) -> ErrorData {
 
 pub(in crate::mcp) fn invalid_params(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
+}
+
+/// The error for a known method with invalid parameters. rmcp treats such a request as one with an unknown method and
+/// would respond "method not found". `None`: the method is unknown, or its parameters are valid.
+fn params_error(method: &str, params: Option<&Value>) -> Option<ErrorData> {
+    let why = match method {
+        "initialize" => parse_error::<InitializeRequestParams>(params),
+        "tools/call" => parse_error::<CallToolRequestParams>(params),
+        "prompts/get" => parse_error::<GetPromptRequestParams>(params),
+        "resources/read" => parse_error::<ReadResourceRequestParams>(params),
+        "completion/complete" => parse_error::<CompleteRequestParams>(params),
+        "tasks/get" => parse_error::<GetTaskParams>(params),
+        "tasks/cancel" => parse_error::<CancelTaskParams>(params),
+        _ => None,
+    }?;
+    Some(ErrorData::invalid_params(format!("The parameters of {method} are invalid: {why}."), None))
+}
+
+fn parse_error<T: DeserializeOwned>(params: Option<&Value>) -> Option<String> {
+    let empty = || Value::Object(Map::new());
+    serde_json::from_value::<T>(params.cloned().unwrap_or_else(empty)).err().map(|error| error.to_string())
 }
 
 impl ServerHandler for Server {

@@ -38,18 +38,12 @@ impl Server {
             Err(result) => return (*result).into(),
         };
         let call = admitted.call;
-        let result = catch_panic(self.run_to_end(admitted, scope)).await.flatten();
-        let result = match result {
-            Ok(CodexResult { thread, message: Ok(message) }) => {
-                let message = self.state.redact_text(&message);
-                with_structured_content(
-                    CallToolResult::success(vec![ContentBlock::text(&message)]),
-                    thread,
-                    &message,
-                )
-            }
-            Ok(CodexResult { thread, message: Err(error) }) => self.failure_result(&call, thread, error),
-            Err(error) => self.failure_result(&call, None, error),
+        let ended = catch_panic(self.run_to_end(admitted, scope)).await.flatten();
+        let failed = |error| CodexResult { thread: None, message: Err(error) };
+        let CodexResult { thread, message } = ended.unwrap_or_else(failed);
+        let result = match message {
+            Ok(message) => tool_result(CallToolResult::success, thread, &self.state.redact_text(&message)),
+            Err(error) => self.failure_result(&call, thread, error),
         };
         result.into()
     }
@@ -102,17 +96,18 @@ impl Server {
 
     fn failure_result(&self, call: &ToolCall, thread: Option<String>, error: AppError) -> CallToolResult {
         let content = self.state.render(call, Err(error)).content;
-        let text = content.iter().find_map(|block| block.as_text().map(|text| text.text.clone()));
-        let text = text.unwrap_or_default();
-        with_structured_content(CallToolResult::error(vec![ContentBlock::text(&text)]), thread, &text)
+        let text = content.iter().find_map(|block| block.as_text());
+        let text = text.map(|text| text.text.as_str()).unwrap_or_default();
+        tool_result(CallToolResult::error, thread, text)
     }
 }
 
-fn with_structured_content(
-    mut result: CallToolResult,
+fn tool_result(
+    to_result: fn(Vec<ContentBlock>) -> CallToolResult,
     thread: Option<String>,
     content: &str,
 ) -> CallToolResult {
+    let mut result = to_result(vec![ContentBlock::text(content)]);
     result.structured_content = thread.map(|thread| json!({"threadId": thread, "content": content}));
     result
 }
@@ -120,10 +115,8 @@ fn with_structured_content(
 /// The sandbox mode and the model of a thread; a reply uses the same.
 fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Value>, AppError> {
     let Some(task) = engine(context)?.last_task_of_thread(thread)? else { return Ok(Map::new()) };
-    let mut settings = Map::new();
-    settings.insert("mode".to_owned(), task.mode.name().into());
-    settings.extend(task.model.map(|model| ("model".to_owned(), model.into())));
-    Ok(settings)
+    let mode = ("mode".to_owned(), task.mode.name().into());
+    Ok([mode].into_iter().chain(task.model.map(|model| ("model".to_owned(), model.into()))).collect())
 }
 
 fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
@@ -140,9 +133,7 @@ fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<Code
     let task = first_ended(&refresh(&engine, outcome)?)?.task;
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let message = match task_error(&task, &files) {
-        None => Ok(final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
-        Some(error) => Err(error),
-    };
+    let final_message = || final_text(files.record.as_ref()).unwrap_or_default().to_owned();
+    let message = task_error(&task, &files).map_or_else(|| Ok(final_message()), Err);
     Ok(CodexResult { thread: task.thread_id, message })
 }

@@ -43,7 +43,6 @@ impl CompatTool {
         self.spec().about
     }
 
-    /// The command that implements the tool.
     fn spec(self) -> &'static CommandSpec {
         match self {
             CompatTool::Codex => &exec::SPEC,
@@ -51,7 +50,6 @@ impl CompatTool {
         }
     }
 
-    /// The tool as listed by `tools/list`.
     pub fn definition(self) -> Tool {
         let (title, about) = match self {
             CompatTool::Codex => (

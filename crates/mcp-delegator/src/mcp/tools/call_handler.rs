@@ -21,9 +21,9 @@ use crate::commands::local::tasks::engine;
 use crate::error::{AppError, catch_panics};
 use crate::mcp::server::{Server, invalid_params, run_blocking};
 use crate::mcp::tools::confirmation::{self, Answer};
+use crate::mcp::tools::questions;
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_seconds_while, report_while, wait_for_tasks};
-use crate::mcp::tools::{question_responses, questions};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
 use crate::spec::CommandSpec;
@@ -99,20 +99,20 @@ impl Server {
             }
             Ok(Started::Waiting(wait, after)) => {
                 drop(long_permit.take());
-                let responds =
-                    question_responses::can_respond(call.spec, context) && self.may_ask(&wait).await;
-                let outcome = if responds {
-                    match Box::pin(self.wait_or_ask(&wait, scope)).await {
-                        Ok(WaitEnd::Asks(question)) => return question.into(),
-                        Ok(WaitEnd::Over(outcome)) => Ok(outcome),
-                        Err(error) => Err(error),
-                    }
+                let asks = questions::can_respond(call.spec, context) && self.may_ask(&wait).await;
+                let end = if asks {
+                    Box::pin(self.wait_or_ask(&wait, scope)).await
                 } else {
-                    self.wait_for_tasks(&wait, scope).await
+                    self.wait_for_tasks(&wait, scope).await.map(WaitEnd::Over)
                 };
-                long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
-                match outcome {
-                    Ok(outcome) => self.with_context(move |context| after.output(context, outcome)).await,
+                match end {
+                    Ok(WaitEnd::Asks(question)) => return question.into(),
+                    Ok(WaitEnd::Over(outcome)) => {
+                        if call.may_be_long() {
+                            long_permit = acquire_long_response(context).await;
+                        }
+                        self.with_context(move |context| after.output(context, outcome)).await
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -173,13 +173,14 @@ impl Server {
     async fn wait_or_ask(&self, waiting: &TaskWait, scope: CallScope<'_>) -> Result<WaitEnd, AppError> {
         let CallScope { request, progress, context } = scope;
         let engine = self.with_context(engine).await?;
-        question_responses::record_answers(&engine, &waiting.ids, request).await;
+        questions::record_answers(&engine, &waiting.ids, request).await;
         outside_backlog(context, async {
             let (sender, mut open) = watch::channel(Vec::new());
             let wait = wait_for_tasks(&self.wait_thread, engine, waiting, progress, Some(sender));
             let asks = async {
-                let new = open.wait_for(|open| question_responses::has_new(open, request)).await;
-                match new.ok().map(|open| question_responses::input_required(&open, request)) {
+                let new =
+                    open.wait_for(|open| open.iter().any(|entry| questions::is_new(entry, request))).await;
+                match new.ok().map(|open| questions::input_required(&open, request)) {
                     Some(question) => question,
                     // The wait is over, which ends the call.
                     None => std::future::pending().await,
@@ -231,7 +232,6 @@ impl Server {
     }
 }
 
-/// How a wait that may ask questions ended.
 enum WaitEnd {
     Over(GroupWaitOutcome),
     /// The client is to repeat the call with the answers.

@@ -52,8 +52,7 @@ type AnswerTime = Option<Duration>;
 
 /// Whether the client supports elicitation forms.
 pub fn can_ask(context: &RequestContext<RoleServer>) -> bool {
-    let capabilities = context.client_capabilities();
-    let elicitation = capabilities.and_then(|capabilities| capabilities.elicitation);
+    let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     // A client that names no mode supports forms.
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
@@ -94,21 +93,9 @@ pub async fn ask(
 ) -> Answer {
     let (sent, timeout) = (Instant::now(), tokio::time::sleep(ANSWER_TIMEOUT));
     match elicit(context, form(object, current_dir), timeout, "The time for an answer is over.").await {
-        Elicited::Answered(answer) => Answer::of(&answer.action, Some(sent.elapsed())),
-        Elicited::Failed(problem) => Answer::Failed(problem),
-        Elicited::CallCancelled => Answer::Unavailable,
-        Elicited::Withdrawn => Answer::TimedOut,
+        Ok(answer) => Answer::of(&answer.action, Some(sent.elapsed())),
+        Err(unanswered) => unanswered,
     }
-}
-
-/// How an elicitation request ended.
-#[derive(Debug)]
-pub enum Elicited {
-    Answered(ElicitResult),
-    /// The client's response is an error, or is not an answer; the text states which.
-    Failed(String),
-    CallCancelled,
-    Withdrawn,
 }
 
 /// Sends an elicitation request. It is cancelled with the call, and withdrawn for this reason when `until` is
@@ -118,33 +105,32 @@ pub async fn elicit(
     form: ElicitRequestParams,
     until: impl Future<Output = ()>,
     reason: &str,
-) -> Elicited {
+) -> Result<ElicitResult, Answer> {
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
     let options = PeerRequestOptions::no_options();
-    let mut pending = match context.peer.send_cancellable_request(request, options).await {
-        Ok(pending) => pending,
-        Err(error) => return Elicited::Failed(error.to_string()),
-    };
-    tokio::select! {
+    let sent = context.peer.send_cancellable_request(request, options).await;
+    let mut pending = sent.map_err(|error| Answer::Failed(error.to_string()))?;
+    let problem = tokio::select! {
         biased;
         () = context.ct.cancelled() => {
             let _ = pending.cancel(Some("The call was cancelled.".to_owned())).await;
-            Elicited::CallCancelled
+            return Err(Answer::Unavailable);
         }
         answer = &mut pending.rx => match answer {
-            Ok(Ok(ClientResult::ElicitResult(answer))) => Elicited::Answered(answer),
-            Ok(Ok(_)) => Elicited::Failed("its answer has no valid action".to_owned()),
+            Ok(Ok(ClientResult::ElicitResult(answer))) => return Ok(answer),
+            Ok(Ok(_)) => "its answer has no valid action".to_owned(),
             Ok(Err(ServiceError::McpError(error))) => {
-                Elicited::Failed(format!("it responded with the error {}: {}", error.code.0, error.message))
+                format!("it responded with the error {}: {}", error.code.0, error.message)
             }
-            Ok(Err(error)) => Elicited::Failed(error.to_string()),
-            Err(_) => Elicited::Failed("the connection was closed".to_owned()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the connection was closed".to_owned(),
         },
         () = until => {
             let _ = pending.cancel(Some(reason.to_owned())).await;
-            Elicited::Withdrawn
+            return Err(Answer::TimedOut);
         }
-    }
+    };
+    Err(Answer::Failed(problem))
 }
 
 impl Answer {
@@ -160,37 +146,33 @@ impl Answer {
     ///
     /// After a user's decision the error must not suggest how to bypass the user.
     pub fn refusal(&self, exec_tool: Option<&str>) -> Option<AppError> {
-        let without_reading = |time: &AnswerTime| time.filter(|time| *time < MIN_READING_TIME);
+        let quickly = |action: &str, time: &AnswerTime| {
+            time.filter(|time| *time < MIN_READING_TIME).map(|time| quickly_refused(action, time, exec_tool))
+        };
+        let nothing_started = |why: &str, suggestion: &str| {
+            AppError::new(ErrorCode::ConfirmationRequired, format!("{why} Nothing was started."))
+                .suggest(suggestion)
+        };
         Some(match self {
             Answer::Accepted => return None,
-            Answer::Declined(time) => match without_reading(time) {
-                Some(time) => quickly_refused("declined", time, exec_tool),
-                None => AppError::new(
-                    ErrorCode::ConfirmationRequired,
-                    "The client reports that the user declined the call. Nothing was started.",
+            Answer::Declined(time) => quickly("declined", time).unwrap_or_else(|| {
+                nothing_started(
+                    "The client reports that the user declined the call.",
+                    "Do not repeat this call; ask the user what to do instead.",
                 )
                 .context("is_declined", true)
-                .suggest("Do not repeat this call; ask the user what to do instead."),
-            },
-            Answer::Dismissed(time) => match without_reading(time) {
-                Some(time) => quickly_refused("dismissed the question", time, exec_tool),
-                None => AppError::new(
-                    ErrorCode::ConfirmationRequired,
-                    "The confirmation was closed without an answer. Nothing was started.",
+            }),
+            Answer::Dismissed(time) => quickly("dismissed the question", time).unwrap_or_else(|| {
+                nothing_started(
+                    "The confirmation was closed without an answer.",
+                    "Ask the user what to do; repeat the call only if the user agrees to it.",
                 )
-                .suggest("Ask the user what to do; repeat the call only if the user agrees to it."),
-            },
+            }),
             Answer::Failed(problem) => {
                 unconfirmed(&format!("the client could not ask the user: {problem}"), &recipe(exec_tool))
             }
-            Answer::TimedOut => AppError::new(
-                ErrorCode::ConfirmationRequired,
-                format!(
-                    "The user did not answer the confirmation within {} s. Nothing was started.",
-                    ANSWER_TIMEOUT.as_secs()
-                ),
-            )
-            .suggest(
+            Answer::TimedOut => nothing_started(
+                &format!("The user did not answer the confirmation within {} s.", ANSWER_TIMEOUT.as_secs()),
                 "Ask the user whether to start the task; repeat the call only if the user agrees to it.",
             ),
             Answer::Unavailable => {

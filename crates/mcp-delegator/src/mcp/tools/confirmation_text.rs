@@ -39,16 +39,12 @@ const SWITCHES: [(&str, &str); 4] = [
 ];
 
 pub(in crate::mcp) fn message(object: &Map<String, Value>, current_dir: &Path) -> String {
-    let inputs = Inputs(object);
-    let mode = inputs.get("mode").and_then(Value::as_str).unwrap_or("read-only");
-    let directory = match inputs.get("working_dir").and_then(Value::as_str) {
-        Some(given) => code_span(given, VALUE_CHARS),
-        None => format!(
-            "{} (the server's working directory)",
-            code_span(&current_dir.display().to_string(), VALUE_CHARS)
-        ),
-    };
-    let policy = inputs.get("env_policy").and_then(Value::as_str).unwrap_or("inherit-none");
+    let text = |name: &str| input(object, name).and_then(Value::as_str);
+    let mode = text("mode").unwrap_or("read-only");
+    let own =
+        || code_span(&current_dir.display().to_string(), VALUE_CHARS) + " (the server's working directory)";
+    let directory = text("working_dir").map_or_else(own, |given| code_span(given, VALUE_CHARS));
+    let policy = text("env_policy").unwrap_or("inherit-none");
     let mut lines = vec![
         "Start a coding agent with write access?".to_owned(),
         format!("Mode: {}", code_span(mode, VALUE_CHARS)),
@@ -56,33 +52,27 @@ pub(in crate::mcp) fn message(object: &Map<String, Value>, current_dir: &Path) -
         format!("Environment policy of its commands: {}", code_span(policy, VALUE_CHARS)),
     ];
     for (name, label) in LABELLED_INPUTS {
-        match inputs.get(name) {
-            Some(Value::Array(items)) if items.is_empty() => {}
-            Some(value) => lines.push(format!("{label}: {}", render_value(value))),
-            None => {}
-        }
+        let shown =
+            input(object, name).filter(|value| value.as_array().is_none_or(|items| !items.is_empty()));
+        lines.extend(shown.map(|value| format!("{label}: {}", render_value(value))));
     }
     for (name, sentence) in SWITCHES {
-        if inputs.get(name) == Some(&Value::Bool(true)) {
+        if input(object, name) == Some(&Value::Bool(true)) {
             lines.push(sentence.to_owned());
         }
     }
-    let task = inputs.get("task").and_then(Value::as_str).unwrap_or_default();
+    let task = text("task").unwrap_or_default();
     let length = task.chars().count();
     lines.push(format!("Task, {length} characters: {}", code_span(task, TASK_CHARS)));
     // Markdown joins adjacent lines; a blank line separates them.
     lines.join("\n\n")
 }
 
-/// The inputs of a call: at the top level or in `options`, in snake_case or camelCase.
-struct Inputs<'a>(&'a Map<String, Value>);
-
-impl<'a> Inputs<'a> {
-    fn get(&self, name: &str) -> Option<&'a Value> {
-        let options = self.0.get(OPTIONS).and_then(Value::as_object).into_iter().flatten();
-        let mut given = self.0.iter().chain(options).filter(|(key, _)| snake_case(key) == name);
-        given.find_map(|(_, value)| (!value.is_null()).then_some(value))
-    }
+/// An input of a call: at the top level or in `options`, in snake_case or camelCase.
+fn input<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let options = object.get(OPTIONS).and_then(Value::as_object).into_iter().flatten();
+    let mut given = object.iter().chain(options).filter(|(key, _)| snake_case(key) == name);
+    given.find_map(|(_, value)| (!value.is_null()).then_some(value))
 }
 
 fn render_value(value: &Value) -> String {
@@ -100,11 +90,9 @@ fn render_value(value: &Value) -> String {
 pub(in crate::mcp) fn code_span(text: &str, max_chars: usize) -> String {
     let shown: String = text.chars().take(max_chars).flat_map(escape_invisible).collect();
     let length = text.chars().count();
-    let mark = if length > max_chars {
-        format!(" … (the first {max_chars} of {length} characters)")
-    } else {
-        String::new()
-    };
+    let truncated =
+        (length > max_chars).then(|| format!(" … (the first {max_chars} of {length} characters)"));
+    let mark = truncated.unwrap_or_default();
     let longest = shown.split(|char| char != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
     // Markdown strips one space from each end, so a value may begin or end with a backtick.

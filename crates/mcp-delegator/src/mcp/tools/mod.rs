@@ -4,7 +4,6 @@ pub mod call_handler;
 pub mod confirmation;
 mod confirmation_text;
 pub mod progress;
-mod question_responses;
 mod questions;
 pub mod server_state;
 pub mod toolbox;

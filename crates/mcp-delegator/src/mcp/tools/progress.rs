@@ -17,7 +17,8 @@ use crate::output::data::progress::percent_text;
 /// What is known about the awaited tasks.
 #[derive(Debug, Default)]
 pub struct TaskPosition {
-    done: Option<Share>,
+    /// What is done, in percent.
+    done: Option<f64>,
     time: Option<Share>,
     /// The percentage of a single task.
     percent: Option<Percent>,
@@ -27,7 +28,6 @@ pub struct TaskPosition {
     is_before_tasks: bool,
 }
 
-/// A part of a whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Share {
     part: f64,
@@ -60,7 +60,7 @@ impl TaskPosition {
         let activity = snapshot.and_then(|snapshot| snapshot.current_activity.clone());
         let percent = snapshot.and_then(|snapshot| snapshot.percent);
         TaskPosition {
-            done: percent.map(|percent| Share { part: percent.value.into(), total: 100.0 }),
+            done: percent.map(|percent| percent.value.into()),
             percent,
             time: limit_sec.map(|limit| Share { part: elapsed_ms as f64 / 1000.0, total: limit as f64 }),
             activity: activity.unwrap_or_else(|| format!("Waiting for {}", task.id)),
@@ -73,11 +73,8 @@ impl TaskPosition {
     pub fn of_tasks(tasks: &[Task]) -> TaskPosition {
         let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
         TaskPosition {
-            done: Some(Share { part: 100.0 * ended as f64 / tasks.len().max(1) as f64, total: 100.0 }),
-            time: None,
-            percent: None,
-            activity: format!("{ended} of {} tasks ended", tasks.len()),
-            is_before_tasks: false,
+            done: Some(100.0 * ended as f64 / tasks.len().max(1) as f64),
+            ..TaskPosition::unknown(format!("{ended} of {} tasks ended", tasks.len()))
         }
     }
 }
@@ -91,7 +88,6 @@ enum Unit {
     Seconds,
 }
 
-/// One notification.
 #[derive(Debug, PartialEq)]
 pub struct ProgressValue {
     pub progress: f64,
@@ -113,7 +109,7 @@ impl ProgressScale {
         let in_seconds = position.time.map(|time| (Unit::Seconds, time.total));
         let unit = match (self.unit, position.done) {
             (Some(percent @ (Unit::Percent, _)), _) => Some(percent),
-            (_, Some(done)) => Some((Unit::Percent, done.total * self.factor_above_last(done.part))),
+            (_, Some(done)) => Some((Unit::Percent, 100.0 * self.factor_above_last(done))),
             (chosen, None) => chosen.or(in_seconds),
         };
         if !position.is_before_tasks {
@@ -121,7 +117,7 @@ impl ProgressScale {
         }
         let share = match unit {
             Some((Unit::Percent, total)) => {
-                position.done.map(|done| Share { part: done.part * total / done.total, total })
+                position.done.map(|done| Share { part: done * total / 100.0, total })
             }
             Some((Unit::Seconds, _)) => position.time,
             None => None,
@@ -168,13 +164,8 @@ fn message(unit: Option<(Unit, f64)>, position: &TaskPosition, share: Option<Sha
 /// A number with a comma between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or_default())
-        .collect();
-    groups.join(",")
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -183,7 +174,7 @@ mod tests {
 
     fn percent(part: f64) -> TaskPosition {
         let percent = Some(Percent { value: part as u8, source: PercentSource::Plan });
-        TaskPosition { done: Some(Share { part, total: 100.0 }), percent, ..seconds(part) }
+        TaskPosition { done: Some(part), percent, ..seconds(part) }
     }
 
     fn seconds(part: f64) -> TaskPosition {

@@ -5,7 +5,10 @@
 //! stays open for others, and this call does not ask it again. The form is withdrawn when the question is
 //! closed or the wait is over.
 //!
-//! The protocol of 2026-07-28 has no elicitation requests; see `question_responses`.
+//! The protocol of 2026-07-28 has no requests from the server to the client. There, a call that waits for a task
+//! is answered with an input-required response as soon as an agent asks; the client repeats the call with the
+//! answers. Only a call that changes nothing may be repeated, so a `run` does not ask. The state that the client
+//! returns names the questions that were asked: a question that the user did not answer is not asked again.
 
 use std::collections::HashSet;
 
@@ -16,16 +19,18 @@ use delegator_engine::wait_thread::OpenQuestions;
 use delegator_registry::StoredQuestion;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema,
-    PrimitiveSchemaDefinition, StringSchema,
+    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, EnumSchema, InputRequest, InputRequiredResult, PrimitiveSchemaDefinition,
+    StringSchema,
 };
 use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::mcp::server::run_blocking;
-use crate::mcp::tools::confirmation::{Elicited, can_ask, elicit, uses_input_required};
+use crate::mcp::tools::confirmation::{can_ask, elicit, uses_input_required};
 use crate::mcp::tools::confirmation_text::code_span;
+use crate::spec::CommandSpec;
 
 /// Fields of the form.
 const OPTION: &str = "answer";
@@ -33,7 +38,6 @@ const TEXT: &str = "text";
 /// Maximum characters of a text of the agent in the form.
 const MAX_TEXT_CHARS: usize = 2_000;
 
-/// Whether questions can be passed on during this call.
 pub(super) fn can_pass_on(context: &RequestContext<RoleServer>) -> bool {
     can_ask(context) && !uses_input_required(context)
 }
@@ -49,22 +53,20 @@ pub(super) async fn ask_user(
     while open.has_changed().is_ok() {
         let key = |(task, stored): &(TaskId, StoredQuestion)| (task.clone(), stored.question.number);
         let next = open.borrow_and_update().iter().find(|entry| !shown.contains(&key(entry))).cloned();
-        match next {
-            Some((task, stored)) => {
-                shown.insert((task.clone(), stored.question.number));
-                let answer = ask(context, &task, &stored.question, open.clone()).await;
-                if let Some(answer) = answer {
-                    record(engine, task, stored.question.number, answer).await;
-                }
-            }
-            None => drop(open.changed().await),
+        let Some((task, stored)) = next else {
+            let _ = open.changed().await;
+            continue;
+        };
+        shown.insert((task.clone(), stored.question.number));
+        if let Some(answer) = ask(context, &task, &stored.question, open.clone()).await {
+            record(engine, task, stored.question.number, answer).await;
         }
     }
 }
 
 /// An answer that comes too late, or does not fit, changes nothing: the question is closed, or stays open for
 /// others.
-pub(super) async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
+async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
     let engine = engine.clone();
     let recorded = run_blocking(move || Ok(engine.answer_question(&task, number, &answer)?)).await;
     if let Err(error) = recorded {
@@ -72,34 +74,27 @@ pub(super) async fn record(engine: &Engine, task: TaskId, number: QuestionNumber
     }
 }
 
-/// Shows the form. `None` if the user gave no answer, or the question was closed meanwhile.
+/// Shows the form. `None` if the user gave no answer, or the question was closed or the wait was over meanwhile.
 async fn ask(
     context: &RequestContext<RoleServer>,
     task: &TaskId,
     question: &Question,
-    open: watch::Receiver<OpenQuestions>,
+    mut open: watch::Receiver<OpenQuestions>,
 ) -> Option<Answer> {
-    let closed = until_closed(task, question.number, open);
-    match elicit(context, form(task, question), closed, "The question is not open any more.").await {
-        Elicited::Answered(answer) => parse_answer(question, &answer),
-        Elicited::Failed(_) | Elicited::CallCancelled | Elicited::Withdrawn => None,
-    }
+    let is_this =
+        |(id, stored): &(TaskId, StoredQuestion)| id == task && stored.question.number == question.number;
+    let closed = async { drop(open.wait_for(|open| !open.iter().any(is_this)).await) };
+    let answer = elicit(context, form(task, question), closed, "The question is not open any more.").await;
+    parse_answer(question, &answer.ok()?)
 }
 
-/// Returns when the question is not open any more, or the wait is over.
-async fn until_closed(task: &TaskId, number: QuestionNumber, mut open: watch::Receiver<OpenQuestions>) {
-    let is_this = |(id, stored): &(TaskId, StoredQuestion)| id == task && stored.question.number == number;
-    let _ = open.wait_for(|open| !open.iter().any(is_this)).await;
-}
-
-pub(super) fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
+fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
     let mut schema = ElicitationSchema::builder();
     let is_choice = !question.options.is_empty();
     if is_choice {
-        let ids = question.options.iter().map(|option| option.id.clone()).collect();
-        let labels = question.options.iter().map(|option| option.label.clone()).collect();
-        let titled = EnumSchema::builder(ids).title("Answer").enum_titles(labels);
-        if let Ok(titled) = titled {
+        let (ids, labels) =
+            question.options.iter().map(|option| (option.id.clone(), option.label.clone())).unzip();
+        if let Ok(titled) = EnumSchema::builder(ids).title("Answer").enum_titles(labels) {
             let options = PrimitiveSchemaDefinition::Enum(titled.build());
             schema = if question.free_text {
                 schema.property(OPTION, options)
@@ -114,11 +109,8 @@ pub(super) fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
         schema = if is_choice { schema.property(TEXT, text) } else { schema.required_property(TEXT, text) };
     }
     let requested_schema = schema.build().unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
-    ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: message(task, question),
-        requested_schema,
-    }
+    let message = message(task, question);
+    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }
 }
 
 /// The texts of the agent may try to look like ours, so they are shown as code.
@@ -133,7 +125,7 @@ fn message(task: &TaskId, question: &Question) -> String {
 }
 
 /// The answer in an accepted form; `None` if it is declined, closed or empty.
-pub(super) fn parse_answer(question: &Question, result: &ElicitResult) -> Option<Answer> {
+fn parse_answer(question: &Question, result: &ElicitResult) -> Option<Answer> {
     if result.action != ElicitationAction::Accept {
         return None;
     }
@@ -142,6 +134,63 @@ pub(super) fn parse_answer(question: &Question, result: &ElicitResult) -> Option
     let text = text_of(TEXT).filter(|_| question.free_text).map(str::to_owned);
     let option = text_of(OPTION).map(str::to_owned);
     (option.is_some() || text.is_some()).then_some(Answer { option, text })
+}
+
+/// Whether this call asks with its response.
+pub(super) fn can_respond(spec: &CommandSpec, context: &RequestContext<RoleServer>) -> bool {
+    spec.is_safe() && can_ask(context) && uses_input_required(context)
+}
+
+/// The name of a question in the response: `T-local-…:1`.
+fn name((task, stored): &(TaskId, StoredQuestion)) -> String {
+    format!("{task}:{}", stored.question.number)
+}
+
+fn parse_name(name: &str) -> Option<(TaskId, QuestionNumber)> {
+    let (task, number) = name.split_once(':')?;
+    Some((task.parse().ok()?, QuestionNumber(number.parse().ok()?)))
+}
+
+/// The names of the questions that earlier responses have asked.
+fn earlier_names(request: &CallToolRequestParams) -> impl Iterator<Item = &str> {
+    request.request_state.as_deref().unwrap_or_default().split(' ').filter(|name| !name.is_empty())
+}
+
+pub(super) fn is_new(entry: &(TaskId, StoredQuestion), request: &CallToolRequestParams) -> bool {
+    !earlier_names(request).any(|known| known == name(entry))
+}
+
+/// The response that asks the questions that were not asked yet.
+pub(super) fn input_required(open: &OpenQuestions, request: &CallToolRequestParams) -> InputRequiredResult {
+    let new: Vec<_> = open.iter().filter(|entry| is_new(entry, request)).collect();
+    let names = earlier_names(request).map(str::to_owned).chain(new.iter().map(|entry| name(entry)));
+    let state = names.collect::<Vec<_>>().join(" ");
+    let question = |entry: &(TaskId, StoredQuestion)| {
+        let request = ElicitRequest::new(form(&entry.0, &entry.1.question));
+        (name(entry), InputRequest::Elicitation(request))
+    };
+    let mut response = InputRequiredResult::from_input_requests(new.into_iter().map(question).collect());
+    response.request_state = Some(state);
+    response
+}
+
+/// Records the answers in a repeated call, to questions of the awaited tasks that an earlier response has
+/// asked.
+pub(super) async fn record_answers(engine: &Engine, awaited: &[TaskId], request: &CallToolRequestParams) {
+    for (name, response) in request.input_responses.iter().flatten() {
+        let Some((task, number)) = parse_name(name) else { continue };
+        if !awaited.contains(&task) || !earlier_names(request).any(|known| known == name) {
+            continue;
+        }
+        let Ok(result) = serde_json::from_value::<ElicitResult>(response.clone()) else { continue };
+        let (reader, id) = (engine.clone(), task.clone());
+        let stored = run_blocking(move || Ok(reader.question(&id, Some(number))?)).await;
+        if let Ok(stored) = stored
+            && let Some(answer) = parse_answer(&stored.question, &result)
+        {
+            record(engine, task, number, answer).await;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -199,5 +248,14 @@ mod tests {
         assert_eq!(answer(accepted(json!({})), true), None);
         assert_eq!(answer(json!({"action": "decline"}), true), None);
         assert_eq!(answer(json!({"action": "cancel", "content": {"answer": "yes"}}), true), None);
+    }
+
+    #[test]
+    fn a_name_identifies_a_question() {
+        let id: TaskId = "T-local-0123456789".parse().unwrap();
+        assert_eq!(parse_name("T-local-0123456789:12"), Some((id, QuestionNumber(12))));
+        for other in ["confirm", "T-local-0123456789", "T-local-0123456789:x", ":1"] {
+            assert_eq!(parse_name(other), None, "{other}");
+        }
     }
 }

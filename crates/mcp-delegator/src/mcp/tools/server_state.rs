@@ -51,7 +51,6 @@ pub struct ToolCall {
     pub spec: &'static CommandSpec,
     pub format: Format,
     clock: CallClock,
-    /// Maximum characters of its response.
     max_text: usize,
 }
 
@@ -68,7 +67,6 @@ impl ToolCall {
         ToolCall { max_text: max_text.unwrap_or_default().max(MAX_TEXT), ..self }
     }
 
-    /// Whether its response may exceed `MAX_TEXT`.
     pub fn may_be_long(&self) -> bool {
         self.max_text > MAX_TEXT
     }
@@ -110,14 +108,11 @@ impl ServerState {
         }
     }
 
-    pub fn redact_resource(&self, contents: ResourceContents) -> ResourceContents {
-        match contents {
-            ResourceContents::TextResourceContents { uri, mime_type, text, meta } => {
-                let text = self.printer.redact(&text);
-                ResourceContents::TextResourceContents { uri, mime_type, text, meta }
-            }
-            other => other,
+    pub fn redact_resource(&self, mut contents: ResourceContents) -> ResourceContents {
+        if let ResourceContents::TextResourceContents { text, .. } = &mut contents {
+            *text = self.printer.redact(text);
         }
+        contents
     }
 
     /// The agent's own text, truncated and redacted.
@@ -171,9 +166,8 @@ impl ServerState {
             }
             _ => None,
         };
-        let content = vec![ContentBlock::text(text)];
-        let mut result =
-            if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        let to_result = if is_error { CallToolResult::error } else { CallToolResult::success };
+        let mut result = to_result(vec![ContentBlock::text(text)]);
         result.structured_content = structured.and_then(|text| serde_json::from_str(&text).ok());
         result
     }
@@ -193,9 +187,7 @@ pub struct RefusedCall {
 impl RefusedCall {
     /// Whether the user's confirmation is all that is missing.
     pub fn lacks_only_confirmation(&self) -> bool {
-        let mut problems = self.error.problems.iter();
-        self.error.problems.len() == 1
-            && problems
-                .all(|problem| problem.code == ErrorCode::ConfirmationRequired && problem.field == "confirm")
+        matches!(self.error.problems.as_slice(), [problem]
+            if problem.code == ErrorCode::ConfirmationRequired && problem.field == "confirm")
     }
 }

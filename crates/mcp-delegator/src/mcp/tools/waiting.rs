@@ -22,7 +22,6 @@ use crate::mcp::tools::progress::{ProgressScale, TaskPosition};
 /// Well within the 15 s that clients may expect.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Sends the progress of one call to its client.
 #[derive(Debug)]
 pub struct ProgressReporter {
     peer: Peer<RoleServer>,
@@ -54,13 +53,10 @@ pub async fn report_while<T>(
     about: &str,
     work: impl Future<Output = T>,
 ) -> T {
-    let Some(reporter) = reporter else { return work.await };
     let mut work = std::pin::pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => return done,
-            () = tokio::time::sleep(PROGRESS_INTERVAL) => reporter.report(&TaskPosition::unknown(about)).await,
-        }
+    match tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
+        Ok(done) => done,
+        Err(_) => report_at_once(reporter, || std::future::ready(TaskPosition::unknown(about)), work).await,
     }
 }
 
@@ -72,11 +68,21 @@ pub async fn report_seconds_while<T>(
     limit: Duration,
     work: impl Future<Output = T>,
 ) -> T {
-    let Some(reporter) = reporter else { return work.await };
     let begin = Instant::now();
+    let position = || std::future::ready(TaskPosition::before_tasks(about, begin.elapsed(), limit));
+    report_at_once(reporter, position, work).await
+}
+
+/// Awaits `work`, and reports the position at once and in every interval until it is done.
+async fn report_at_once<T, P: Future<Output = TaskPosition>>(
+    reporter: Option<&ProgressReporter>,
+    position: impl Fn() -> P,
+    work: impl Future<Output = T>,
+) -> T {
+    let Some(reporter) = reporter else { return work.await };
     let mut work = std::pin::pin!(work);
     loop {
-        reporter.report(&TaskPosition::before_tasks(about, begin.elapsed(), limit)).await;
+        reporter.report(&position().await).await;
         tokio::select! {
             done = &mut work => return done,
             () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
@@ -93,32 +99,16 @@ pub async fn wait_for_tasks(
     reporter: Option<&ProgressReporter>,
     questions: Option<watch::Sender<OpenQuestions>>,
 ) -> Result<GroupWaitOutcome, AppError> {
-    let (sender, mut receiver) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let deadline = wait.timeout.map(|timeout| Instant::now() + timeout);
     let on_end = Box::new(move |outcome: Result<GroupWaitOutcome, EngineError>| drop(sender.send(outcome)));
     let on_questions = questions
         .map(|sender| -> QuestionsCallback { Box::new(move |open: OpenQuestions| drop(sender.send(open))) });
     let _ticket = wait_thread.wait(wait.ids.clone(), wait.goal, deadline, on_end, on_questions);
-    let Some(reporter) = reporter else { return watch_result(receiver.await) };
     let engine = Arc::new(engine);
-    loop {
-        reporter.report(&position(Arc::clone(&engine), wait).await).await;
-        tokio::select! {
-            outcome = &mut receiver => return watch_result(outcome),
-            () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
-        }
-    }
-}
-
-fn watch_result(
-    outcome: Result<Result<GroupWaitOutcome, EngineError>, oneshot::error::RecvError>,
-) -> Result<GroupWaitOutcome, AppError> {
-    match outcome {
-        Ok(outcome) => Ok(outcome?),
-        Err(_) => {
-            Err(EngineError::WatchFailed { detail: "the watcher is gone".to_owned(), os_error: None }.into())
-        }
-    }
+    let outcome = report_at_once(reporter, || position(Arc::clone(&engine), wait), receiver).await;
+    let lost = |_| Err(EngineError::WatchFailed { detail: "the watcher is gone".to_owned(), os_error: None });
+    Ok(outcome.unwrap_or_else(lost)?)
 }
 
 /// What is known about the tasks. Errors are not reported here: the wait itself fails with them.

@@ -22,7 +22,6 @@ const MAX_UNWRITTEN: usize = 4 << 20;
 /// Responses above the usual length that are produced at the same time. Each costs several times its length.
 const MAX_LONG_RESPONSES: usize = 1;
 
-/// The state of one client.
 #[derive(Debug)]
 pub struct Backlog {
     state: Mutex<State>,
@@ -34,13 +33,12 @@ pub struct Backlog {
 struct State {
     /// The number of active requests with this id; more than one only if the client repeats an id.
     active: HashMap<RequestId, usize>,
-    active_total: usize,
     unwritten: usize,
 }
 
 impl State {
     fn has_capacity(&self) -> bool {
-        self.active_total < MAX_ACTIVE && self.is_below_byte_limit()
+        self.active.values().sum::<usize>() < MAX_ACTIVE && self.is_below_byte_limit()
     }
 
     fn is_below_byte_limit(&self) -> bool {
@@ -49,11 +47,10 @@ impl State {
 
     fn enter(&mut self, id: &RequestId) {
         *self.active.entry(id.clone()).or_default() += 1;
-        self.active_total += 1;
     }
 
     fn leave(&mut self, id: &RequestId) {
-        self.active_total -= self.active.remove(id).unwrap_or_default();
+        self.active.remove(id);
     }
 }
 
@@ -99,25 +96,23 @@ impl Backlog {
 
     /// A request ends without a response, or begins to wait.
     pub fn leave(&self, id: &RequestId) {
-        self.state().leave(id);
-        self.changed.notify_waiters();
+        self.change(|state| state.leave(id));
     }
 
     /// A message is serialised; `id` if it is the response to a request.
     pub fn queue(&self, id: Option<&RequestId>, bytes: usize) {
-        {
-            let mut state = self.state();
+        self.change(|state| {
             id.into_iter().for_each(|id| state.leave(id));
             state.unwritten += bytes;
-        }
-        self.changed.notify_waiters();
+        });
     }
 
     pub fn written(&self, bytes: usize) {
-        {
-            let mut state = self.state();
-            state.unwritten = state.unwritten.saturating_sub(bytes);
-        }
+        self.change(|state| state.unwritten = state.unwritten.saturating_sub(bytes));
+    }
+
+    fn change(&self, act: impl FnOnce(&mut State)) {
+        act(&mut self.state());
         self.changed.notify_waiters();
     }
 }
@@ -180,7 +175,7 @@ mod tests {
         assert!(!is_ready(capacity.as_mut()));
         backlog.written(MAX_UNWRITTEN);
         assert!(is_ready(capacity.as_mut()));
-        assert_eq!(backlog.state().active_total, 0);
+        assert!(backlog.state().active.is_empty());
     }
 
     #[test]

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-use delegator_transcript::{Line, LineBody};
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -26,20 +25,15 @@ pub enum DecodedMessage {
     Invalid(Box<TxJsonRpcMessage<RoleServer>>),
 }
 
-/// `None`: an empty line, or an invalid message that gets no response.
-pub fn decode_line(line: &Line<'_>) -> Option<DecodedMessage> {
-    let text = match line.body {
-        LineBody::Whole(text) => text.trim_ascii(),
-        LineBody::Truncated { head, tail, .. } => {
-            let problem = format!("Parse error: the message of {} bytes is too long.", line.length);
-            let id = recover::find_id(head).or_else(|| recover::find_id_at_end(tail));
-            return Some(error_response(ErrorData::parse_error(problem, None), id));
-        }
-    };
-    decode_text(text)
+/// The error response to a message of which only head and tail were retained.
+pub fn refuse_too_long(length: u64, head: &[u8], tail: &[u8]) -> DecodedMessage {
+    let problem = format!("Parse error: the message of {length} bytes is too long.");
+    let id = recover::find_id(head).or_else(|| recover::find_id_at_end(tail));
+    error_response(ErrorData::parse_error(problem, None), id)
 }
 
-/// Decodes a whole line without its line break.
+/// Decodes a whole line without its line break. `None`: an empty line, or an invalid message that gets no
+/// response.
 pub fn decode_text(text: &[u8]) -> Option<DecodedMessage> {
     if has_too_many_values(text) {
         let problem = format!("Invalid request: the message has more than {MAX_VALUES} JSON values.");
@@ -109,7 +103,7 @@ fn error_response(error: ErrorData, id: Option<RequestId>) -> DecodedMessage {
 
 #[cfg(test)]
 mod tests {
-    use delegator_transcript::{Framer, LineLimits};
+    use delegator_transcript::{Framer, LineBody, LineLimits};
     use serde_json::json;
 
     use super::*;
@@ -118,7 +112,11 @@ mod tests {
         let mut messages = Vec::new();
         let limits = LineLimits { whole: 1 << 20, head: 64, tail: 64 };
         Framer::new(limits).push(bytes, |line| {
-            messages.push(decode_line(&line).map(|decoded| match decoded {
+            let decoded = match line.body {
+                LineBody::Whole(text) => decode_text(text.trim_ascii()),
+                LineBody::Truncated { head, tail, .. } => Some(refuse_too_long(line.length, head, tail)),
+            };
+            messages.push(decoded.map(|decoded| match decoded {
                 DecodedMessage::Message(message) => json!(message),
                 DecodedMessage::Invalid(response) => json!(response),
             }));

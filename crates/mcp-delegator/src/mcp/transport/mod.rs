@@ -4,6 +4,5 @@ pub mod backlog;
 pub mod decode;
 pub mod http;
 pub mod listeners;
-pub mod params_check;
 mod recover;
 pub mod stdio;

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::transport::backlog::{Backlog, BacklogEntry};
-use crate::mcp::transport::decode::{DecodedMessage, decode_line, decode_text};
+use crate::mcp::transport::decode::{DecodedMessage, decode_text, refuse_too_long};
 
 /// The longest message that is accepted: a task of 100,000 characters fits many times over. Head and tail of
 /// a longer one are retained to find its id.
@@ -49,7 +49,6 @@ struct Output {
     backlog: Arc<Backlog>,
 }
 
-/// Serves until the input ends or the client closes the output.
 pub fn serve(server: impl ServerHandler) -> Result<(), AppError> {
     let runtime = crate::mcp::runtime()?;
     let served = runtime.block_on(async {
@@ -99,8 +98,9 @@ struct StdioTransport {
     input: Input,
     buffer: Vec<u8>,
     framer: Framer,
-    /// Lines that were read and not yet dispatched.
-    pending: VecDeque<PendingLine>,
+    /// Lines that were read and not yet dispatched, or the responses to lines that are too long. A line is
+    /// parsed only when it is dispatched: parsed JSON may take a hundred times its length.
+    pending: VecDeque<Result<Vec<u8>, DecodedMessage>>,
     pending_bytes: usize,
     is_input_closed: bool,
     output: Output,
@@ -110,32 +110,6 @@ struct StdioTransport {
     has_first_request: bool,
     /// Notified at the end of the input, because rmcp then waits for calls that may take long.
     input_closed: Arc<Notify>,
-}
-
-/// A line that was read. It is parsed only when it is dispatched: parsed JSON may take a hundred times its
-/// length.
-enum PendingLine {
-    Whole(Vec<u8>),
-    TooLong(DecodedMessage),
-}
-
-impl PendingLine {
-    fn from_line(line: &Line<'_>) -> Option<PendingLine> {
-        match line.body {
-            LineBody::Whole(text) => {
-                let text = text.trim_ascii();
-                (!text.is_empty()).then(|| PendingLine::Whole(text.to_vec()))
-            }
-            LineBody::Truncated { .. } => decode_line(line).map(PendingLine::TooLong),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            PendingLine::Whole(text) => text.len(),
-            PendingLine::TooLong(_) => 0,
-        }
-    }
 }
 
 impl StdioTransport {
@@ -154,19 +128,15 @@ impl StdioTransport {
         }
     }
 
-    /// Reads until there is a message, or the input has ended.
     async fn next_message(&mut self) -> Option<DecodedMessage> {
         loop {
             if let Some(line) = self.pending.pop_front() {
-                self.pending_bytes -= line.bytes();
-                let decoded = match line {
-                    PendingLine::Whole(text) => decode_text(&text),
-                    PendingLine::TooLong(message) => Some(message),
-                };
-                match decoded {
-                    Some(message) => return Some(message),
-                    None => continue,
+                self.pending_bytes -= line.as_ref().map_or(0, Vec::len);
+                let decoded = line.map_or_else(Some, |text| decode_text(&text));
+                if decoded.is_some() {
+                    return decoded;
                 }
+                continue;
             }
             if self.is_input_closed {
                 return None;
@@ -180,17 +150,21 @@ impl StdioTransport {
             tracing::error!(%error, "could not read standard input");
             0
         });
-        let queue = |framed: Line<'_>| {
-            let line = PendingLine::from_line(&framed);
-            self.pending_bytes += line.as_ref().map_or(0, PendingLine::bytes);
-            self.pending.extend(line);
-        };
-        match read {
-            0 => {
-                self.is_input_closed = true;
-                self.framer.finish(queue);
+        let queue = |line: Line<'_>| match line.body {
+            LineBody::Whole(text) if text.trim_ascii().is_empty() => {}
+            LineBody::Whole(text) => {
+                self.pending.push_back(Ok(text.trim_ascii().to_vec()));
+                self.pending_bytes += text.trim_ascii().len();
             }
-            read => self.framer.push(&self.buffer[..read], queue),
+            LineBody::Truncated { head, tail, .. } => {
+                self.pending.push_back(Err(refuse_too_long(line.length, head, tail)));
+            }
+        };
+        if read == 0 {
+            self.is_input_closed = true;
+            self.framer.finish(queue);
+        } else {
+            self.framer.push(&self.buffer[..read], queue);
         }
     }
 
@@ -249,7 +223,6 @@ fn write(
     }
 }
 
-/// The id of the request a message responds to.
 fn response_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
