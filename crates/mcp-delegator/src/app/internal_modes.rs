@@ -44,14 +44,10 @@ fn exit_code<E>(result: Result<(), E>) -> Option<ExitCode> {
     Some(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Task id and attempt from the arguments. Other arguments return `None`; the command line then reports them.
-fn attempt(process: &Process) -> Option<(TaskId, Nonce)> {
-    let [_, _, id, nonce] = process.argv.as_slice() else { return None };
-    Some((id.to_str()?.parse().ok()?, Nonce::from_text(nonce.to_str()?)?))
-}
-
 fn supervise(process: &Process) -> Option<ExitCode> {
-    let (id, nonce) = attempt(process)?;
+    // With other arguments, the command line reports them.
+    let [_, _, id, nonce] = process.argv.as_slice() else { return None };
+    let (id, nonce): (TaskId, _) = (id.to_str()?.parse().ok()?, Nonce::from_text(nonce.to_str()?)?);
     let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
     let milliseconds = |name| process.variable(name).and_then(|text| text.parse().ok());
     let engine = engine(process)?

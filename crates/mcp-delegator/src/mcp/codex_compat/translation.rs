@@ -112,22 +112,15 @@ impl TranslatedCall {
 fn approval_problem(field: &str, policy: &Value) -> Option<Problem> {
     match policy.as_str() {
         Some(name) if APPROVAL_POLICIES.contains(&name) => None,
-        Some("untrusted") => Some(
-            Problem::new(
-                ErrorCode::Unsupported,
-                field,
-                "cannot be untrusted: approval requests are not supported",
-            )
-            .suggest(Some("Use never, with sandbox read-only if commands are not to change anything.")),
-        ),
-        _ => Some(
-            Problem::new(
-                ErrorCode::InvalidValue,
-                field,
-                format!("is not one of {}", APPROVAL_POLICIES.join(", ")),
-            )
-            .value(policy.clone()),
-        ),
+        Some("untrusted") => {
+            let problem = "cannot be untrusted: approval requests are not supported";
+            let next = "Use never, with sandbox read-only if commands are not to change anything.";
+            Some(Problem::new(ErrorCode::Unsupported, field, problem).suggest(Some(next)))
+        }
+        _ => {
+            let problem = format!("is not one of {}", APPROVAL_POLICIES.join(", "));
+            Some(Problem::new(ErrorCode::InvalidValue, field, problem).value(policy.clone()))
+        }
     }
 }
 

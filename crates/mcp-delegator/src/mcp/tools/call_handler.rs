@@ -22,7 +22,7 @@ use crate::error::{AppError, catch_panics};
 use crate::mcp::server::{Server, invalid_params, run_blocking};
 use crate::mcp::tools::confirmation::{self, Answer};
 use crate::mcp::tools::questions;
-use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
+use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall, ToolCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_seconds_while, report_while, wait_for_tasks};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
@@ -77,7 +77,10 @@ impl Server {
         let state = Arc::clone(&self.state);
         let validate = move || catch_panics(|| Ok(state.admit(spec, object)));
         let validated = if spec.is_safe() { validate() } else { run_blocking(validate).await };
-        validated.unwrap_or_else(|error| Err(self.state.refuse_unvalidated(spec, error)))
+        validated.unwrap_or_else(|error| {
+            let call = ToolCall::new(spec, self.state.toolbox.settings.default_format);
+            Err(RefusedCall { call, error: Box::new(error) })
+        })
     }
 
     async fn respond(&self, admitted: AdmittedCall, scope: CallScope<'_>) -> CallToolResponse {

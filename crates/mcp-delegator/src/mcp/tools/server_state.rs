@@ -100,14 +100,6 @@ impl ServerState {
         admitted().map_err(|error: AppError| RefusedCall { call, error: Box::new(error) })
     }
 
-    /// The refusal of a call whose validation failed with an internal error.
-    pub fn refuse_unvalidated(&self, spec: &'static CommandSpec, error: AppError) -> RefusedCall {
-        RefusedCall {
-            call: ToolCall::new(spec, self.toolbox.settings.default_format),
-            error: Box::new(error),
-        }
-    }
-
     pub fn redact_resource(&self, mut contents: ResourceContents) -> ResourceContents {
         if let ResourceContents::TextResourceContents { text, .. } = &mut contents {
             *text = self.printer.redact(text);

@@ -27,17 +27,13 @@ pub(super) struct Gate {
     token: Token,
 }
 
-fn allowed_hosts(address: IpAddr) -> Vec<String> {
-    let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-    if !address.is_unspecified() {
-        hosts.push(address.to_string());
-    }
-    hosts
-}
-
 impl Gate {
     pub(super) fn new(address: IpAddr, token: Token) -> Gate {
-        Gate { hosts: allowed_hosts(address), allows_any_address: address.is_unspecified(), token }
+        let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        if !address.is_unspecified() {
+            hosts.push(address.to_string());
+        }
+        Gate { hosts, allows_any_address: address.is_unspecified(), token }
     }
 
     /// The error is the response to a request that is not forwarded.
@@ -240,7 +236,7 @@ mod tests {
             ("::1", "[::1]:7777", "[::2]:7777"),
         ] {
             let (gate, token) = gate();
-            let gate = Gate { hosts: allowed_hosts(address.parse().unwrap()), ..gate };
+            let gate = Gate::new(address.parse().unwrap(), gate.token);
             let known = ("authorization", token.as_str());
             assert_eq!(status_of(&gate, "/mcp", &[("host", host), known]), 200, "{host}");
             assert_eq!(status_of(&gate, "/mcp", &[("host", others), known]), 403, "{others}");
