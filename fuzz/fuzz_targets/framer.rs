@@ -1,13 +1,13 @@
 //! Any bytes in any splits give the same lines; none is lost, and nothing is stored beyond the limits.
 #![no_main]
 
-use delegator_transcript::{Framer, Line, LineBody, LineLimits, LongLineFacts};
+use delegator_transcript::{Framer, Line, LineBody, LineLimits, ScannedLine};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: LineLimits = LineLimits { whole: 64, head: 24, tail: 16 };
 
 /// A line with all its fields, owned.
-type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
+type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, ScannedLine)>);
 
 fn frame<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<OwnedLine>, u64) {
     let mut framer = Framer::new(LIMITS);

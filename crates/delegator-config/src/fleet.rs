@@ -37,7 +37,7 @@ impl UrlFile {
     }
 }
 
-/// The URL of the database. Of key and file, the one from the source with the higher precedence applies.
+/// The URL of the database: of key and file the one from the source with the higher precedence.
 pub(crate) fn database_url(
     settings: &Settings,
     sourced: &[SourcedSetting],

@@ -72,7 +72,7 @@ pub use provider_error::{ProviderError, ServiceError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
 pub use remote::follow::EventFollower;
 pub use remote::provider::{
-    CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteFacts, RemoteProvider,
+    CancelProgress, EventPage, EventPosition, ProviderRecord, Providers, RemoteEnd, RemoteProvider,
     RemoteRequest, RemoteStatus, RemoteSubmission, TaskAnswer,
 };
 pub use remote::refresh::{ProviderProblem, check_resumable};
@@ -120,7 +120,7 @@ pub use upkeep::restore_lookup::{DroppedPoint, ListedPoint};
 pub use upkeep::restore_record::{PointProblem, RestorePointRecord, git_version, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
-pub use upkeep::worktrees::{DiffOmissions, WorktreeChanges, WorktreeInfo, WorktreeState};
+pub use upkeep::worktrees::{DiffOmissions, RecordedWorktree, WorktreeChanges, WorktreeState};
 pub use wait::blocking::WaitOutcome;
 pub use wait::cancel::CancelReport;
 pub use wait::wait_loop::TaskProgress;

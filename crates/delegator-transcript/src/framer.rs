@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use crate::longline::{LongLineFacts, LongLineScanner};
+use crate::longline::{LongLineScanner, ScannedLine};
 
 #[derive(Clone, Copy, Debug)]
 pub struct LineLimits {
@@ -41,14 +41,14 @@ pub struct Line<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum LineBody<'a> {
     Whole(&'a [u8]),
-    Truncated { head: &'a [u8], tail: &'a [u8], facts: &'a LongLineFacts },
+    Truncated { head: &'a [u8], tail: &'a [u8], facts: &'a ScannedLine },
 }
 
 /// The text of a line; invalid UTF-8 is replaced by U+FFFD.
 #[derive(Clone, Debug)]
 pub enum LineText<'a> {
     Whole(Cow<'a, str>),
-    Truncated { head: Cow<'a, str>, tail: Cow<'a, str>, facts: &'a LongLineFacts },
+    Truncated { head: Cow<'a, str>, tail: Cow<'a, str>, facts: &'a ScannedLine },
 }
 
 impl<'a> Line<'a> {

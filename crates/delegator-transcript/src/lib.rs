@@ -39,7 +39,7 @@ pub use event::{
 };
 pub use fold::{
     AgentTexts, CommandFailure, CommandReport, Commands, CostReport, Counts, FileOperations, FinalMessage,
-    FoldOptions, LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress,
+    FoldOptions, LineEffect, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress,
     RecentLine, Report, StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState,
     UsageReport, test_report,
 };
@@ -47,7 +47,7 @@ pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::Headlines;
 pub use json::Text;
 pub use json::unique::without_repeated_keys;
-pub use longline::{LongLineFacts, ObjectFacts};
+pub use longline::{ScannedLine, ScannedObject};
 pub use map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
 pub use normalize::{MARK, NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{ProtocolEvent, ResponseItem, RolloutHead, RolloutLine, RolloutPayload};

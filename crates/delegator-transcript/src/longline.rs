@@ -9,7 +9,7 @@
 use crate::json::Text;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectFacts {
+pub struct ScannedObject {
     pub kind: Option<String>,
     /// `id`, the first one if there are several
     pub id: Option<String>,
@@ -19,10 +19,10 @@ pub struct ObjectFacts {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LongLineFacts {
-    pub outer: ObjectFacts,
+pub struct ScannedLine {
+    pub outer: ScannedObject,
     /// Fields of the object in `item`, `msg` or `payload`.
-    pub inner: ObjectFacts,
+    pub inner: ScannedObject,
     pub length: u64,
     /// Byte range of the longest string in the line, without its quotes.
     pub longest_string: Option<(u64, u64)>,
@@ -32,7 +32,7 @@ pub struct LongLineFacts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineRemains<'a> {
     pub(crate) tail: &'a str,
-    pub(crate) facts: &'a LongLineFacts,
+    pub(crate) facts: &'a ScannedLine,
 }
 
 impl<'a> LineRemains<'a> {
@@ -64,7 +64,7 @@ enum ScanState {
 
 #[derive(Debug, Default)]
 pub(crate) struct LongLineScanner {
-    facts: LongLineFacts,
+    facts: ScannedLine,
     state: ScanState,
     depth: u64,
     /// The open objects or arrays at depth 1 and 2.
@@ -118,7 +118,7 @@ impl LongLineScanner {
     }
 
     /// Ends the line. `prefix_bytes` and `suffix_bytes` were scanned but are not part of it.
-    pub(crate) fn finish(mut self, prefix_bytes: u64, suffix_bytes: u64) -> LongLineFacts {
+    pub(crate) fn finish(mut self, prefix_bytes: u64, suffix_bytes: u64) -> ScannedLine {
         self.end_literal();
         let shift = |at: u64| at.saturating_sub(prefix_bytes);
         self.facts.length = self.offset.saturating_sub(prefix_bytes + suffix_bytes);
@@ -194,7 +194,7 @@ impl LongLineScanner {
     }
 
     /// The object that a field at the current depth belongs to, and the field's key.
-    fn field(&mut self) -> Option<(&mut ObjectFacts, &[u8])> {
+    fn field(&mut self) -> Option<(&mut ScannedObject, &[u8])> {
         let [top, below] = &self.levels;
         match self.depth {
             1 if top.is_object => Some((&mut self.facts.outer, &top.key)),
@@ -236,7 +236,7 @@ impl LongLineScanner {
 mod tests {
     use super::*;
 
-    fn scan(line: &str, step: usize) -> LongLineFacts {
+    fn scan(line: &str, step: usize) -> ScannedLine {
         let mut scanner = LongLineScanner::default();
         line.as_bytes().chunks(step).for_each(|piece| scanner.push(piece));
         scanner.finish(0, 0)
@@ -252,7 +252,7 @@ mod tests {
         for step in [1, 2, 3, 7, 64, 10_000] {
             let facts = scan(&line, step);
             assert_eq!(facts.outer.kind.as_deref(), Some("item.completed"));
-            let expected = ObjectFacts {
+            let expected = ScannedObject {
                 kind: Some("command_execution".into()),
                 id: Some("item_3".into()),
                 call_id: None,
@@ -269,8 +269,8 @@ mod tests {
     fn other_objects_and_deeper_levels_do_not_count() {
         let facts =
             scan(r#"{"result":{"type":"a","id":"b"},"list":[{"type":"c"}],"item":{"x":{"status":"d"}}}"#, 5);
-        assert_eq!(facts.outer, ObjectFacts::default());
-        assert_eq!(facts.inner, ObjectFacts::default());
+        assert_eq!(facts.outer, ScannedObject::default());
+        assert_eq!(facts.inner, ScannedObject::default());
     }
 
     #[test]

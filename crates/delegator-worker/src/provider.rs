@@ -9,7 +9,7 @@ use std::time::Duration;
 use delegator_domain::environment::FleetObstacle;
 use delegator_domain::task::Provider;
 use delegator_engine::{
-    CancelProgress, EventPage, EventPosition, ProviderError, RemoteEnd, RemoteFacts, RemoteProvider,
+    CancelProgress, EventPage, EventPosition, ProviderError, ProviderRecord, RemoteEnd, RemoteProvider,
     RemoteRequest, RemoteStatus, ServiceError, TaskAnswer, UnsupportedAction,
 };
 use delegator_fleet::{
@@ -56,10 +56,10 @@ impl FleetProvider {
         let (record, facts) = match result {
             Some(FleetResult { record, base_commit, branch, pushed_branch, worker, omissions, .. }) => {
                 let (version, worker) = (Default::default(), Some(worker));
-                (record, RemoteFacts { version, base_commit, branch, pushed_branch, worker, omissions })
+                (record, ProviderRecord { version, base_commit, branch, pushed_branch, worker, omissions })
             }
             None => {
-                let facts = RemoteFacts { worker: task.worker.clone(), ..RemoteFacts::default() };
+                let facts = ProviderRecord { worker: task.worker.clone(), ..ProviderRecord::default() };
                 (Default::default(), facts)
             }
         };

@@ -68,7 +68,7 @@ pub struct TestCounts {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttemptFacts {
+pub struct RankedAttempt {
     pub attempt: u8,
     pub is_completed: bool,
     pub verification: Option<Verification>,
@@ -78,7 +78,7 @@ pub struct AttemptFacts {
     pub changed_lines: Option<u64>,
 }
 
-impl AttemptFacts {
+impl RankedAttempt {
     fn is_verified(&self) -> bool {
         self.is_completed && self.verification == Some(Verification::Verified)
     }
@@ -97,9 +97,9 @@ pub struct Recommendation {
 
 /// Recommends an attempt: verified ones first, then completed ones; among these the one with the fewest
 /// failed tests, then the most passed tests, then the smallest change, then the first.
-pub fn recommend(attempts: &[AttemptFacts]) -> Recommendation {
-    let completed: Vec<AttemptFacts> = attempts.iter().filter(|it| it.is_completed).copied().collect();
-    let verified: Vec<AttemptFacts> = completed.iter().filter(|it| it.is_verified()).copied().collect();
+pub fn recommend(attempts: &[RankedAttempt]) -> Recommendation {
+    let completed: Vec<RankedAttempt> = attempts.iter().filter(|it| it.is_completed).copied().collect();
+    let verified: Vec<RankedAttempt> = completed.iter().filter(|it| it.is_verified()).copied().collect();
     let has_verify = attempts.iter().any(|it| it.verification.is_some());
     let mut candidates = if verified.is_empty() { completed } else { verified.clone() };
     candidates.sort_by_key(|it| (it.tests.failed, Reverse(it.tests.passed), it.size(), it.attempt));
@@ -125,7 +125,7 @@ pub fn recommend(attempts: &[AttemptFacts]) -> Recommendation {
 }
 
 /// What the best attempt has that the next one has not.
-fn advantage(best: &AttemptFacts, next: &AttemptFacts) -> String {
+fn advantage(best: &RankedAttempt, next: &RankedAttempt) -> String {
     let number = best.attempt;
     if best.tests.failed != next.tests.failed {
         format!("attempt {number} has the fewest failed tests ({})", best.tests.failed)
@@ -142,8 +142,8 @@ fn advantage(best: &AttemptFacts, next: &AttemptFacts) -> String {
 mod tests {
     use super::*;
 
-    fn facts(attempt: u8) -> AttemptFacts {
-        AttemptFacts {
+    fn facts(attempt: u8) -> RankedAttempt {
+        RankedAttempt {
             attempt,
             is_completed: true,
             verification: None,
@@ -152,25 +152,25 @@ mod tests {
         }
     }
 
-    fn verified(attempt: u8, outcome: Verification) -> AttemptFacts {
-        AttemptFacts { verification: Some(outcome), ..facts(attempt) }
+    fn verified(attempt: u8, outcome: Verification) -> RankedAttempt {
+        RankedAttempt { verification: Some(outcome), ..facts(attempt) }
     }
 
-    fn tested(attempt: u8, passed: u64, failed: u64) -> AttemptFacts {
-        AttemptFacts { tests: TestCounts { passed, failed }, ..facts(attempt) }
+    fn tested(attempt: u8, passed: u64, failed: u64) -> RankedAttempt {
+        RankedAttempt { tests: TestCounts { passed, failed }, ..facts(attempt) }
     }
 
-    fn failed(attempt: u8) -> AttemptFacts {
-        AttemptFacts { is_completed: false, verification: Some(Verification::AgentFailed), ..facts(attempt) }
+    fn failed(attempt: u8) -> RankedAttempt {
+        RankedAttempt { is_completed: false, verification: Some(Verification::AgentFailed), ..facts(attempt) }
     }
 
-    fn assert_recommended(attempts: &[AttemptFacts], attempt: Option<u8>, reason: &str) {
+    fn assert_recommended(attempts: &[RankedAttempt], attempt: Option<u8>, reason: &str) {
         assert_eq!(recommend(attempts), Recommendation { attempt, reason: reason.to_owned() });
     }
 
     #[test]
     fn a_verified_attempt_comes_first() {
-        let refuted = |attempt| AttemptFacts {
+        let refuted = |attempt| RankedAttempt {
             tests: TestCounts { passed: 9, failed: 0 },
             changed_lines: Some(1),
             ..verified(attempt, Verification::Refuted)
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_completed_attempt_comes_before_a_failed_one() {
-        let plain_failure = AttemptFacts { verification: None, ..failed(1) };
+        let plain_failure = RankedAttempt { verification: None, ..failed(1) };
         assert_recommended(&[plain_failure, facts(2)], Some(2), "only attempt 2 completed");
         let refuted = verified(2, Verification::Refuted);
         let reason = "no attempt passed verify; only attempt 2 completed";
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_smaller_change_decides_next_and_an_empty_one_loses() {
-        let changed = |attempt, lines| AttemptFacts {
+        let changed = |attempt, lines| RankedAttempt {
             changed_lines: lines,
             ..verified(attempt, Verification::Verified)
         };

@@ -13,7 +13,7 @@ pub use chain::{
     ChainOutcome, EndCounts, EndedMember, Follows, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS, combined_end,
 };
 pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd, Verification};
-pub use group::{AttemptFacts, GroupId, GroupMember, MAX_ATTEMPTS, Recommendation, TestCounts, recommend};
+pub use group::{GroupId, GroupMember, MAX_ATTEMPTS, RankedAttempt, Recommendation, TestCounts, recommend};
 pub use id::{IdError, Provider, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnclosureChoice, EnvPolicy, EnvPolicyName, Mode, SandboxKind};

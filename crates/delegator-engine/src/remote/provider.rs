@@ -143,7 +143,7 @@ pub struct RemoteEnd {
     /// The unified diff of its changes; `None` if it changed nothing.
     pub diff: Option<Vec<u8>>,
     pub setup_output: Option<Vec<u8>>,
-    pub facts: Option<RemoteFacts>,
+    pub facts: Option<ProviderRecord>,
     /// When its agent started, by the provider's clock.
     pub started_at_ms: Option<i64>,
     /// When it ended, by the provider's clock.
@@ -153,7 +153,7 @@ pub struct RemoteEnd {
 
 /// What a provider reports about an ended task besides its report, stored as `remote.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteFacts {
+pub struct ProviderRecord {
     pub version: FormatVersion<1>,
     pub base_commit: Option<String>,
     /// The branch of that commit.
@@ -163,14 +163,14 @@ pub struct RemoteFacts {
     pub omissions: DiffOmissions,
 }
 
-impl RemoteFacts {
+impl ProviderRecord {
     pub(super) fn write(&self, dir: &TaskDir) -> Result<()> {
         let encoded = encode("encode the facts of a task", self)?;
-        Ok(dir.write_durably(TaskFile::RemoteFacts, encoded.as_bytes())?)
+        Ok(dir.write_durably(TaskFile::ProviderRecord, encoded.as_bytes())?)
     }
 
-    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RemoteFacts>> {
-        read_record(dir, TaskFile::RemoteFacts)
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<ProviderRecord>> {
+        read_record(dir, TaskFile::ProviderRecord)
     }
 }
 

@@ -16,7 +16,7 @@ use delegator_supervisor::agent::Variables;
 use super::restore::refuse_while_busy;
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::remote::provider::RemoteFacts;
+use crate::remote::provider::ProviderRecord;
 use crate::supervise::task_diff::{TaskDiff, recorded_diff};
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 use crate::upkeep::worktrees::DiffOmissions;
@@ -44,7 +44,7 @@ pub struct DiffApplication {
 }
 
 impl Engine {
-    /// Without the secrets that were known at its submission. Of several remote attempts, the first.
+    /// Without the secrets that were known at its submission. If a provider made several attempts, the first.
     pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
         let task = self.task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {
@@ -89,8 +89,8 @@ impl Engine {
         Ok(self.remote_facts(id)?.omissions)
     }
 
-    fn remote_facts(&self, id: &TaskId) -> Result<RemoteFacts> {
-        let facts = self.task_dir(id)?.map(|dir| RemoteFacts::read(&dir)).transpose()?;
+    fn remote_facts(&self, id: &TaskId) -> Result<ProviderRecord> {
+        let facts = self.task_dir(id)?.map(|dir| ProviderRecord::read(&dir)).transpose()?;
         Ok(facts.flatten().unwrap_or_default())
     }
 

@@ -1,7 +1,7 @@
 //! Groups: several attempts at one task, compared with each other.
 
 use delegator_domain::task::{
-    AttemptFacts, GroupId, Recommendation, TaskEnd, TaskId, TestCounts, Verification, recommend,
+    GroupId, RankedAttempt, Recommendation, TaskEnd, TaskId, TestCounts, Verification, recommend,
 };
 use delegator_git::parse_unified_diff;
 use delegator_registry::Task;
@@ -57,8 +57,8 @@ impl DiffSize {
 }
 
 impl ComparedAttempt {
-    fn facts(&self) -> AttemptFacts {
-        AttemptFacts {
+    fn facts(&self) -> RankedAttempt {
+        RankedAttempt {
             attempt: self.number,
             is_completed: self.task.ended.as_ref().is_some_and(|ended| ended.end == TaskEnd::Completed),
             verification: self.verification,
@@ -101,7 +101,7 @@ impl Engine {
             .into_iter()
             .map(|task| self.compared_attempt(task, environment))
             .collect::<Result<Vec<_>, _>>()?;
-        let facts: Vec<AttemptFacts> = attempts.iter().map(ComparedAttempt::facts).collect();
+        let facts: Vec<RankedAttempt> = attempts.iter().map(ComparedAttempt::facts).collect();
         Ok(ComparedGroup { attempts, recommendation: recommend(&facts) })
     }
 

@@ -14,13 +14,13 @@ use super::groups::{Target, only_match};
 use super::messages::TaskMessages;
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::remote::provider::RemoteFacts;
+use crate::remote::provider::ProviderRecord;
 use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
 use crate::submit::launch::Launch;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
-use crate::upkeep::worktrees::WorktreeInfo;
+use crate::upkeep::worktrees::RecordedWorktree;
 
 /// Tasks to read at once in search of the last one. Usually the first of them is it.
 const LAST_TASK_PAGE: u32 = 20;
@@ -32,12 +32,12 @@ pub struct TaskFiles {
     pub restore_point: Option<RestorePointRecord>,
     /// The changes of a task that a provider ran, as a unified diff; empty if there are none.
     pub diff: Vec<u8>,
-    pub remote: Option<RemoteFacts>,
+    pub remote: Option<ProviderRecord>,
     pub messages: TaskMessages,
     pub open_questions: Vec<StoredQuestion>,
     /// The tasks that directly follow it in a chain.
     pub followers: Vec<Task>,
-    pub worktree: Option<WorktreeInfo>,
+    pub worktree: Option<RecordedWorktree>,
 }
 
 /// The write-ahead log is too long: a process that has been reading for long prevents the checkpoint.
@@ -141,13 +141,13 @@ impl Engine {
             snapshot: read_snapshot(&dir)?,
             restore_point: RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored),
             followers: registry.followers(id)?,
-            worktree: owner.map(|owner| WorktreeInfo::read(&registry, &owner)).transpose()?.flatten(),
+            worktree: owner.map(|owner| RecordedWorktree::read(&registry, &owner)).transpose()?.flatten(),
             ..TaskFiles::default()
         };
         Ok(match id.location() {
             TaskLocation::Cloud => TaskFiles {
                 diff: dir.read(TaskFile::Diff)?.unwrap_or_default(),
-                remote: RemoteFacts::read(&dir)?,
+                remote: ProviderRecord::read(&dir)?,
                 ..files
             },
             TaskLocation::Local => TaskFiles {

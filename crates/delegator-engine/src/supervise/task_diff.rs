@@ -17,7 +17,7 @@ use super::task_report::Record;
 use crate::error::{EngineError, NoDiff, Result};
 use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
 use crate::upkeep::restore_record::git;
-use crate::upkeep::worktrees::{DiffOmissions, WorktreeInfo, WorktreeState, worktree_changes};
+use crate::upkeep::worktrees::{DiffOmissions, RecordedWorktree, WorktreeState, worktree_changes};
 
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that `omissions` names; all are counted.
@@ -70,7 +70,7 @@ fn diff_in_worktree(
     owner: &TaskId,
     environment: &Variables,
 ) -> Result<TaskDiff> {
-    let worktree = WorktreeInfo::read(registry, owner)?;
+    let worktree = RecordedWorktree::read(registry, owner)?;
     let is_planned = worktree.is_none_or(|found| found.state == WorktreeState::Planned);
     if is_planned && !task.state.is_terminal() {
         return Err(EngineError::NotEnded { task: task.id.clone(), state: task.state });

@@ -30,7 +30,7 @@ const MAX_TRIES: usize = 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorktreeInfo {
+pub struct RecordedWorktree {
     /// The task for which it was created.
     pub owner: TaskId,
     pub path: PathBuf,
@@ -40,11 +40,11 @@ pub struct WorktreeInfo {
     pub state: WorktreeState,
 }
 
-impl WorktreeInfo {
-    pub(crate) fn read(registry: &Registry, owner: &TaskId) -> Result<Option<WorktreeInfo>> {
+impl RecordedWorktree {
+    pub(crate) fn read(registry: &Registry, owner: &TaskId) -> Result<Option<RecordedWorktree>> {
         let Some(stored) = registry.worktree(owner)? else { return Ok(None) };
         let plan = WorktreePlan::of_stored(&stored)?;
-        Ok(Some(WorktreeInfo {
+        Ok(Some(RecordedWorktree {
             owner: owner.clone(),
             path: plan.worktree.path,
             branch: plan.worktree.branch,
@@ -183,10 +183,10 @@ impl DiffOmissions {
 }
 
 impl Engine {
-    pub fn worktree_of(&self, task: &Task) -> Result<Option<WorktreeInfo>> {
+    pub fn worktree_of(&self, task: &Task) -> Result<Option<RecordedWorktree>> {
         let Some(owner) = &task.worktree else { return Ok(None) };
         let Some(registry) = self.find_registry()? else { return Ok(None) };
-        WorktreeInfo::read(&registry, owner)
+        RecordedWorktree::read(&registry, owner)
     }
 
     /// Removes what there is of a worktree that was never complete, because its task was cancelled before or

@@ -16,7 +16,8 @@ use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::task_diff::TreeListing;
 
-/// The state with the uncommitted changes of the user: a file that names a tree, in the store of the worktree.
+/// The state with the uncommitted changes of the user: a file that names a tree, in the store of the
+/// worktree.
 pub(super) const CARRIED: &str = "carried";
 /// The state after the setup command, before the agent.
 pub(super) const AFTER_SETUP: &str = "after-setup";

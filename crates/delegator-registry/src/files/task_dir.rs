@@ -35,7 +35,7 @@ named_enum! {
         Lock = "lock",
         /// Held while a command submits a task into the worktree of this one, or removes it.
         WorktreeLock = "worktree.lock",
-        /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt
+        /// The agent's output, append-only; for a task that a provider runs a copy, which a new attempt
         /// replaces.
         Events = "events.jsonl",
         /// Which attempt the copied events belong to.
@@ -58,7 +58,7 @@ named_enum! {
         /// The output of the setup script of a task that a provider ran.
         Setup = "setup.log",
         /// What the provider of an ended task reported besides.
-        RemoteFacts = "remote.json",
+        ProviderRecord = "remote.json",
         /// The schema that the agent's output must follow.
         OutputSchema = "output-schema.json",
         /// The path of a control socket that is elsewhere.

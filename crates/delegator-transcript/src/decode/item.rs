@@ -3,12 +3,12 @@
 use crate::event::{CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};
 use crate::json::unique::is_item_id;
 use crate::json::{Object, Text, Value};
-use crate::longline::{LineRemains, ObjectFacts};
+use crate::longline::{LineRemains, ScannedObject};
 use crate::values::{collab_call, error_message, file_changes, mcp_call, read_todos};
 
 pub(super) fn decode_item<'a>(fields: &Object<'a>, remains: Option<LineRemains<'a>>) -> Item<'a> {
     let facts = remains.map(|remains| &remains.facts.inner);
-    let text = |key: &str, fact: fn(&ObjectFacts) -> Option<&str>| {
+    let text = |key: &str, fact: fn(&ScannedObject) -> Option<&str>| {
         fields.text(key).or_else(|| facts.and_then(fact).map(Text::plain))
     };
     let kind = text("type", |facts| facts.kind.as_deref()).unwrap_or_default();

@@ -32,7 +32,7 @@ pub use notices::Notice;
 pub use progress::{PlanSteps, Progress};
 pub use recent::RecentLine;
 pub use report::{AgentTexts, FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
-pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
+pub use summarizer::{LineEffect, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
 pub use usage::{CostReport, UsageReport};
 

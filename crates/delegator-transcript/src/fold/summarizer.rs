@@ -16,7 +16,7 @@ pub struct LineSummarizer {
 
 /// What a supervisor needs to know about a line at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineInfo {
+pub struct LineEffect {
     pub understood: bool,
     /// The agent made progress: an item, or the start or end of a turn. Retries do not count.
     pub is_activity: bool,
@@ -34,19 +34,19 @@ impl LineSummarizer {
         Self { translator, fold: Fold { options, ..Fold::default() } }
     }
 
-    pub fn push_line(&mut self, line: &Line<'_>) -> LineInfo {
+    pub fn push_line(&mut self, line: &Line<'_>) -> LineEffect {
         self.push_line_with(line, |_| {})
     }
 
     /// Processes the next line and passes its effects to `on_effect`.
-    pub fn push_line_with(&mut self, line: &Line<'_>, mut on_effect: impl FnMut(&Effect<'_>)) -> LineInfo {
+    pub fn push_line_with(&mut self, line: &Line<'_>, mut on_effect: impl FnMut(&Effect<'_>)) -> LineEffect {
         let text = line.text();
         let event = self.translator.decode(line, &text);
-        let mut info = LineInfo {
+        let mut info = LineEffect {
             understood: event.is_understood(),
             idle: matches!(event, Event::Idle(IdleEvent::Idle)),
             done: matches!(event, Event::Idle(IdleEvent::Done)),
-            ..LineInfo::default()
+            ..LineEffect::default()
         };
         let Self { translator, fold } = self;
         fold.on_line(line, &event);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A line with all its fields, owned.
-type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
+type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, ScannedLine)>);
 
 fn to_owned_line(line: &Line<'_>) -> OwnedLine {
     let (head, rest) = match line.body {

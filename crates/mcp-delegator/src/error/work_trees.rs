@@ -96,7 +96,8 @@ const RESTORE_ALL: &str = "Commit or copy the later edits that you want to retai
 pub struct OverlapContext {
     /// The file or directory; for `head` the work tree.
     pub path: String,
-    /// What was changed again: the file in the work tree, its permissions, its index entry, or HEAD of the work tree.
+    /// What was changed again: the file in the work tree, its permissions, its index entry, or HEAD of the
+    /// work tree.
     #[schemars(with = "String", extend("enum" = ["file", "permissions", "index", "head"]))]
     pub part: OverlapPart,
 }

@@ -74,8 +74,8 @@ pub(in crate::mcp) fn invalid_params(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
-/// The error for a known method with invalid parameters. rmcp treats such a request as one with an unknown method and
-/// would respond "method not found". `None`: the method is unknown, or its parameters are valid.
+/// The error for a known method with invalid parameters. rmcp treats such a request as one with an unknown
+/// method and would respond "method not found". `None`: the method is unknown, or its parameters are valid.
 fn params_error(method: &str, params: Option<&Value>) -> Option<ErrorData> {
     let why = match method {
         "initialize" => parse_error::<InitializeRequestParams>(params),

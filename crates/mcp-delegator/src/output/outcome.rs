@@ -20,7 +20,7 @@ use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::command_data::Data;
 use crate::output::documents::document::Document;
-use crate::output::values::TruncationFacts;
+use crate::output::values::TruncationMeta;
 use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
 use crate::spec::{Category, CommandSpec, Shape};
@@ -331,7 +331,7 @@ pub struct Outcome {
     pub duration: Duration,
     pub request_id: Uuid,
     pub output: CommandOutput,
-    pub truncated: Option<TruncationFacts>,
+    pub truncated: Option<TruncationMeta>,
 }
 
 impl Outcome {

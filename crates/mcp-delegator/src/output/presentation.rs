@@ -390,9 +390,10 @@ fn text_style(process: &Process, color: ColorChoice, is_terminal: bool) -> TextS
 /// Called with every envelope before it is serialised.
 type EnvelopeCheck = fn(Envelope, &Outcome, &Value);
 
-/// Validates an answer against its published schema. A violation is a bug of this program: a debug build aborts, a
-/// release build logs it and sends the answer, because the caller needs the data more than its form. A release build
-/// validates only the first answer of each command: a server would repeat the work for every call.
+/// Validates an answer against its published schema. A violation is a bug of this program: a debug build
+/// aborts, a release build logs it and sends the answer, because the caller needs the data more than its
+/// form. A release build validates only the first answer of each command: a server would repeat the work for
+/// every call.
 fn check_contract(envelope: Envelope, outcome: &Outcome, value: &Value) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static VALIDATED: Mutex<BTreeSet<&[&str]>> = Mutex::new(BTreeSet::new());

@@ -1,7 +1,7 @@
 //! The printer: all output of commands to stdout and stderr passes through it, redacted, in complete lines.
 //!
-//! A closed pipe is not an error. The signal thread may print a final text at the same time as the main thread,
-//! so the state is behind a lock: the first final text is printed, later ones are dropped.
+//! A closed pipe is not an error. The signal thread may print a final text at the same time as the main
+//! thread, so the state is behind a lock: the first final text is printed, later ones are dropped.
 
 #![expect(clippy::disallowed_methods, reason = "the printer is the module that writes to stdout")]
 

@@ -77,7 +77,7 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
 /// The `meta` facts of truncated output, in the unit of its limit.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct TruncationFacts {
+pub struct TruncationMeta {
     pub truncated: bool,
     pub max_bytes: Option<usize>,
     pub max_characters: Option<usize>,

@@ -1,8 +1,8 @@
 //! Pagination with opaque cursors.
 //!
 //! A cursor contains a fingerprint of its query: one of another query, or made by hand, is refused; otherwise
-//! it would silently return the wrong items. A page that exceeds the size limit of the output ends after any of
-//! its items, so a cursor can be made after each.
+//! it would silently return the wrong items. A page that exceeds the size limit of the output ends after any
+//! of its items, so a cursor can be made after each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -21,7 +21,7 @@ use mcp_delegator::output::envelopes::{
 use mcp_delegator::output::outcome::{
     ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, Warning,
 };
-use mcp_delegator::output::values::TruncationFacts;
+use mcp_delegator::output::values::TruncationMeta;
 use mcp_delegator::spec::command_exit_codes::exit_codes;
 use mcp_delegator::spec::formats::Envelope;
 use mcp_delegator::spec::paging::Page;
@@ -349,7 +349,7 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
     });
     output.warnings = vec![Warning::new(WarningCode::LinesIgnored, "mind the gap")];
     let outcome = Outcome {
-        truncated: Some(TruncationFacts {
+        truncated: Some(TruncationMeta {
             truncated: true,
             max_bytes: Some(100),
             max_characters: None,

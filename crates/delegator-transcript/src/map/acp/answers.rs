@@ -2,7 +2,7 @@
 //! be opened.
 
 use super::text::bounded;
-use super::turn::{KnownAgent, TurnFacts};
+use super::turn::{KnownAgent, ObservedTurn};
 use super::{AcpMapper, CallState, MAX_ID_BYTES, key};
 use crate::event::{AgentError, ErrorCode, ThreadEvent};
 use crate::json::Text;
@@ -97,7 +97,7 @@ impl AcpMapper {
         }
         let has_usage = self.add_usage(result);
         self.plan.complete(effects);
-        self.turn = TurnFacts::default();
+        self.turn = ObservedTurn::default();
         // Only a completed turn carries its usage.
         match (&mut end, self.usage.filter(|_| has_usage)) {
             (Effect::Emit(ThreadEvent::TurnCompleted { usage }), _) => *usage = self.usage,

@@ -23,7 +23,7 @@ use crate::wire::acp::{
 use crate::wire::json_rpc::RequestId;
 use call::Call;
 use text::{JoinedText, TextKind, bounded};
-use turn::{KnownAgent, TurnFacts, bounded_error};
+use turn::{KnownAgent, ObservedTurn, bounded_error};
 
 const MAX_ID_BYTES: usize = 1 << 10;
 /// More prompts than this at once are not counted: a client sends one.
@@ -42,7 +42,7 @@ pub(super) struct AcpMapper {
     is_replaying: bool,
     prompts: Vec<RequestId>,
     turn_is_open: bool,
-    turn: TurnFacts,
+    turn: ObservedTurn,
     text: Option<JoinedText>,
     calls: Pending<CallState>,
     plan: Plan,
@@ -126,7 +126,7 @@ impl AcpMapper {
 
     fn begin_turn(&mut self, effects: &mut Effects<'_, '_>) {
         if !std::mem::replace(&mut self.turn_is_open, true) {
-            self.turn = TurnFacts::default();
+            self.turn = ObservedTurn::default();
             effects.emit(ThreadEvent::TurnStarted);
         }
     }

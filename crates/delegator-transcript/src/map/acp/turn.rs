@@ -39,7 +39,7 @@ impl KnownAgent {
 
 /// What a turn has shown so far.
 #[derive(Debug, Default)]
-pub(super) struct TurnFacts {
+pub(super) struct ObservedTurn {
     /// There was a message, a plan or a tool call.
     pub(super) has_output: bool,
     /// The agent reported that the turn failed.
@@ -57,7 +57,7 @@ pub(super) struct TurnFacts {
     pub(super) calls_usage: Option<Usage>,
 }
 
-impl TurnFacts {
+impl ObservedTurn {
     /// Notes whether a chunk begins as an error of Copilot. Whatever follows shows that it was none.
     pub(super) fn note_chunk(&mut self, text: &str) {
         self.error_chunk = text.strip_prefix(COPILOT_ERROR).map(bounded_error);

@@ -12,7 +12,7 @@ use crate::commands::inputs::blank_task_problem;
 use crate::commands::local::tasks::{labels, report_obstacles, title};
 use crate::commands::prelude::*;
 use crate::error::suggestion::CALL;
-use crate::output::data::acknowledgement::AckFacts;
+use crate::output::data::acknowledgement::AckMeta;
 use crate::output::data::stored_task as task_data;
 use crate::spec::paging::fingerprint;
 
@@ -130,7 +130,7 @@ pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<C
         summary: task.ended.is_some().then(|| task_data::summary(&task)),
         ..ExecutionAck::of(&task, Capability::Background)
     };
-    let facts = AckFacts { replayed, ..AckFacts::default() };
+    let facts = AckMeta { replayed, ..AckMeta::default() };
     let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
     output.message = Some(format!("Task {} accepted", task.id));
     report_obstacles(&engine(context)?, std::slice::from_ref(&task), &mut output)?;

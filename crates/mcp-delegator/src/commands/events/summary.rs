@@ -39,7 +39,7 @@ pub struct Summary {
     pub web_search_count: u64,
     pub sub_agent_count: u64,
     pub plan: Vec<PlanStep>,
-    pub thread_info: ThreadInfo,
+    pub thread_info: TranscriptThread,
     /// Warnings of the agent; not failures.
     pub agent_warnings: Vec<CountedMessage>,
     /// Errors from which the agent recovered, or was still recovering.
@@ -132,7 +132,7 @@ pub struct PlanStep {
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct ThreadInfo {
+pub struct TranscriptThread {
     pub thread_id: Option<String>,
     /// 0 to 1: cached over all input tokens.
     pub cache_hit_rate: Option<f64>,
@@ -200,7 +200,7 @@ impl Summary {
                 .iter()
                 .map(|step| PlanStep { text: step.text.clone(), completed: step.completed })
                 .collect(),
-            thread_info: ThreadInfo {
+            thread_info: TranscriptThread {
                 thread_id: report.thread_id.clone(),
                 cache_hit_rate: report.usage.as_ref().and_then(|usage| usage.cache_hit_rate),
                 token_usage: report.usage.as_ref().map(|usage| token_counts(&usage.own)),

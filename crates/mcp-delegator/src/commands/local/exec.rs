@@ -10,7 +10,7 @@ use delegator_engine::SubmitOutcome;
 use crate::commands::local::attempts::{AttemptsInputs, group_of, submit_attempts};
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::prelude::*;
-use crate::output::data::acknowledgement::AckFacts;
+use crate::output::data::acknowledgement::AckMeta;
 use crate::output::data::diff::not_carried_warning;
 use crate::output::data::group::GroupData;
 use crate::output::data::{chain, stored_task as task_data, warnings};
@@ -112,7 +112,7 @@ pub fn accepted_output(
         group: group_of(&task).map(|group| GroupData::of_tasks(group, &submitted.attempts)),
         ..ExecutionAck::of(&task, capability)
     };
-    let mut output = CommandOutput::done(acknowledgement).with_facts(AckFacts {
+    let mut output = CommandOutput::done(acknowledgement).with_facts(AckMeta {
         queue_position: (!has_ended).then_some(submitted.queue_position),
         estimated_start_ms: submitted.estimated_start_ms,
         replayed: submitted.replayed,

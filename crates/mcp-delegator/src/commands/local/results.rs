@@ -13,7 +13,7 @@ use crate::commands::prelude::*;
 use crate::output::data::events::EventsPage;
 use crate::output::data::group::GroupData;
 use crate::output::data::stored_task::RunTimes;
-use crate::output::data::task::{ResultFacts, ResultSet, ResultsData};
+use crate::output::data::task::{ResultMeta, ResultSet, ResultsData};
 use crate::output::data::{events, stored_task as task_data, warnings};
 use crate::output::outcome::ChildExit;
 use crate::spec::paging::{cursor_positions, position_cursor};
@@ -71,7 +71,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
         completed_ts: UtcTime::from_ms(times.ended_ms),
         events,
     };
-    let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });
+    let mut output = CommandOutput::done(results).with_facts(ResultMeta { count: 1 });
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
     output.warnings.extend(mark_read(&engine, &task.id));
@@ -82,7 +82,7 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
     let compared = compare(context, engine, group)?;
     let count = compared.attempts.len() as u64;
     let mut output =
-        CommandOutput::done(GroupData::of_compared(group, &compared)).with_facts(ResultFacts { count });
+        CommandOutput::done(GroupData::of_compared(group, &compared)).with_facts(ResultMeta { count });
     output
         .warnings
         .extend(compared.attempts.iter().filter_map(|attempt| mark_read(engine, &attempt.task.id)));

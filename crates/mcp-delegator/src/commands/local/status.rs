@@ -16,7 +16,7 @@ use crate::commands::prelude::*;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::GroupData;
 use crate::output::data::status::{
-    CloudTasks, EndedTask, ListedTask, QueuedTask, RunningTask, StatusCounts, StatusFacts, StatusSnapshot,
+    CloudTasks, EndedTask, ListedTask, QueuedTask, RunningTask, StatusCounts, StatusMeta, StatusSnapshot,
     Unread,
 };
 use crate::output::data::usage::Usage;
@@ -329,7 +329,7 @@ pub fn absolute_dir(context: &Context<'_>, given: &Path) -> String {
 fn snapshot_output(now_ms: i64, mut snapshot: StatusSnapshot) -> CommandOutput {
     let total = snapshot.summary.running + snapshot.summary.queued;
     snapshot.follow_lists(snapshot.list_lengths());
-    let facts = StatusFacts { snapshot_ts: UtcTime::from_ms(now_ms), total };
+    let facts = StatusMeta { snapshot_ts: UtcTime::from_ms(now_ms), total };
     CommandOutput::done(snapshot).with_facts(facts)
 }
 

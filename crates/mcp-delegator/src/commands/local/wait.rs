@@ -24,7 +24,7 @@ use crate::commands::{AfterWait, Started};
 use crate::output::batch::Batch;
 use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{
-    EndedItem, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
+    EndedItem, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitMeta, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{chain, stored_task as task_data, warnings};
 use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
@@ -205,7 +205,7 @@ impl WaitOutput<'_> {
         let files = self.engine.files(&task.id)?;
         let data = self.ended_task(&task, &files)?;
         let output = CommandOutput::of(data, self.exit_status_error(&task, &files));
-        let mut output = output.with_facts(WaitFacts::from(RunTimes::of(&task)));
+        let mut output = output.with_facts(WaitMeta::from(RunTimes::of(&task)));
         output.warnings.extend(warnings::for_task(&task, &files));
         output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
         output.warnings.extend(mark_read(self.engine, &task.id));

@@ -1,8 +1,8 @@
 //! Checks forms of values that a schema cannot express: commands, names, and texts without NUL.
 //!
 //! The messages about commands name both forms, because a caller who mixes them up would have another command
-//! run than intended: a list whose first word is a whole command line, or a string in which `&&` was meant for
-//! a shell.
+//! run than intended: a list whose first word is a whole command line, or a string in which `&&` was meant
+//! for a shell.
 
 use serde_json::Value;
 

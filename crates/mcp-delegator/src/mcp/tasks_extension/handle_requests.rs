@@ -85,7 +85,8 @@ fn cancel_run(engine: &Engine, id: &TaskId) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The state of a handle according to the registry: its progress while it works, its result when it has ended.
+/// The state of a handle according to the registry: its progress while it works, its result when it has
+/// ended.
 fn handle_status(
     state: &ServerState,
     context: &Context<'_>,

@@ -5,10 +5,11 @@
 //! stays open for others, and this call does not ask it again. The form is withdrawn when the question is
 //! closed or the wait is over.
 //!
-//! The protocol of 2026-07-28 has no requests from the server to the client. There, a call that waits for a task
-//! is answered with an input-required response as soon as an agent asks; the client repeats the call with the
-//! answers. Only a call that changes nothing may be repeated, so a `run` does not ask. The state that the client
-//! returns names the questions that were asked: a question that the user did not answer is not asked again.
+//! The protocol of 2026-07-28 has no requests from the server to the client. There, a call that waits for a
+//! task is answered with an input-required response as soon as an agent asks; the client repeats the call
+//! with the answers. Only a call that changes nothing may be repeated, so a `run` does not ask. The state
+//! that the client returns names the questions that were asked: a question that the user did not answer is
+//! not asked again.
 
 use std::collections::HashSet;
 
@@ -74,7 +75,8 @@ async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: A
     }
 }
 
-/// Shows the form. `None` if the user gave no answer, or the question was closed or the wait was over meanwhile.
+/// Shows the form. `None` if the user gave no answer, or the question was closed or the wait was over
+/// meanwhile.
 async fn ask(
     context: &RequestContext<RoleServer>,
     task: &TaskId,

@@ -100,7 +100,7 @@ impl ExecutionAck {
 
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub struct AckFacts {
+pub struct AckMeta {
     /// 0: the task has a slot.
     pub queue_position: Option<u64>,
     pub estimated_start_ms: Option<u64>,

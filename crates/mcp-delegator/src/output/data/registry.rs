@@ -22,7 +22,7 @@ pub struct RegistryInfo {
 }
 
 #[derive(Debug, JsonSchema)]
-pub struct RegistryFacts {
+pub struct RegistryMeta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@
 //! large file does not hide the changes of the rest. Each gap has a line that says how much is missing, so a
 //! shortened diff cannot be applied by mistake.
 
-use delegator_engine::RemoteFacts;
+use delegator_engine::ProviderRecord;
 use delegator_registry::RemoteTask;
 
 use crate::output::data::diff::OmissionsData;
@@ -37,7 +37,7 @@ pub struct RemoteData {
 
 impl RemoteData {
     /// `facts` are known of an ended task.
-    pub fn of(task: &Task, facts: Option<&RemoteFacts>) -> Option<RemoteData> {
+    pub fn of(task: &Task, facts: Option<&ProviderRecord>) -> Option<RemoteData> {
         let RemoteTask { environment, accepted, .. } = task.remote.clone()?;
         let (remote_id, url) = accepted.map_or((None, None), |accepted| (Some(accepted.id), accepted.url));
         let facts = facts.cloned().unwrap_or_default();

@@ -128,7 +128,7 @@ impl CloudTasks {
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct StatusFacts {
+pub struct StatusMeta {
     pub snapshot_ts: UtcTime,
     /// Running and queued tasks.
     pub total: u64,

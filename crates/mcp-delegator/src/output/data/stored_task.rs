@@ -1,5 +1,5 @@
-//! What is computed from a stored task: the names of its states, its times, its exit code, its summary, and the
-//! facts for a bug report.
+//! What is computed from a stored task: the names of its states, its times, its exit code, its summary, and
+//! the facts for a bug report.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The final message of a task with an output schema as JSON, validated against the schema.
 //!
 //! The message must be JSON as a whole, or exactly one fenced block of JSON; anything looser would be
-//! guessing. A schema with an external reference is unusable: nothing is fetched. A violation is a warning and
-//! does not change the state of the task, because the agent did complete.
+//! guessing. A schema with an external reference is unusable: nothing is fetched. A violation is a warning
+//! and does not change the state of the task, because the agent did complete.
 
 use delegator_transcript::FinalMessage;
 use jsonschema::{Retrieve, Uri, Validator};

@@ -95,7 +95,7 @@ pub struct ResultsData {
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct ResultFacts {
+pub struct ResultMeta {
     pub count: u64,
 }
 
@@ -143,7 +143,7 @@ pub struct Metadata {
     pub duration: u64,
     pub file_operations: FileOperations,
     #[schemars(extend("x-optional" = true))]
-    pub thread_info: ThreadInfo,
+    pub thread_info: TaskThread,
     #[schemars(extend("x-optional" = true))]
     #[serialize_always]
     pub error_context: Option<ErrorContext>,
@@ -154,7 +154,7 @@ pub struct Metadata {
 }
 
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub struct ThreadInfo {
+pub struct TaskThread {
     pub thread_id: Option<String>,
     #[schemars(range(min = 0, max = 1))]
     pub cache_hit_rate: Option<f64>,
@@ -260,7 +260,7 @@ impl Metadata {
         Metadata {
             duration: RunTimes::of(task).duration_seconds(),
             file_operations: files::operations(task, record),
-            thread_info: ThreadInfo {
+            thread_info: TaskThread {
                 // Only the report has the thread of a task that a provider ran.
                 thread_id: task.thread_id.clone().or_else(|| report?.thread_id.clone()),
                 cache_hit_rate: usage.and_then(|usage| usage.cache_hit_rate),
@@ -311,7 +311,7 @@ pub struct EndedItem {
     #[serde(flatten)]
     pub result: TaskResult,
     #[serde(flatten)]
-    pub times: WaitFacts,
+    pub times: WaitMeta,
     /// Null if the agent was not started.
     pub agent_exit_code: Option<i32>,
 }
@@ -358,15 +358,15 @@ pub struct WaitData {
 
 /// The times of an ended task.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct WaitFacts {
+pub struct WaitMeta {
     pub started_ts: UtcTime,
     pub completed_ts: UtcTime,
     pub duration_ms: u64,
 }
 
-impl From<RunTimes> for WaitFacts {
-    fn from(times: RunTimes) -> WaitFacts {
-        WaitFacts {
+impl From<RunTimes> for WaitMeta {
+    fn from(times: RunTimes) -> WaitMeta {
+        WaitMeta {
             started_ts: UtcTime::from_ms(times.started_ms),
             completed_ts: UtcTime::from_ms(times.ended_ms),
             duration_ms: times.duration_ms(),

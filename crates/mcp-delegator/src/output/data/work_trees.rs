@@ -2,7 +2,7 @@
 
 use delegator_domain::task::FailureKind;
 use delegator_engine::{
-    LeftOut, PointProblem, RestorePoint, RestorePointRecord, WorktreeInfo, WorktreeState,
+    LeftOut, PointProblem, RecordedWorktree, RestorePoint, RestorePointRecord, WorktreeState,
 };
 
 use crate::output::prelude::*;
@@ -140,8 +140,8 @@ pub struct WorktreeData {
     pub apply_command: Option<String>,
 }
 
-impl From<&WorktreeInfo> for WorktreeData {
-    fn from(worktree: &WorktreeInfo) -> WorktreeData {
+impl From<&RecordedWorktree> for WorktreeData {
+    fn from(worktree: &RecordedWorktree) -> WorktreeData {
         let is_present = worktree.state == WorktreeState::Present;
         WorktreeData {
             worktree: worktree.path.display().to_string(),

@@ -1,8 +1,9 @@
-//! Renders a document as text for a person: wrapped at the width of the terminal, with colour where it has it.
+//! Renders a document as text for a person: wrapped at the width of the terminal, with colour where it has
+//! it.
 //!
 //! Only headings, states and the words `error` and `warning` are coloured. Lines with a command to copy are
-//! never wrapped. The data may come from an agent, so every piece of text is sanitised before it is wrapped or
-//! coloured.
+//! never wrapped. The data may come from an agent, so every piece of text is sanitised before it is wrapped
+//! or coloured.
 
 use anstyle::{AnsiColor, Style};
 use delegator_domain::terminal::{self, escape_line_breaks};
@@ -172,8 +173,8 @@ const GAP: usize = 2;
 const MIN_WIDTH: usize = 10;
 
 /// Lays out a table so that no line is wider than the terminal. Columns are ordered by importance. The first
-/// one, with the ids, keeps its width. If the others do not fit even at their smallest width, the last are left
-/// out; then the widest ones shrink, and their cells are wrapped.
+/// one, with the ids, keeps its width. If the others do not fit even at their smallest width, the last are
+/// left out; then the widest ones shrink, and their cells are wrapped.
 fn table_text(columns: &[&str], rows: &[Vec<String>], style: TextStyle) -> String {
     let cells = |row: &Vec<String>| -> Vec<String> {
         row.iter().map(|cell| escape_line_breaks(terminal::sanitize(cell).trim_end())).collect()

@@ -10,7 +10,7 @@ use crate::output::command_data::CommandData;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{Outcome, Warning};
 use crate::output::values::{
-    ProblemData, TruncationFacts, UtcTime, add_missing, milliseconds, problems, rfc3339,
+    ProblemData, TruncationMeta, UtcTime, add_missing, milliseconds, problems, rfc3339,
 };
 use crate::spec::command_exit_codes::is_retryable;
 use crate::spec::paging::Page;
@@ -35,7 +35,7 @@ struct Meta {
     not_modified: bool,
     #[serde(flatten)]
     #[serialize_always]
-    truncation: Option<TruncationFacts>,
+    truncation: Option<TruncationMeta>,
     cursor: Option<String>,
     pagination: Option<Page>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

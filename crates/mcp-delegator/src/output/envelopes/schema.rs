@@ -1,8 +1,8 @@
 //! The published schemas of the envelopes and of the answers of a command, and the validation of an answer.
 //!
-//! The CLI envelope is a file given by its contract, in `schemas/`; the others are generated from their types.
-//! Rules in `allOf` state when the data of a command has its [`Shape`]; an answer with selected fields, for
-//! example, lacks required keys.
+//! The CLI envelope is a file given by its contract, in `schemas/`; the others are generated from their
+//! types. Rules in `allOf` state when the data of a command has its [`Shape`]; an answer with selected
+//! fields, for example, lacks required keys.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::error::ErrorCode;
-use crate::output::data::acknowledgement::{AckFacts, ExecutionAck};
-use crate::output::data::registry::{RegistryFacts, RegistryInfo};
-use crate::output::data::status::{StatusFacts, StatusSnapshot};
-use crate::output::data::task::{ResultFacts, ResultSet, ResultsData, TaskResult, WaitData, WaitFacts};
+use crate::output::data::acknowledgement::{AckMeta, ExecutionAck};
+use crate::output::data::registry::{RegistryInfo, RegistryMeta};
+use crate::output::data::status::{StatusMeta, StatusSnapshot};
+use crate::output::data::task::{ResultMeta, ResultSet, ResultsData, TaskResult, WaitData, WaitMeta};
 use crate::output::envelopes::cli::{self, StreamEnd};
 use crate::output::envelopes::standard as standard_envelope;
 use crate::output::envelopes::standard::StandardEnvelope;
@@ -58,11 +58,11 @@ pub fn tool(category: Category) -> Value {
 
 pub fn tool_with(category: Category, id: &str, data: Value) -> Value {
     let mut schema = match category {
-        Category::ExecutionAck => envelope::<AckFacts>(id),
-        Category::WaitResult => envelope::<WaitFacts>(id),
-        Category::StatusSnapshot => envelope::<StatusFacts>(id),
-        Category::ResultSet => envelope::<ResultFacts>(id),
-        Category::RegistryInfo => envelope::<RegistryFacts>(id),
+        Category::ExecutionAck => envelope::<AckMeta>(id),
+        Category::WaitResult => envelope::<WaitMeta>(id),
+        Category::StatusSnapshot => envelope::<StatusMeta>(id),
+        Category::ResultSet => envelope::<ResultMeta>(id),
+        Category::RegistryInfo => envelope::<RegistryMeta>(id),
     };
     let properties = &mut schema["properties"];
     properties["schema_id"]["const"] = category.schema_id().into();

@@ -13,7 +13,7 @@ use crate::output::command_data::Data;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{Completion, Outcome, Warning};
 use crate::output::values::{
-    ProblemData, TruncationFacts, UtcTime, add_missing, milliseconds, problems, rfc3339, seconds,
+    ProblemData, TruncationMeta, UtcTime, add_missing, milliseconds, problems, rfc3339, seconds,
 };
 use crate::spec::paging::Page;
 use crate::spec::version::PRODUCT_VERSION;
@@ -83,7 +83,7 @@ struct Metadata {
     not_modified: bool,
     #[serde(flatten)]
     #[serialize_always]
-    truncation: Option<TruncationFacts>,
+    truncation: Option<TruncationMeta>,
     pagination: Option<Page>,
     cursor: Option<String>,
     retry_after_ms: Option<u64>,

@@ -12,7 +12,7 @@ use crate::output::command_data::Data;
 use crate::output::data::batch::BatchResult;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
-use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
+use crate::output::values::{ProblemData, TruncationMeta, UtcTime, milliseconds, problems, rfc3339};
 use crate::spec::Category;
 use crate::spec::command_exit_codes::is_retryable;
 
@@ -61,7 +61,7 @@ struct ToolMeta<M> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     wait_expired: bool,
     #[serde(flatten)]
-    truncation: Option<TruncationFacts>,
+    truncation: Option<TruncationMeta>,
     /// The exit code of the agent.
     #[serde(flatten)]
     child: Option<ChildExit>,

@@ -18,7 +18,7 @@ use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::Printer;
 use crate::output::truncation::apply::{MIN_TEXT_BYTES, PARTIAL_RESULTS, json_size};
 use crate::output::truncation::plan::{Sizes, TruncationPlan, UNLIMITED, plan};
-use crate::output::values::TruncationFacts;
+use crate::output::values::TruncationMeta;
 use crate::spec::InputSchema;
 
 pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
@@ -63,7 +63,7 @@ pub fn truncate_to_fit(
     if original_size <= limit.max_size {
         return (whole, rendered);
     }
-    let facts = TruncationFacts {
+    let facts = TruncationMeta {
         truncated: true,
         max_bytes: (limit.unit == SizeUnit::Bytes).then_some(limit.max_size),
         max_characters: (limit.unit == SizeUnit::Characters).then_some(limit.max_size),

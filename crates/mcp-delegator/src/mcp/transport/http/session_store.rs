@@ -1,5 +1,5 @@
-//! The sessions of rmcp with our own table of them, and the event streams to their clients: collects the events
-//! of requests, and cancels requests whose client is gone.
+//! The sessions of rmcp with our own table of them, and the event streams to their clients: collects the
+//! events of requests, and cancels requests whose client is gone.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
