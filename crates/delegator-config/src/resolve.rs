@@ -82,7 +82,7 @@ pub(crate) fn apply_project(
 
 fn not_lower(setting: &SourcedSetting, given: &Value, origin: &Origin) -> ConfigWarning {
     ConfigWarning {
-        code: WarningCode::NotLower,
+        code: WarningCode::IgnoredValue,
         message: format!(
             "{origin}: a project file may only lower `{}`; {given} is ignored, {} applies ({})",
             setting.key.name, setting.value, setting.origin,

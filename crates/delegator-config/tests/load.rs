@@ -200,7 +200,7 @@ fn a_project_value_that_is_not_lower_is_ignored_with_a_warning() {
         "{warnings:#?}"
     );
     assert!(warnings[1].starts_with(&at(5)) && warnings[1].contains("(default)"), "{warnings:#?}");
-    assert!(config.warnings.iter().all(|warning| warning.code == WarningCode::NotLower));
+    assert!(config.warnings.iter().all(|warning| warning.code == WarningCode::IgnoredValue));
 
     let config = Machine::new().project("max_mode = \"danger-full-access\"").load();
     assert_eq!(value(&config, "max_mode"), ("workspace-write".into(), Source::Default));

@@ -179,10 +179,7 @@ fn start_logging(
         (None, false) => level.clone(),
     };
     let problem = logging::start(printer, &filter, globals.log_format).err()?;
-    Some(Warning::new(
-        WarningCode::InvalidLogFilter,
-        format!("MCP_DELEGATOR_LOG is not a log filter: {problem}"),
-    ))
+    Some(Warning::new(WarningCode::IgnoredValue, format!("MCP_DELEGATOR_LOG is not a log filter: {problem}")))
 }
 
 /// Logs panics instead of printing them: the default hook would write the message to stderr unredacted.

@@ -93,12 +93,12 @@ fn warnings(cleaned: &CleanReport, dry_run: bool) -> Vec<Warning> {
     let dropped = if dry_run { cleaned.dropped_points.len() } else { 0 };
     let counted = [
         (
-            WarningCode::UnclaimedDirectories,
+            WarningCode::Retained,
             cleaned.unclaimed.len() as u64,
             "task directories with results are not in the registry; they are retained",
         ),
         (
-            WarningCode::RetainedPoints,
+            WarningCode::Retained,
             cleaned.retained_points_found,
             "restore points without a task may contain the only copy of some content; they are retained, see restore_points",
         ),

@@ -166,12 +166,12 @@ fn follow_file(
         }
         match path_state {
             PathState::Removed if !is_task => {
-                warnings.push(changed_file(WarningCode::FileRemoved, "removed"));
+                warnings.push(changed_file(WarningCode::FollowedFileChanged, "removed"));
                 return Ok(false);
             }
             PathState::Replaced => {
                 if !is_task {
-                    warnings.push(changed_file(WarningCode::FileReplaced, "replaced"));
+                    warnings.push(changed_file(WarningCode::FollowedFileChanged, "replaced"));
                 } else if read > 0 {
                     warnings.extend(state.restart()?);
                 }
@@ -183,7 +183,7 @@ fn follow_file(
                 read = target.file.seek(SeekFrom::End(0)).map_err(failed)?;
             }
             PathState::SameFile if was_truncated(target.file, read).map_err(failed)? => {
-                warnings.push(changed_file(WarningCode::FileReplaced, "truncated"));
+                warnings.push(changed_file(WarningCode::FollowedFileChanged, "truncated"));
                 read = target.file.seek(SeekFrom::Start(0)).map_err(failed)?;
             }
             PathState::Removed | PathState::SameFile => {

@@ -328,7 +328,7 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     }
     if counts.mixed_dialect > 0 {
         warn(
-            WarningCode::MixedDialects,
+            WarningCode::Anomalies,
             format!("{} lines have a different dialect than the rest of the stream.", counts.mixed_dialect),
         );
     }
