@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::cgroup::Cgroup;
 use super::identity::open_pidfd;
 use super::marks::find_marked;
-use super::stat::{ProcessStat, read_stat, with_ancestors};
+use super::stat::{ProcessStat, read_stat};
 use super::tree::{Owner, OwnerLookup, SignalOutcome, WalkStep, signal_checked, walk};
 use crate::poll_fds::wait_readable;
 
@@ -187,9 +187,7 @@ impl ScanResult {
         if let (Some(task), Some(unmarked)) = (scope.mark, unmarked) {
             others.extend(find_marked(task, unmarked));
         }
-        // Our own ancestors are never leftovers, whatever marker they carry.
-        let me = rustix::process::getpid().as_raw_nonzero().get();
-        let ancestors = if others.is_empty() { None } else { with_ancestors(me) }.unwrap_or_default();
+        let ancestors = if others.is_empty() { HashSet::new() } else { own_ancestors() };
         for stat in others {
             if ancestors.contains(&stat.pid) || known.contains(&stat.pid) {
                 continue;
@@ -239,6 +237,17 @@ fn group_processes(group: &Cgroup) -> Vec<ProcessStat> {
     let current: HashSet<i32> =
         if living.is_empty() { HashSet::new() } else { group.members().into_iter().collect() };
     living.into_iter().filter(|stat| current.contains(&stat.pid)).collect()
+}
+
+/// This process and those above it, as far as they can be read: they are never leftovers, whatever marker
+/// they carry.
+fn own_ancestors() -> HashSet<i32> {
+    let mut pid = rustix::process::getpid().as_raw_nonzero().get();
+    let mut found = HashSet::new();
+    while pid > 0 && found.insert(pid) {
+        pid = read_stat(pid).map_or(0, |stat| stat.parent);
+    }
+    found
 }
 
 fn is_exempt(stat: &ProcessStat, exempt: &[String]) -> bool {
