@@ -90,9 +90,10 @@ impl EventLog {
         ListenerCount(self.listeners.subscribe())
     }
 
-    /// Whether no connection is open, and only so many were opened.
+    /// Whether no connection is open, and only so many were opened. A client that reconnects and disconnects
+    /// again gets a new reconnect window.
     pub(super) fn is_abandoned_since(&self, opened: u64) -> bool {
-        *self.listeners.borrow() == 0 && self.with(|inner| inner.current_listener == opened)
+        self.with(|inner| *self.listeners.borrow() == 0 && inner.current_listener == opened)
     }
 
     pub(super) fn response(&self) -> Option<StoredResponse> {
@@ -134,8 +135,8 @@ impl EventLog {
     }
 
     fn subscribe_from(&self, next_event: u64) -> Subscription {
-        self.listeners.send_modify(|listeners| *listeners += 1);
         self.with(|inner| {
+            self.listeners.send_modify(|listeners| *listeners += 1);
             inner.current_listener += 1;
             inner.wake();
             Subscription { listener: inner.current_listener, next_event }
@@ -145,8 +146,10 @@ impl EventLog {
     /// A connection was closed. If it was the last, returns how many were opened, for
     /// [`EventLog::is_abandoned_since`].
     pub(super) fn unsubscribe(&self) -> Option<u64> {
-        self.listeners.send_modify(|listeners| *listeners = listeners.saturating_sub(1));
-        (*self.listeners.borrow() == 0).then(|| self.with(|inner| inner.current_listener))
+        self.with(|inner| {
+            self.listeners.send_modify(|listeners| *listeners = listeners.saturating_sub(1));
+            (*self.listeners.borrow() == 0).then_some(inner.current_listener)
+        })
     }
 
     pub(super) fn poll_next(
