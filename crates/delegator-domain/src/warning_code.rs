@@ -1,7 +1,7 @@
 //! Warnings: what a caller should know although a call succeeded.
 //!
-//! One table of all codes; `docs/errors.md` is generated from it. Codes are only appended, never changed or
-//! used again.
+//! One table of all codes; `docs/errors.md` is generated from it. Codes are only appended from the first
+//! release on, never changed or used again.
 
 use serde::Serialize;
 

@@ -1,5 +1,8 @@
-//! The port through which the engine reaches the machine: clocks, randomness, processes and agents. Files and
-//! the registry are not behind it. Time limits use `Instant` directly, because no model test waits for one.
+//! The port through which the engine reaches the machine: clocks, randomness, processes and agents.
+//!
+//! An [`Engine`] gets its [`System`] at construction. `RealSystem` is the real one; the model tests use a
+//! simulated one. Files and the registry are not behind this port: they are real in the model tests, too.
+//! Time limits use `Instant` directly, because no model test waits for one.
 
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -20,7 +23,8 @@ const MAX_ID_TRIES: u32 = 20;
 /// Everything the engine needs of the machine besides files. All methods may be called from several threads
 /// at once.
 pub(crate) trait System: Debug + Send + Sync {
-    /// Milliseconds since 1970. It can be set, so it may go back and must not measure a limit.
+    /// Milliseconds since 1970; 0 if the clock is set before that. It can be set, so it may go back and must
+    /// not measure a limit.
     fn now_ms(&self) -> i64;
 
     /// It cannot be set: within one boot it only advances, also during suspend.

@@ -106,6 +106,7 @@ pub(crate) fn identity_of(dir: &Path) -> Option<(u64, u64)> {
 /// What files were when they were read; `None` if there was none.
 pub(crate) type Stamps = BTreeMap<RepoPath, Option<Stamp>>;
 
+/// A write changes the stamp, unless the writer deliberately restores size and modification time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     inode: u64,

@@ -11,7 +11,7 @@
 //!
 //! [`run::supervise`] takes over the whole process: it becomes a child subreaper, changes its umask and reaps
 //! every child. Call it only from a process of its own with a single thread. (A second thread lives briefly,
-//! see `process::cgroup`.)
+//! see `process::cgroup`.) The supervision loop has one `poll` and no timers.
 
 pub mod agent;
 pub mod conversation;

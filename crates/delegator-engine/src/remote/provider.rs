@@ -34,7 +34,8 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
     /// accepted before.
     fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError>;
 
-    /// Makes final that a task whose id was chosen was not accepted. False if the provider has accepted it.
+    /// Makes final that a task whose id was chosen was not accepted: a submission that is still under way has
+    /// no effect afterwards. False if the provider has accepted the task.
     fn refuse(&self, _task: &RemoteRef) -> Result<bool, ProviderError> {
         Ok(false)
     }

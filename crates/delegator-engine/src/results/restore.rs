@@ -1,8 +1,9 @@
 //! Reverts what a task changed, or restores the whole work trees to their state before it.
 //!
-//! All work trees of a task are checked before the first change: if a later change overlaps with one of the
-//! task's, nothing is restored. The current state is saved as an undo point first. A restore never starts
-//! while another task may write to one of the trees.
+//! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree,
+//! and all are checked before the first change: if a later change overlaps with one of the task's, nothing is
+//! restored. The current state is saved as an undo point first, so a restore can be undone. A restore never
+//! starts while another task may write to one of the trees.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

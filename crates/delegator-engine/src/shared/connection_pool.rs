@@ -1,6 +1,9 @@
-//! A pool of open connections to the registry: opening one costs more than most queries. Before reuse, the
-//! pool checks that a connection still belongs to the current registry of its directory, which may have been
-//! removed, set aside or migrated by a newer program.
+//! A pool of open connections to the registry.
+//!
+//! Opening a connection (settings, schema version, query plans) costs more than most queries, so they are
+//! reused. Before reuse, the pool checks that a connection still belongs to the current registry of its
+//! directory, which may have been removed, set aside or migrated by a newer program. The default pool is
+//! disabled: it closes every connection after use.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};

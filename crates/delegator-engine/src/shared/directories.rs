@@ -44,7 +44,8 @@ fn make_writable(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Inode, size, seconds and nanoseconds of the modification time.
+/// Inode, size, seconds and nanoseconds of the modification time. A file that is replaced or changed has
+/// another stamp, unless all of them return.
 pub(crate) type FileStamp = [u64; 4];
 
 pub(crate) fn file_stamp(metadata: &Metadata) -> FileStamp {

@@ -1,6 +1,8 @@
-//! Starts queued tasks: claims them in one transaction, then starts one detached supervisor process for each
-//! claim ([`super::detach`]). If it cannot be started, the claim is released at once; if it dies before it
-//! begins to work, by the next upkeep pass.
+//! Starts queued tasks: claims them in one transaction, then starts one supervisor process for each claim.
+//!
+//! A supervisor is this same program (through `/proc/self/exe`, so that an upgrade cannot mix versions),
+//! detached from the process that starts it (see [`super::detach`]). If it cannot be started, the claim is
+//! released at once; if it dies before it begins to work, the next upkeep pass releases the claim.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;

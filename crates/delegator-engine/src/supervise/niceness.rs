@@ -1,8 +1,9 @@
 //! Raises the niceness of agents when many may run at once.
 //!
-//! Each step of niceness reduces the weight of a process by a fifth. If more agents may run than the
-//! processors can carry, each gets more niceness, until their total weight is that of a few. Measured with
-//! 500 agents on two processors: p99 of `status` was 67 ms with the configured niceness and 14 ms with this.
+//! What slows down the rest of the machine is the scheduling weight of all agents together. Each step of
+//! niceness reduces the weight of a process by a fifth. If more agents may run than the processors can carry,
+//! each gets more niceness, until their total weight is that of a few. Measured with 500 agents on two
+//! processors: p99 of `status` was 67 ms with the configured niceness and 14 ms with this.
 
 use std::sync::LazyLock;
 

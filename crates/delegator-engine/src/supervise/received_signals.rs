@@ -1,6 +1,10 @@
-//! Signals to a supervisor: SIGTERM and SIGINT cancel its task, SIGHUP does nothing. A handler only sets a
-//! flag and wakes the run loop, which treats it like a cancel request. A signal is never set to "ignored",
-//! because the agent would inherit that.
+//! Signals to a supervisor: SIGTERM and SIGINT cancel its task, SIGHUP does nothing.
+//!
+//! A handler only sets a flag and wakes the run loop through the wake socket. The loop treats the flag like a
+//! cancel request: the agent is ended and swept as usual, and the end is recorded. A signal that arrives
+//! after the agent has ended changes nothing.
+//!
+//! A signal is never set to "ignored", because the agent would inherit that.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;

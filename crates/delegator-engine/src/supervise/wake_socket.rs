@@ -1,6 +1,8 @@
 //! The wake socket of a supervisor: any datagram makes it check the registry at once for a cancel request,
-//! messages and answers. Datagrams carry no information and are not trusted. A lost one delays the check by
-//! at most a second.
+//! messages and answers.
+//!
+//! Datagrams carry no information and are not trusted: the request itself is in the registry. A lost datagram
+//! delays the check by at most a second; a repeated or forged one costs one extra check.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;

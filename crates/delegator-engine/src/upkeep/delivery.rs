@@ -1,8 +1,10 @@
-//! The delivery of notifications: a process of its own sends what the outbox holds, because a receiver may
-//! not answer. Every upkeep pass starts it if something is due.
+//! The delivery of notifications: a process of its own sends what the outbox holds, and ends when nothing is
+//! left.
 //!
-//! An attempt is counted before it is made, so after a crash the next process makes another one: a receiver
-//! can get a notification twice, with the same id.
+//! Every upkeep pass starts it if something is due and it does not run. It is this program with the argument
+//! [`DELIVER`]: a receiver may not answer, and a command may hang. One such process works in a state
+//! directory. It may be killed at any moment: an attempt is counted before it is made, so the next process
+//! makes another one. A receiver can therefore get a notification twice, with the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Sender, channel};

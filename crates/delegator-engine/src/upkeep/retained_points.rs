@@ -1,8 +1,10 @@
 //! Restore points of deleted tasks: which are retained, for how long, and dropping the others.
 //!
-//! They are recorded in the transaction that deletes the row, without running git. Later passes drop one
-//! whose content is on a branch, and retain one with unique content until it expires or the user drops it.
-//! One that cannot be examined is retained and tried again. Every pass is bounded in time.
+//! When a task's row is deleted, its restore points are recorded in the registry in the same transaction,
+//! without running git. Later passes examine them: a restore point whose content is on a branch is dropped;
+//! one with unique content is retained until it expires or the user drops it. A restore point that cannot be
+//! examined, because its repository is missing or git times out, is retained and tried again. Every pass is
+//! bounded in time, and one in the background also in number.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

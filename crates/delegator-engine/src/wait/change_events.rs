@@ -1,9 +1,13 @@
-//! Wakes a waiting thread when a supervisor has announced a change of its task, by updating the times of the
-//! task's directory after the change is committed. Without inotify the waiting thread notices the change a
-//! moment later, by the change mark of the registry and the supervisor process.
+//! Wakes a waiting thread when a supervisor has announced a change of its task.
+//!
+//! A supervisor announces that its task has begun, that the agent has named its thread and that the task has
+//! ended by updating the times of the task's directory, after the change is committed. Without inotify, or on
+//! a file system that does not report such an update, the waiting thread notices the change a moment later:
+//! it also compares the change mark of the registry, and watches the supervisor process.
 //!
 //! Closing an inotify descriptor makes the kernel wait for a grace period, ten milliseconds and more. So only
-//! a long-running process uses inotify, and it closes none: a wait takes an idle one and returns it.
+//! a long-running process uses inotify, and it closes none: a wait takes an idle one and returns it. A
+//! command would wait at its exit.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;

@@ -162,7 +162,9 @@ pub(crate) fn to_crlf(content: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// Those of the paths that have CRLF in the work tree and LF in the repository.
+/// Those of the paths that have CRLF in the work tree and LF in the repository, by git's rules: the attributes
+/// `text` and `eol`, then `core.autocrlf` and `core.eol`. Attributes are only read, so no filter runs. Errors
+/// mean LF, the content of the diff.
 pub(crate) fn checked_out_with_crlf(scratch: &Scratch, paths: &[&RepoPath]) -> BTreeSet<RepoPath> {
     if paths.is_empty() {
         return BTreeSet::new();

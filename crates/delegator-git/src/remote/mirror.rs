@@ -243,7 +243,9 @@ fn names_damage(message: &str) -> bool {
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits for the lock as long as the time limit of `git` permits, and records the use of the mirror.
+/// Waits for the lock as long as the time limit of `git` permits, and records the use of the mirror as the
+/// modification time of the lock's file. The file is never deleted, because a process may wait for its lock;
+/// the kernel releases the lock when its holder ends.
 fn lock(path: &Path, git: &Git) -> Result<File> {
     let failed = |error| GitError::io("lock", path)(error);
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;

@@ -1,8 +1,10 @@
 //! Merges the packs of a store.
 //!
-//! git searches all packs of a store for an object, so each of them makes every later call slower. Beyond a
+//! Every restore point is created with packs of its own, so nothing of the others is read for it. But git
+//! searches all packs of a store for an object, so each of them makes every later call slower. Beyond a
 //! number of packs those of complete restore points are merged into one, with a list of the objects of each
-//! point: `merged/<hash of the pack>`. By the lists a later merge leaves out the objects of deleted points.
+//! point: `merged/<hash of the pack>`. By the lists a later merge of merged packs leaves out the objects of
+//! deleted points.
 //!
 //! The pack is written first, then its list, then the old packs are deleted: a crash leaves duplicates at
 //! most. A process that creates a restore point meanwhile adds packs, which are not among those that are

@@ -234,7 +234,8 @@ impl SavedState {
 const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
 
 /// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository
-/// reaches. Content that is only in commits older than the point's HEAD counts as unique.
+/// reaches: only without such content may cleaning delete the point on its own. Content that is only in
+/// commits older than the point's HEAD counts as unique, and so does content that cannot be examined.
 pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool> {
     let run = |dir: &Path, args: &[&str]| {
         git.run(dir, Call { extra_output: 1 << 30, ..Call::in_git_dir(dir, args) })

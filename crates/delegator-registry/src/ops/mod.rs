@@ -1,4 +1,7 @@
 //! The operations on the registry: one file per operation, one transaction per change.
+//!
+//! A change is applied only if the task is in the expected state; otherwise the result reports the actual
+//! state.
 
 pub(crate) mod agent_pauses;
 pub(crate) mod attempt;

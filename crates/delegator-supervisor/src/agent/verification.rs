@@ -69,6 +69,7 @@ pub struct SandboxRequest {
     pub mode: Mode,
     /// A directory that the command must not read; enforced where the agent supports it.
     pub denied_dir: Option<PathBuf>,
+    /// Canonical.
     pub workdir: PathBuf,
     pub add_dirs: Vec<PathBuf>,
     pub profile: Option<String>,
@@ -78,6 +79,7 @@ pub struct SandboxRequest {
 pub struct VerifyPlan {
     pub program: PathBuf,
     pub args: Vec<OsString>,
+    /// Complete: nothing is inherited.
     pub environment: Variables,
     /// First line printed from inside the sandbox.
     pub sentinel: Option<String>,

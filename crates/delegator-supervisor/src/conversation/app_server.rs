@@ -59,10 +59,15 @@ const MAX_STARTED_CHANGES: usize = 16;
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
     Handshake,
+    /// A turn was requested.
     Starting,
-    Running { turn_id: String },
+    Running {
+        turn_id: String,
+    },
     Idle,
+    /// The turn was interrupted, and its commands are being ended.
     Cleaning,
+    /// The handshake failed.
     Over,
 }
 

@@ -1,7 +1,10 @@
-//! The printer: all output of commands to stdout and stderr passes through it, redacted, in complete lines.
+//! The printer: all output of commands to stdout and stderr passes through it.
 //!
-//! A closed pipe is not an error. The signal thread may print a final text at the same time as the main
-//! thread, so the state is behind a lock: the first final text is printed, later ones are dropped.
+//! All output is redacted, written in complete lines and flushed. A closed pipe is not an error.
+//!
+//! The output of a call is one final text, optionally preceded by stream lines. The signal thread may print a
+//! final text at the same time as the main thread, so the state is behind a lock: the first final text is
+//! printed, later ones are dropped, and lines are written completely or not at all.
 
 #![expect(clippy::disallowed_methods, reason = "the printer is the module that writes to stdout")]
 

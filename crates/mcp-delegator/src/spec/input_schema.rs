@@ -1,8 +1,9 @@
 //! Converts an input type into the flat JSON Schema used by the command line, MCP and the validator.
 //!
 //! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no
-//! `$ref`, no unknown keys. A `default` is the built-in one, also where the configuration can set another.
-//! Validation never fills it in.
+//! `$ref`, no unknown keys. The field of an input may have [`Marker`]s (`x-markers`) that control how the
+//! command line and the MCP tool offer it; they never appear in a published schema. A `default` is the
+//! built-in one, also where the configuration can set another. Validation never fills it in.
 
 use std::borrow::Cow;
 

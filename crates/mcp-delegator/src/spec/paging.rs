@@ -1,8 +1,9 @@
 //! Pagination with opaque cursors.
 //!
-//! A cursor contains a fingerprint of its query: one of another query, or made by hand, is refused; otherwise
-//! it would silently return the wrong items. A page that exceeds the size limit of the output ends after any
-//! of its items, so a cursor can be made after each.
+//! A cursor contains the index of the next item, the number of its page, the limit of the query and a
+//! fingerprint of it. A cursor of another query, or one made by hand, is refused; otherwise it would silently
+//! return the wrong items. A page that exceeds the size limit of the output ends after any of its items, so a
+//! cursor can be made after each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

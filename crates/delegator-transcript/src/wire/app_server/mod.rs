@@ -59,10 +59,20 @@ pub enum Response<'a> {
 /// `OfThread` is about a thread; `Other` says nothing about the work.
 #[derive(Clone, Debug)]
 pub enum Notification<'a> {
-    ThreadStarted { thread_id: Text<'a> },
-    OfThread { thread_id: Text<'a>, event: TurnEvent<'a> },
-    Warning { message: Text<'a> },
-    RateLimits { exceeded_until: Option<i64> },
+    ThreadStarted {
+        thread_id: Text<'a>,
+    },
+    OfThread {
+        thread_id: Text<'a>,
+        event: TurnEvent<'a>,
+    },
+    Warning {
+        message: Text<'a>,
+    },
+    /// When the limit that is exceeded is reset, in seconds since 1970.
+    RateLimits {
+        exceeded_until: Option<i64>,
+    },
     Other,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Decided from what the agent reported: a patch that its sandbox refused, a patch that failed, or a failed
 //! command that got the system's error for a read-only file system. A command that printed this error and
-//! succeeded may only have shown a text with it, so that is reported as a possibility.
+//! succeeded may only have shown a text with it, so that is reported as a possibility. A failure of another
+//! kind is no attempt to write.
 
 use delegator_domain::task::Mode;
 use delegator_engine::is_refused_write;

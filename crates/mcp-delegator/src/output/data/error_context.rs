@@ -1,8 +1,12 @@
 //! Why a task failed: `metadata.error_context` of the tool envelope.
 //!
-//! A command is blamed for the failure only if the agent gave no known reason and the command was the last
-//! one it ran; then the error is the command's, and the agent's message becomes `agent_message`. All text of
-//! agents and commands is truncated, and characters that control a terminal are removed.
+//! The end of the task comes from its record, the errors of its commands from the fold: commands that failed
+//! and never succeeded later. The last of them with a location is what the failure is about. A command is
+//! blamed for the failure only if the agent gave no known reason and the command was the last one it ran;
+//! then the error is the command's, and the agent's message becomes `agent_message`. A failure without a
+//! command is the agent's own, from its texts.
+//!
+//! All text of agents and commands is truncated, and characters that control a terminal are removed.
 
 use delegator_domain::task::{FailureKind, LimitKind};
 use delegator_domain::terminal::sanitize;

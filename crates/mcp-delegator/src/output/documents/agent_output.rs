@@ -1,5 +1,8 @@
 //! The final message and the output of an agent in the document of a task: each text once, and how much of it
-//! is missing. People read the events with `logs`.
+//! is missing.
+//!
+//! The stdout of a structured agent has an event with the final message, and the stdout of a plain agent is
+//! the message. People read the events with `logs`.
 
 use delegator_domain::text::beginning;
 use delegator_engine::omitted_bytes;

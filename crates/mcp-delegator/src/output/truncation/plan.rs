@@ -1,10 +1,13 @@
-//! Plans which parts of an output to truncate, and how far, so that it fits a size limit. Pure.
+//! Plans which parts of an output to truncate, and how far, so that it fits a size limit. Pure: nothing is
+//! truncated here.
 //!
 //! Agent output is truncated first, down to nothing. Then events: long ones are shortened, then the oldest
 //! are dropped, at least one stays. Then all other long lists and texts, and last the agent's final message
-//! and the task's metadata. Only the renderer knows the final size, so the plan measures it through a
-//! callback: it takes the first of these steps that fits at all, and the largest budget of that step that
-//! fits.
+//! and the task's metadata. Each step goes only as far as needed, and space that a step frees goes back to
+//! the agent output.
+//!
+//! Only the renderer knows the final size, so the plan measures it through a callback: it takes the first of
+//! these steps that fits at all, and the largest budget of that step that fits.
 
 use std::ops::RangeInclusive;
 
