@@ -14,7 +14,6 @@
 
 mod attempt;
 mod blobs;
-mod control;
 mod database;
 mod database_url;
 mod error;
@@ -22,6 +21,7 @@ mod events;
 mod grant;
 mod listen;
 mod migrate;
+mod operator;
 mod retention;
 mod schema;
 mod session;
@@ -32,7 +32,6 @@ mod task;
 
 pub use attempt::FinishedTask;
 pub use blobs::BlobName;
-pub use control::{CancelledTask, ListedTask, TaskFilter, TaskList, TaskPhase};
 pub use database::{Database, DatabasePool};
 pub use database_url::{DatabaseUrl, UrlProblem};
 pub use delegator_domain::environment::OnLost;
@@ -41,6 +40,7 @@ pub use events::{EventPage, EventPosition};
 pub use grant::grant_sql;
 pub use listen::{Hints, Listener};
 pub use migrate::Migrated;
+pub use operator::{CancelledTask, ListedTask, TaskFilter, TaskList, TaskPhase};
 pub use retention::{Pruned, Retention};
 pub use session::{CancelRequest, Claim, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId};
 pub use status::{FleetStatus, WorkerStatus};

@@ -1,6 +1,6 @@
 //! Describes an event in plain words, for people who follow a stream or read the log of a task.
 
-use crate::control::strip_control_sequences;
+use crate::control_sequences::strip_control_sequences;
 use crate::event::{CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
 use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;

@@ -10,7 +10,7 @@
 //!
 //! No input stops the stream: a line that is not understood is counted, and memory is bounded for any input.
 
-mod control;
+mod control_sequences;
 mod decode;
 mod error_body;
 mod error_locations;

@@ -15,7 +15,7 @@ use delegator_registry::{Durability, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt_control::{AttemptControl, Stop};
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 
 /// A first clone of a large repository takes minutes.
 const REMOTE_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -23,7 +23,7 @@ const REMOTE_LIMIT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const LIST_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 pub(crate) struct Attempt<'a> {
-    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) shared: &'a WorkerState<'a>,
     pub(crate) control: &'a AttemptControl,
     pub(crate) spec: &'a TaskSpec,
     pub(crate) files: AttemptFiles,

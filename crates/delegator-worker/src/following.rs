@@ -18,7 +18,7 @@ use crate::attempt_control::{AttemptControl, NOT_OWNED, Stop};
 use crate::decisions::back_off;
 use crate::local_tasks::repeat_local;
 use crate::port::WorkerEvent;
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a lost supervisor is searched for.
@@ -31,7 +31,7 @@ pub(crate) enum Followed {
 }
 
 /// Sends the events of the local task until it has ended, and cancels it when the attempt shall stop.
-pub(crate) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &TaskId) -> Followed {
+pub(crate) fn follow(shared: &WorkerState<'_>, control: &AttemptControl, local: &TaskId) -> Followed {
     let gone = || Followed::GivenUp(format!("the task {local} is gone from the worker"));
     let dir = match repeat_local(shared, control, || shared.engine.task_dir(local)) {
         Some(Some(dir)) => dir,
@@ -90,7 +90,7 @@ pub(crate) fn lost_contact(end: &TaskEnd, cutoff: Duration) -> Option<String> {
 
 /// Reads the task, and cancels it if the attempt shall stop for a reason for which it is not cancelled yet.
 fn poll(
-    shared: &Shared<'_>,
+    shared: &WorkerState<'_>,
     control: &AttemptControl,
     local: &TaskId,
     is_upkeep_due: bool,
@@ -106,7 +106,7 @@ fn poll(
 }
 
 fn cancel(
-    shared: &Shared<'_>,
+    shared: &WorkerState<'_>,
     control: &AttemptControl,
     local: &TaskId,
     stop: Option<&Stop>,
@@ -132,7 +132,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const MAX_READ_FAILURES: u32 = 6;
 
 pub(crate) struct EventsUpload<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a WorkerState<'a>,
     control: &'a AttemptControl,
     path: PathBuf,
     /// How much the database has, as far as is known.
@@ -143,7 +143,7 @@ pub(crate) struct EventsUpload<'a> {
 
 impl<'a> EventsUpload<'a> {
     pub(crate) fn new(
-        shared: &'a Shared<'a>,
+        shared: &'a WorkerState<'a>,
         control: &'a AttemptControl,
         dir: &TaskDir,
     ) -> EventsUpload<'a> {

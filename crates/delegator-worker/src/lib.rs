@@ -13,7 +13,6 @@
 
 mod attempt;
 mod attempt_control;
-mod control;
 mod decisions;
 mod finish;
 mod fleet_result;
@@ -24,15 +23,16 @@ mod preparation;
 mod provider;
 mod pruning;
 mod run_attempt;
+mod run_worker;
 mod session;
 mod setup;
-mod shared;
 #[cfg(test)]
 mod tests;
+mod worker_state;
 mod workspace;
 
-pub use control::{WorkerError, run_worker};
 pub use fleet_result::FleetResult;
 pub use port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 pub use provider::FleetProvider;
+pub use run_worker::{WorkerError, run_worker};
 pub use workspace::{Workspace, WorkspaceError};

@@ -15,7 +15,7 @@ use delegator_registry::{Filter, Task};
 use crate::attempt_control::{AttemptControl, NOT_OWNED};
 use crate::decisions::back_off;
 use crate::port::WorkerEvent;
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 use crate::workspace::Workspace;
 
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ const CANCEL_STEP: Duration = Duration::from_secs(1);
 /// Repeats a local call until it has an answer. `None` if the attempt is lost, or if the worker was stopped
 /// for good.
 pub(crate) fn repeat_local<T>(
-    shared: &Shared<'_>,
+    shared: &WorkerState<'_>,
     control: &AttemptControl,
     mut call: impl FnMut() -> Result<T, EngineError>,
 ) -> Option<T> {
@@ -48,7 +48,7 @@ pub(crate) fn repeat_local<T>(
 }
 
 /// Cancels the tasks that work in a directory, and waits for their end. False if they may still run.
-pub(crate) fn end_local_tasks(shared: &Shared<'_>, dir: &Path) -> bool {
+pub(crate) fn end_local_tasks(shared: &WorkerState<'_>, dir: &Path) -> bool {
     let deadline = Instant::now() + CANCEL_TIMEOUT;
     let mut failures = 0;
     while !shared.signals.is_abandoning() {
@@ -70,7 +70,7 @@ pub(crate) fn end_local_tasks(shared: &Shared<'_>, dir: &Path) -> bool {
 }
 
 /// Whether no task works in the directory; if one does, it is cancelled.
-fn cancel_tasks(shared: &Shared<'_>, dir: &Path) -> Result<bool, EngineError> {
+fn cancel_tasks(shared: &WorkerState<'_>, dir: &Path) -> Result<bool, EngineError> {
     let ids: Vec<_> = unfinished_in(shared, dir)?.into_iter().map(|task| task.id).collect();
     if ids.is_empty() {
         return Ok(true);
@@ -79,12 +79,12 @@ fn cancel_tasks(shared: &Shared<'_>, dir: &Path) -> Result<bool, EngineError> {
     Ok(unfinished_in(shared, dir)?.is_empty())
 }
 
-fn unfinished_in(shared: &Shared<'_>, dir: &Path) -> Result<Vec<Task>, EngineError> {
+fn unfinished_in(shared: &WorkerState<'_>, dir: &Path) -> Result<Vec<Task>, EngineError> {
     let filter = Filter { working_dir: Some(dir.display().to_string()), ..Filter::default() };
     shared.engine.unfinished_tasks(&filter)
 }
 
-pub(crate) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
+pub(crate) fn remove_checkout(shared: &WorkerState<'_>, dir: &Path) {
     if let Err(error) = remove_directory(dir) {
         let message = format!("could not remove {}: {error}", dir.display());
         shared.report(&WorkerEvent::Problem { message });
@@ -99,7 +99,7 @@ pub(crate) fn leftovers(workspace: &Workspace, owned: &[OwnedTask]) -> Vec<PathB
 }
 
 /// Stops the task of a checkout, and removes it when the task has ended.
-pub(crate) fn remove_leftover(shared: &Shared<'_>, dir: &Path) {
+pub(crate) fn remove_leftover(shared: &WorkerState<'_>, dir: &Path) {
     if end_local_tasks(shared, dir) {
         remove_checkout(shared, dir);
     }

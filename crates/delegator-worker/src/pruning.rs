@@ -12,7 +12,7 @@ use delegator_git::{GitError, delete_unused_mirrors};
 
 use crate::port::WorkerEvent;
 use crate::setup::remove_unused;
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 use crate::workspace::{SetupLocks, Workspace};
 
 /// A mirror or prepared checkout that no task used for so long is deleted.
@@ -31,7 +31,7 @@ pub(crate) struct Pruning {
 impl Pruning {
     /// Begins to prune, unless that is under way. The worker does not wait for the thread, not even when it
     /// exits.
-    pub(crate) fn begin(&mut self, shared: &Shared<'_>) {
+    pub(crate) fn begin(&mut self, shared: &WorkerState<'_>) {
         if let Some(running) = &self.running {
             match running.try_recv() {
                 Err(TryRecvError::Empty) => return,
@@ -73,7 +73,7 @@ impl Pruning {
     }
 
     /// Another worker, or this one later, deletes what is due; but the operator should know.
-    fn note_problems(&mut self, shared: &Shared<'_>, problems: &[String]) {
+    fn note_problems(&mut self, shared: &WorkerState<'_>, problems: &[String]) {
         if !self.has_failed {
             for message in problems {
                 shared.report(&WorkerEvent::Problem { message: message.clone() });

@@ -17,7 +17,7 @@ use crate::following::{Followed, follow};
 use crate::local_tasks::{end_local_tasks, remove_checkout, repeat_local};
 use crate::port::{LocalRequest, WorkerEvent};
 use crate::preparation::prepare;
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -28,7 +28,12 @@ pub(crate) enum Work {
     GiveUp,
 }
 
-pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, spec: &TaskSpec, work: Work) {
+pub(crate) fn run_attempt(
+    shared: &WorkerState<'_>,
+    control: &Arc<AttemptControl>,
+    spec: &TaskSpec,
+    work: Work,
+) {
     let _registration = Registration { shared, control };
     let files = AttemptFiles { dir: shared.workspace.attempt(&control.claim) };
     let attempt = Attempt { shared, control, spec, files };
@@ -54,7 +59,7 @@ pub(crate) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, sp
 
 /// Frees the slot, also after a panic.
 struct Registration<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a WorkerState<'a>,
     control: &'a AttemptControl,
 }
 
@@ -126,7 +131,7 @@ pub(crate) enum NotSubmitted {
 /// The task of this attempt, also if it has ended; submits it if there is none. Only then the configuration
 /// of this machine matters: a task that runs already is followed, whatever has changed since.
 pub(crate) fn find_or_submit(
-    shared: &Shared<'_>,
+    shared: &WorkerState<'_>,
     control: &AttemptControl,
     request: &LocalRequest,
 ) -> Result<TaskId, NotSubmitted> {
@@ -148,7 +153,7 @@ pub(crate) fn find_or_submit(
 }
 
 fn find(
-    shared: &Shared<'_>,
+    shared: &WorkerState<'_>,
     control: &AttemptControl,
     request: &LocalRequest,
 ) -> Result<Option<TaskId>, NotSubmitted> {
@@ -158,7 +163,11 @@ fn find(
 
 /// Submits the task here. A busy registry or a full disk may be over soon, and the idempotency key makes it
 /// safe to repeat.
-fn submit(shared: &Shared<'_>, control: &AttemptControl, request: &LocalRequest) -> Result<TaskId, String> {
+fn submit(
+    shared: &WorkerState<'_>,
+    control: &AttemptControl,
+    request: &LocalRequest,
+) -> Result<TaskId, String> {
     let mut submission = shared.port.build_submission(request)?;
     submission.settings.worker_contact = Some(shared.contact());
     let mut failures = 0;

@@ -15,7 +15,7 @@ use crate::decisions::{AttemptKey, ClaimPace, Reaction, back_off, claim_count, r
 use crate::port::WorkerEvent;
 use crate::pruning::Pruning;
 use crate::run_attempt::{Work, run_attempt};
-use crate::shared::{LOOK_INTERVAL, Shared};
+use crate::worker_state::{LOOK_INTERVAL, WorkerState};
 
 /// A draining worker ends with its last attempt.
 const DRAINING_LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ pub(crate) enum SessionEnd {
 }
 
 pub(crate) fn run_session<'scope>(
-    shared: &'scope Shared<'scope>,
+    shared: &'scope WorkerState<'scope>,
     scope: &'scope Scope<'scope, '_>,
     id: SessionId,
 ) -> Result<SessionEnd, FleetError> {
@@ -52,7 +52,7 @@ pub(crate) fn run_session<'scope>(
 }
 
 pub(crate) fn begin_attempt<'scope>(
-    shared: &'scope Shared<'scope>,
+    shared: &'scope WorkerState<'scope>,
     scope: &'scope Scope<'scope, '_>,
     task: OwnedTask,
     work: Work,
@@ -68,12 +68,12 @@ pub(crate) fn begin_attempt<'scope>(
 
 /// Whether the worker exits with this error: waiting does not remove its cause, and the cutoff has stopped
 /// all tasks.
-pub(crate) fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
+pub(crate) fn is_hopeless(shared: &WorkerState<'_>, error: &FleetError) -> bool {
     !error.is_transient() && shared.since_last_heartbeat() >= shared.settings.cutoff
 }
 
 struct Session<'scope, 'env> {
-    shared: &'scope Shared<'scope>,
+    shared: &'scope WorkerState<'scope>,
     scope: &'scope Scope<'scope, 'env>,
     id: SessionId,
     listener: Listener,

@@ -24,7 +24,7 @@ use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
 use crate::attempt::Attempt;
 use crate::port::WorkerEvent;
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 use crate::workspace::{SetupLocks, copy_directory, file_name, hash};
 
 /// Installing the dependencies of a large project takes minutes.
@@ -186,7 +186,7 @@ fn quoted_line(output: &[u8]) -> String {
 }
 
 /// Deletes the other revisions of an environment, unless a thread uses them: those are deleted later.
-fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
+fn remove_older(shared: &WorkerState<'_>, prefix: &str, current: &str) {
     for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with(prefix) || name == current {
@@ -212,7 +212,7 @@ pub(crate) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: Syst
 }
 
 /// Ends scripts that a killed worker has left, and deletes what they have not finished.
-pub(crate) fn clean_interrupted(shared: &Shared<'_>) {
+pub(crate) fn clean_interrupted(shared: &WorkerState<'_>) {
     for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
         let revision = Revision { dir: entry.path() };
         if revision.output().is_file() {

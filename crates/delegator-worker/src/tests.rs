@@ -18,13 +18,13 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::attempt_control::AttemptControl;
-use crate::control::{WorkerError, run_sessions, with_cutoff_watch};
 use crate::following::{EventsUpload, Followed, follow, lost_contact};
 use crate::local_tasks::remove_leftover;
 use crate::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 use crate::run_attempt::{NotSubmitted, Work, find_or_submit, run_attempt};
+use crate::run_worker::{WorkerError, run_sessions, with_cutoff_watch};
 use crate::session::{SessionEnd, run_session};
-use crate::shared::Shared;
+use crate::worker_state::WorkerState;
 use crate::workspace::Workspace;
 
 /// A machine on which no task can be submitted.
@@ -95,9 +95,9 @@ impl World {
         }
     }
 
-    fn shared(&self) -> Shared<'_> {
+    fn shared(&self) -> WorkerState<'_> {
         let (engine, database) = (&self.engine, &self.database);
-        Shared::new(engine, database, &self.log, &self.settings, &self.workspace, &self.signals)
+        WorkerState::new(engine, database, &self.log, &self.settings, &self.workspace, &self.signals)
     }
 
     /// A queued task of this machine, as the worker submits it for an attempt.

@@ -17,7 +17,7 @@ use crate::error::{EngineError, Result};
 use crate::remote::provider::ProviderRecord;
 use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
-use crate::submit::launch::Launch;
+use crate::submit::launch_file::Launch;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 use crate::upkeep::worktrees::RecordedWorktree;

@@ -3,7 +3,6 @@
 
 pub(crate) mod agent_lookup;
 pub(crate) mod allowed_paths;
-pub(crate) mod caller;
 pub(crate) mod connection_pool;
 pub(crate) mod directories;
 pub(crate) mod estimate;
@@ -12,5 +11,6 @@ pub(crate) mod git_program;
 pub(crate) mod mount_alias;
 pub(crate) mod notifications;
 pub(crate) mod snapshot_file;
+pub(crate) mod task_of_process;
 pub(crate) mod work_tree;
 pub(crate) mod worker_contact;

@@ -5,7 +5,7 @@ use delegator_domain::task::TaskId;
 use delegator_registry::Registry;
 use delegator_supervisor::run::Snapshot;
 
-use super::launch::Settings;
+use super::launch_file::Settings;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::shared::snapshot_file::read_snapshot;

@@ -8,7 +8,7 @@ use delegator_supervisor::agent::{agent_environment, task_marker};
 use serde_json::Value;
 
 use super::enclosure::find_enclosure;
-use super::launch::{Fallback, Launch};
+use super::launch_file::{Fallback, Launch};
 use super::submission::{Follower, Reviewed, Submission};
 use crate::Engine;
 use crate::error::Result;

@@ -1,11 +1,16 @@
 //! Starts a supervisor that outlives the process that starts it, however that process ends.
 //!
-//! A double fork: this program starts itself as a *launcher*, which forks the supervisor and exits; the
-//! supervisor opens a session of its own. A client that ends the process tree of its server does not reach
-//! it. The launcher is executed, because a fork without an exec is not safe in a process with threads.
+//! A double fork: this program starts itself as a *launcher*, in a process group of its own. The launcher
+//! forks the supervisor and exits, and the supervisor opens a session of its own. It is then no descendant of
+//! the starting process, and in neither its process group nor its session: a client that ends the process
+//! tree of its server does not reach it. The launcher is executed and not only forked, because a fork without
+//! an exec is not safe in a process with threads; the launcher has none.
 //!
-//! Both get an environment that is built here: an agent can read the environment of every process of its
-//! user. The starting process acquires the task lock and passes it on as standard input.
+//! Both get an environment that is built here and inherits nothing: an agent can read the environment of
+//! every process of its user. What a task needs of its submitter's environment is in its launch file.
+//!
+//! The starting process acquires the task lock and passes it on as standard input; it is held until the
+//! supervisor exits.
 
 #![expect(
     clippy::disallowed_methods,
@@ -21,7 +26,7 @@ use delegator_registry::Nonce;
 
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::shared::caller::SUPERVISE;
+use crate::shared::task_of_process::SUPERVISE;
 
 const EXIT_NOT_FORKED: u8 = 71;
 

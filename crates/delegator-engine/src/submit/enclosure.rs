@@ -9,7 +9,7 @@ use delegator_supervisor::agent::{
 };
 use delegator_supervisor::enclosure::{Enclosure, Mechanism, PathRules, Unavailable, find_mechanism};
 
-use super::launch::{Launch, Settings};
+use super::launch_file::{Launch, Settings};
 use super::verification::{PROBE_TIMEOUT, forbidden_path, writing_request};
 use crate::Engine;
 use crate::error::{EngineError, Result};

@@ -5,7 +5,7 @@ pub(crate) mod budget_use;
 pub(crate) mod chain;
 pub(crate) mod detach;
 pub(crate) mod enclosure;
-pub(crate) mod launch;
+pub(crate) mod launch_file;
 pub(crate) mod nesting;
 pub(crate) mod promote;
 pub(crate) mod submission;

@@ -9,7 +9,7 @@ use delegator_registry::{Registry, Task};
 use serde_json::Value;
 
 use crate::error::{EngineError, Result};
-use crate::shared::caller::{CallerTask, PARENT};
+use crate::shared::task_of_process::{CallerTask, PARENT};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nesting {

@@ -7,7 +7,7 @@ use delegator_registry::Idempotency;
 use delegator_supervisor::agent::{Agent, VariableAccess, Variables, variable_access};
 use serde_json::Value;
 
-use super::launch::{Settings, SkippedAgent};
+use super::launch_file::{Settings, SkippedAgent};
 use super::nesting::{Nesting, check_mode, writable_roots};
 use crate::error::{EngineError, Result};
 

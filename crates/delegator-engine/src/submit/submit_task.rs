@@ -11,7 +11,7 @@ use delegator_git::LeftOut;
 use delegator_registry::{AgentPause, BlockedBy, Claim, NewTask, Registry, Task};
 
 use super::chain::ChainTask;
-use super::launch::Settings;
+use super::launch_file::Settings;
 use super::submission::Submission;
 use super::worktree::remove_starts;
 use crate::Engine;

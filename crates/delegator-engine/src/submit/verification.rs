@@ -13,7 +13,7 @@ use delegator_supervisor::agent::{
 };
 use delegator_supervisor::run::VerifySpec;
 
-use super::launch::Launch;
+use super::launch_file::Launch;
 use crate::error::{EngineError, Result};
 
 /// Time for the command even if the agent used up the hard limit.

@@ -11,7 +11,7 @@ use super::quotation::{Keep, append_quotation, shorten};
 use super::task_diff::recorded_diff;
 use super::task_report::Record;
 use crate::error::{EngineError, Result};
-use crate::submit::launch::Launch;
+use crate::submit::launch_file::Launch;
 
 /// A whole report. The limits of its parts add up to less, so that each part has its place.
 const MAX_REPORT_BYTES: usize = 16 * 1024;

@@ -8,7 +8,7 @@ use delegator_supervisor::run::{StreamSummary, VerificationResult};
 use delegator_transcript::{TestReport, test_report};
 use serde::{Deserialize, Serialize};
 
-use crate::submit::launch::Verify;
+use crate::submit::launch_file::Verify;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {

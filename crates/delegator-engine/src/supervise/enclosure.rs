@@ -17,7 +17,7 @@ use delegator_supervisor::enclosure::{Enclosure, PathRules, WritablePath};
 
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::submit::launch::Launch;
+use crate::submit::launch_file::Launch;
 use crate::upkeep::leftovers::{TEMPORARY_DIR_PREFIX, remove_temporary_dir};
 
 /// Programs create sockets in their temporary directory, whose paths must be shorter than 108 bytes.

@@ -16,7 +16,7 @@ use super::run_ports::TaskPorts;
 use super::{enclosure, niceness};
 use crate::error::{DirectoryProblem, EngineError, Result};
 use crate::shared::allowed_paths::{check_within, resolve_allowed_file};
-use crate::submit::launch::{Launch, Settings};
+use crate::submit::launch_file::{Launch, Settings};
 
 /// Builds the run from the launch file. Checks directories and files again, because names may have changed
 /// meaning. The first pinned directories are the additional ones.

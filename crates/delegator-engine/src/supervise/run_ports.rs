@@ -32,13 +32,13 @@ use super::niceness::{processors, supervisor_niceness};
 use super::received_signals::EndSignals;
 use super::supervisor_log::SupervisorLog;
 use crate::Engine;
-use crate::shared::caller::owner_of;
 use crate::shared::connection_pool::PooledConnection;
 use crate::shared::estimate::DurationHistory;
 use crate::shared::snapshot_file::write_snapshot;
+use crate::shared::task_of_process::owner_of;
 use crate::shared::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::submit::budget_use::used_by_others;
-use crate::submit::launch::Launch;
+use crate::submit::launch_file::Launch;
 
 /// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
 const UPKEEP_INTERVAL_MS: i64 = 25_000;

@@ -14,7 +14,7 @@ use super::prepare_run::prepare;
 use super::run_ports::{TaskPorts, create_stream, part_path};
 use super::task_report::Salvage;
 use crate::error::Result;
-use crate::submit::launch::{Launch, Limits, Settings};
+use crate::submit::launch_file::{Launch, Limits, Settings};
 
 const REQUEST: &str = "Your last turn was ended by a time limit. Do not continue the work, run no commands and \
                        change nothing. Reply with a short report: what is done, what is not, and what to do next.";

@@ -38,7 +38,7 @@ use crate::error::{EngineError, Result};
 use crate::shared::directories::disk_usage;
 use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
-use crate::submit::launch::{Launch, SkippedAgent, Verify};
+use crate::submit::launch_file::{Launch, SkippedAgent, Verify};
 use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 use crate::upkeep::restore_lookup::MERGE_TIMEOUT;

@@ -11,7 +11,7 @@ use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
 use crate::error::Result;
 use crate::shared::format_version::{FormatVersion, read_record};
-use crate::submit::launch::{Limits, SkippedAgent};
+use crate::submit::launch_file::{Limits, SkippedAgent};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {

@@ -23,7 +23,7 @@ use crate::error::{EngineError, IsolationError, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;
-use crate::submit::launch::Launch;
+use crate::submit::launch_file::Launch;
 use crate::submit::worktree_plan::WorktreePlan;
 
 /// For git. Writing a hundred thousand files takes seconds.

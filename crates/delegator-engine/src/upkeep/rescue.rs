@@ -17,7 +17,7 @@ use delegator_supervisor::process::Cgroup;
 use super::leftovers;
 use crate::Engine;
 use crate::error::Result;
-use crate::shared::caller::owner_of;
+use crate::shared::task_of_process::owner_of;
 
 /// Between claiming or storing a task and locking it. Starting may take longer.
 const LOCK_GRACE_MS: i64 = 2_000;

@@ -17,8 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::change_events::ChangeEvents;
 use crate::error::{EngineError, Result};
-use crate::shared::caller::process_identity;
 use crate::shared::connection_pool::PooledConnection;
+use crate::shared::task_of_process::process_identity;
 
 /// The change mark is compared at the longest interval if there are events. Without them, the interval is a
 /// sixteenth of the time since the wait began, within these bounds.

@@ -25,7 +25,7 @@ mod rust;
 
 use std::borrow::Cow;
 
-use crate::control::strip_control_sequences;
+use crate::control_sequences::strip_control_sequences;
 use c_family::{CFamily, Linker};
 use go::Go;
 use java::Java;

@@ -7,7 +7,7 @@ use delegator_domain::text::beginning;
 use serde::{Deserialize, Serialize};
 
 use super::bounded_text::BoundedText;
-use crate::control;
+use crate::control_sequences;
 use crate::error_locations::relative_to_workdir;
 use crate::event::{Item, ItemDetails};
 use crate::json::{Object, Text};
@@ -122,7 +122,7 @@ pub(crate) fn describe_retry(message: &str) -> String {
 
 /// Returns the first line without control sequences and characters, at most [`MAX_ACTIVITY_CHARS`] long.
 pub(crate) fn one_line(text: &str) -> String {
-    let text = &*control::strip_control_sequences(text);
+    let text = &*control_sequences::strip_control_sequences(text);
     let line = text.lines().next().unwrap_or_default();
     let more_follows = text.trim_end().len() > line.len();
     let mut short: String =

@@ -35,7 +35,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::control;
+use crate::control_sequences;
 use crate::json::Text;
 use command::ParsedCommand;
 use markers::RunnerSet;
@@ -128,7 +128,7 @@ pub(crate) fn parse(
         Some(rest) => Cow::Owned(format!("{}\n{}", output.resolve(), rest.resolve())),
     };
     let output = Output {
-        text: control::strip_control_sequences(&text),
+        text: control_sequences::strip_control_sequences(&text),
         may_be_shortened: command.has_head_or_tail(),
         is_truncated: tail.is_some(),
     };

@@ -12,7 +12,7 @@ use crate::commands::cloud::apply::{
 };
 use crate::commands::local::attempts::{chosen, compare, refuse_unfinished};
 use crate::commands::prelude::*;
-use crate::commands::question;
+use crate::commands::terminal_prompt;
 use crate::error::work_trees::conflict_error;
 use crate::output::data::diff::{omission_warnings, setup_edits_warning};
 
@@ -193,8 +193,8 @@ fn confirm_choice(
         _ => return Ok(()),
     };
     let question = format!("Apply {} although {objection}?", task.id);
-    let is_terminal = context.surface == Surface::CommandLine && question::can_answer(context);
-    if is_terminal && question::confirm(context, &question, false) {
+    let is_terminal = context.surface == Surface::CommandLine && terminal_prompt::can_answer(context);
+    if is_terminal && terminal_prompt::confirm(context, &question, false) {
         return Ok(());
     }
     let message = format!("{} was not applied: {objection}.", task.id);

@@ -13,10 +13,10 @@ use delegator_domain::named_enum;
 use crate::commands::doctor::check::{Check, Status};
 use crate::commands::doctor::{agents, configuration, first_problem, machine};
 use crate::commands::prelude::*;
-use crate::commands::question;
 use crate::commands::setup::clients::{self, Client, ClientState};
 use crate::commands::setup::hosts::{Host, Registration};
 use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration};
+use crate::commands::terminal_prompt;
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::warnings;
 use crate::output::outcome::Completion;
@@ -231,7 +231,7 @@ fn clients_to_register(context: &Context<'_>, input: &Init) -> Result<Vec<Client
 
 /// Without flags that answer them, the questions need a person.
 fn require_answers(context: &Context<'_>, input: &Init) -> Result<(), AppError> {
-    if input.yes || input.dry_run || question::can_answer(context) {
+    if input.yes || input.dry_run || terminal_prompt::can_answer(context) {
         return Ok(());
     }
     let message = "init asks questions, but there is no terminal to answer them.";
@@ -251,18 +251,19 @@ fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task:
         |client: &&Client| client.is_editable() && client.command.as_deref() != Some(new.command.as_str());
     let titles: Vec<&str> = found.iter().filter(is_new).map(|client| client.title).collect();
     let question = format!("Register this server with {}?", titles.join(", "));
-    let registers = can_register && (titles.is_empty() || question::confirm(context, &question, true));
+    let registers = can_register && (titles.is_empty() || terminal_prompt::confirm(context, &question, true));
     let needs_approval = |client: &Client| {
         client.host == Host::Codex && client.is_editable() && client.has_tool_approval != Some(true)
     };
     let may_approve = registers && !input.approve_tools && found.iter().any(needs_approval);
     let approves_tools =
-        input.approve_tools || (may_approve && question::confirm(context, APPROVAL_QUESTION, false));
+        input.approve_tools || (may_approve && terminal_prompt::confirm(context, APPROVAL_QUESTION, false));
     let question = format!(
         "Run a first task in {}? An agent reads this directory and describes the project; it cannot change anything.",
         context.process.current_dir.display()
     );
-    let runs_task = !input.skip_task && (!asks_for_task || question::confirm(context, &question, true));
+    let runs_task =
+        !input.skip_task && (!asks_for_task || terminal_prompt::confirm(context, &question, true));
     Choices { registers, approves_tools, runs_task }
 }
 

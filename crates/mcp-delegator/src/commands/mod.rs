@@ -26,7 +26,6 @@ pub mod man;
 pub mod manifest;
 pub mod notify;
 pub mod prelude;
-pub mod question;
 pub mod queue;
 pub mod restore;
 pub mod retry;
@@ -34,6 +33,7 @@ pub mod review;
 pub mod schema;
 pub mod send;
 pub mod setup;
+pub mod terminal_prompt;
 pub mod version;
 pub mod worker;
 

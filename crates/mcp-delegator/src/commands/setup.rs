@@ -15,9 +15,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
 
 use crate::commands::prelude::*;
-use crate::commands::question;
 use crate::commands::setup::clients::{Client, config_file, is_host_directory};
 use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
+use crate::commands::terminal_prompt;
 
 const BACKUP: &str = ".before-mcp-delegator";
 const MAX_BACKUPS: u32 = 1000;
@@ -136,7 +136,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
         sample(context, host, &registration)?
     } else {
         if !registration.approves_tools && may_ask_for_approval(context, host)? {
-            registration.approves_tools = question::confirm(context, APPROVAL_QUESTION, false);
+            registration.approves_tools = terminal_prompt::confirm(context, APPROVAL_QUESTION, false);
         }
         plan(context, host, &registration)?.write(context)?
     };
@@ -154,7 +154,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
 }
 
 fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {
-    if host != Host::Codex || !question::can_answer(context) {
+    if host != Host::Codex || !terminal_prompt::can_answer(context) {
         return Ok(false);
     }
     let client = clients::find(context.process, host)?;

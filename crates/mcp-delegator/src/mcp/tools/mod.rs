@@ -4,6 +4,7 @@ pub mod call_handler;
 pub mod confirmation;
 mod confirmation_text;
 pub mod progress;
+pub mod progress_scale;
 mod questions;
 pub mod server_state;
 pub mod toolbox;

@@ -17,7 +17,7 @@ use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 use crate::run_attempt::Work;
 use crate::session::{SessionEnd, begin_attempt, is_hopeless, run_session};
 use crate::setup::clean_interrupted;
-use crate::shared::{LOOK_INTERVAL, Shared};
+use crate::worker_state::{LOOK_INTERVAL, WorkerState};
 use crate::workspace::Workspace;
 
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub fn run_worker(
 ) -> Result<(), WorkerError> {
     // Without git every task would fail.
     git_version(workspace.dir(), &settings.variables)?;
-    let shared = &Shared::new(engine, database, port, settings, workspace, signals);
+    let shared = &WorkerState::new(engine, database, port, settings, workspace, signals);
     clean_interrupted(shared);
     with_cutoff_watch(shared, &AtomicBool::new(false), |scope| {
         let outcome = run_sessions(shared, scope);
@@ -56,7 +56,7 @@ pub fn run_worker(
 
 /// A session that the fleet has declared lost is followed by another.
 pub(crate) fn run_sessions<'scope>(
-    shared: &'scope Shared<'scope>,
+    shared: &'scope WorkerState<'scope>,
     scope: &'scope Scope<'scope, '_>,
 ) -> Result<(), WorkerError> {
     let mut has_worked = false;
@@ -83,7 +83,7 @@ pub(crate) fn run_sessions<'scope>(
 /// Repeats a call until the database answers; `None` if the worker shall stop. A worker that has not worked
 /// yet ends with an error that waiting does not change, and one that shall not wait for tasks with any error.
 fn until_answered<T>(
-    shared: &Shared<'_>,
+    shared: &WorkerState<'_>,
     has_worked: bool,
     mut call: impl FnMut() -> Result<T, FleetError>,
 ) -> Result<Option<T>, WorkerError> {
@@ -121,7 +121,7 @@ fn until_answered<T>(
 /// Opens a session, continues the running tasks of the workspace and stops all others. `None` if the worker
 /// shall stop.
 fn open_session<'scope>(
-    shared: &'scope Shared<'scope>,
+    shared: &'scope WorkerState<'scope>,
     scope: &'scope Scope<'scope, '_>,
     has_worked: bool,
 ) -> Result<Option<SessionId>, WorkerError> {
@@ -155,7 +155,7 @@ fn open_session<'scope>(
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) fn with_cutoff_watch<'scope, T>(
-    shared: &'scope Shared<'scope>,
+    shared: &'scope WorkerState<'scope>,
     is_over: &'scope AtomicBool,
     sessions: impl for<'s> FnOnce(&'s Scope<'s, 'scope>) -> T,
 ) -> T {
@@ -169,7 +169,7 @@ pub(crate) fn with_cutoff_watch<'scope, T>(
 /// Ends the watching thread. After a panic nothing sends heartbeats, so the tasks are left to the next
 /// process.
 struct CutoffWatch<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a WorkerState<'a>,
     is_over: &'a AtomicBool,
 }
 
@@ -183,7 +183,7 @@ impl Drop for CutoffWatch<'_> {
     }
 }
 
-fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
+fn watch_cutoff(shared: &WorkerState<'_>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         if shared.since_last_heartbeat() >= shared.settings.cutoff && shared.stop_all(&Stop::CutOff) {
             shared.report(&WorkerEvent::CutOff { seconds: shared.settings.cutoff.as_secs() });

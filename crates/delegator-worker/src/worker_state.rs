@@ -18,7 +18,7 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon a pause ends after a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) struct Shared<'a> {
+pub(crate) struct WorkerState<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) database: &'a Database,
     pub(crate) port: &'a dyn WorkerPort,
@@ -33,7 +33,7 @@ pub(crate) struct Shared<'a> {
     last_heartbeat: Mutex<BootInstant>,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> WorkerState<'a> {
     pub(crate) fn new(
         engine: &'a Engine,
         database: &'a Database,
@@ -41,8 +41,8 @@ impl<'a> Shared<'a> {
         settings: &'a WorkerSettings,
         workspace: &'a Workspace,
         signals: &'a StopSignals,
-    ) -> Shared<'a> {
-        Shared {
+    ) -> WorkerState<'a> {
+        WorkerState {
             engine,
             database,
             port,
