@@ -138,7 +138,9 @@ fn f06_an_unkillable_child_is_reported_and_the_slot_is_freed() {
     )
     .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     stage.world.write("project/stay", "");
-    let Some(program) = program_as_unprivileged_user(&stage) else { return };
+    let Some(UnprivilegedProgram { wrapper: program, .. }) = program_as_unprivileged_user(&stage) else {
+        return;
+    };
     // Created after the chown: a setuid program that makes the agent's child run as root.
     std::fs::create_dir(stage.root().join("root")).unwrap();
     std::fs::set_permissions(stage.root().join("root"), PermissionsExt::from_mode(0o755)).unwrap();
@@ -166,16 +168,29 @@ fn f06_an_unkillable_child_is_reported_and_the_slot_is_freed() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// The program as user 65534 in a world that belongs to that user; `None` if this process cannot become that user.
-pub(crate) fn program_as_unprivileged_user(stage: &Stage) -> Option<std::path::PathBuf> {
+/// The program for user 65534, in a world that belongs to that user.
+pub(crate) struct UnprivilegedProgram {
+    /// Runs the program as that user.
+    pub(crate) wrapper: std::path::PathBuf,
+    /// A copy of the program: that user may not reach the build directory, for example below `/root`.
+    pub(crate) copy: std::path::PathBuf,
+}
+
+/// `None` if this process cannot become that user.
+pub(crate) fn program_as_unprivileged_user(stage: &Stage) -> Option<UnprivilegedProgram> {
+    let (copy, agent) = (stage.root().join("bin/copy"), stage.root().join("bin/codex"));
+    std::fs::copy(PROGRAM, &copy).unwrap();
+    let script = std::fs::read_to_string(&agent).unwrap();
+    std::fs::write(&agent, script.replace(PROGRAM, &copy.display().to_string())).unwrap();
     let drop_privileges = "setpriv --reuid=65534 --regid=65534 --clear-groups";
     let wrapper = stage.write_program(
         "bin/unprivileged",
-        &format!("#!/bin/sh\nexec {drop_privileges} '{PROGRAM}' \"$@\"\n"),
+        &format!("#!/bin/sh\nexec {drop_privileges} '{}' \"$@\"\n", copy.display()),
     );
     chown_to_unprivileged_user(&stage.root());
-    // It fails if that user cannot read the build directory, or if this process is not root.
-    (stage.world.run_as(&wrapper, ["version"]).exit == Some(0)).then_some(wrapper)
+    // It fails if this process is not root.
+    let works = stage.world.run_as(&wrapper, ["version"]).exit == Some(0);
+    works.then_some(UnprivilegedProgram { wrapper, copy })
 }
 
 fn chown_to_unprivileged_user(path: &std::path::Path) {

@@ -7,7 +7,7 @@ use delegator_testkit::program::{read_text, wait_for_output};
 use delegator_testkit::stage::successful_turn;
 use serde_json::{Value, json};
 
-use crate::agent_exit::program_as_unprivileged_user;
+use crate::agent_exit::{UnprivilegedProgram, program_as_unprivileged_user};
 use crate::scripted_stage;
 
 #[test]
@@ -125,7 +125,9 @@ fn f59_a_guessed_task_id_reveals_nothing() {
 #[test]
 fn files_of_another_user_are_permission_denied() {
     let stage = scripted_stage(successful_turn(&[]));
-    let Some(program) = program_as_unprivileged_user(&stage) else { return };
+    let Some(UnprivilegedProgram { wrapper: program, .. }) = program_as_unprivileged_user(&stage) else {
+        return;
+    };
     stage.world.write("private", "{}");
     let private = stage.root().join("private");
     std::fs::set_permissions(&private, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();

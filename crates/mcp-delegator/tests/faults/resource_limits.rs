@@ -3,7 +3,7 @@
 use delegator_testkit::stage::successful_turn;
 use serde_json::json;
 
-use crate::agent_exit::program_as_unprivileged_user;
+use crate::agent_exit::{UnprivilegedProgram, program_as_unprivileged_user};
 use crate::{PROGRAM, scripted_stage};
 
 #[test]
@@ -41,12 +41,15 @@ fn f15_too_few_file_descriptors_are_a_retryable_error() {
 #[test]
 fn f15_a_task_stays_queued_when_no_process_can_start() {
     let stage = scripted_stage(successful_turn(&[]));
-    let Some(free) = program_as_unprivileged_user(&stage) else { return };
+    let Some(UnprivilegedProgram { wrapper: free, copy }) = program_as_unprivileged_user(&stage) else {
+        return;
+    };
     // RLIMIT_NPROC counts all processes of the user, so 1 allows no further process.
     let limited = stage.write_program(
         "bin/limited",
         &format!(
-            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 '{PROGRAM}' \"$@\"\n"
+            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 '{}' \"$@\"\n",
+            copy.display()
         ),
     );
     // Run once without the limit, so that the agent's version is cached and the limit applies to the start itself.
@@ -63,12 +66,15 @@ fn f15_a_task_stays_queued_when_no_process_can_start() {
 #[test]
 fn f15_a_run_without_a_supervisor_is_retryable() {
     let stage = scripted_stage(successful_turn(&[]));
-    let Some(free) = program_as_unprivileged_user(&stage) else { return };
+    let Some(UnprivilegedProgram { wrapper: free, copy }) = program_as_unprivileged_user(&stage) else {
+        return;
+    };
     assert_eq!(stage.world.run_as(&free, ["local", "run", "first"]).exit, Some(0));
     let limited = stage.write_program(
         "bin/limited",
         &format!(
-            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 '{PROGRAM}' \"$@\"\n"
+            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 '{}' \"$@\"\n",
+            copy.display()
         ),
     );
     let run = stage.world.run_as(&limited, ["local", "run", "x"]);
