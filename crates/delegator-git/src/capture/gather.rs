@@ -17,6 +17,8 @@ use crate::scratch::{Scratch, WORK_INDEX};
 
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;
+/// Large files are stored once for all restore points. A restore point without such a file is written faster.
+pub(crate) const LARGE_FILE_BYTES: u64 = 64 << 10;
 /// Limits for ignored files: small settings files are worth a copy, data and media are not.
 const IGNORED_FILE_BYTES: u64 = 1 << 20;
 const IGNORED_TOTAL_BYTES: u64 = 20 << 20;
@@ -78,6 +80,8 @@ pub(crate) struct GatherResult {
     pub(crate) left_out: Vec<LeftOut>,
     /// Stamps of files whose content was not read.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
+    /// Whether one of the added files is large.
+    pub(crate) has_large_files: bool,
 }
 
 /// How many bytes a file and all files together may have, and how many were added.
@@ -187,6 +191,7 @@ impl<'a> Gatherer<'a> {
     fn enqueue(&mut self, path: &RepoPath, size: u64) -> Result<()> {
         self.pending.push(path.clone());
         self.pending_bytes += size;
+        self.result.has_large_files |= size >= LARGE_FILE_BYTES;
         if self.pending.len() >= FILES_AT_ONCE || self.pending_bytes >= BYTES_AT_ONCE {
             self.flush()?;
         }

@@ -45,6 +45,8 @@ pub(crate) struct CapturedFiles {
     pub(crate) left_out: Vec<LeftOut>,
     /// Stamps of files whose content was not read.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
+    /// Whether a large file was captured that the index does not have.
+    pub(crate) has_large_files: bool,
     /// Whether the index has entries that a sparse checkout leaves off the disk.
     pub(crate) is_sparse: bool,
     /// Repositories inside the work tree, submodules included; each path ends in a slash.
@@ -119,6 +121,7 @@ pub(crate) fn capture_files(
         untracked: differences.untracked.len(),
         left_out: gathered.left_out,
         unread: gathered.unread,
+        has_large_files: gathered.has_large_files,
         is_sparse: !tracked.sparse.is_empty(),
         repositories,
         absent_submodules,

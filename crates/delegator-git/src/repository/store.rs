@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -186,15 +186,7 @@ impl Store {
     }
 
     pub(crate) fn pack_files(&self) -> Vec<PackFile> {
-        let entries = fs::read_dir(self.objects().join("pack")).into_iter().flatten().flatten();
-        let mut packs: BTreeMap<PathBuf, PackFile> = BTreeMap::new();
-        for entry in entries {
-            let base = entry.path().with_extension("");
-            if let Some(pack) = PackFile::named(&base) {
-                packs.entry(base).or_insert(pack).bytes += entry.metadata().map_or(0, |found| found.len());
-            }
-        }
-        packs.into_values().collect()
+        PackFile::all_in(&self.objects().join("pack"))
     }
 
     pub(crate) fn references(&self) -> Vec<String> {
@@ -251,6 +243,18 @@ pub(crate) struct PackFile {
 }
 
 impl PackFile {
+    pub(crate) fn all_in(directory: &Path) -> Vec<PackFile> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut packs: BTreeMap<PathBuf, PackFile> = BTreeMap::new();
+        for entry in entries {
+            let base = entry.path().with_extension("");
+            if let Some(pack) = PackFile::named(&base) {
+                packs.entry(base).or_insert(pack).bytes += entry.metadata().map_or(0, |found| found.len());
+            }
+        }
+        packs.into_values().collect()
+    }
+
     /// `None` if the name is not that of a pack.
     fn named(base: &Path) -> Option<PackFile> {
         let (owner, hash) = base.file_name()?.to_str()?.rsplit_once('-')?;
@@ -260,12 +264,37 @@ impl PackFile {
     }
 
     pub(crate) fn index(&self) -> PathBuf {
-        self.base.with_added_extension("idx")
+        self.file("idx")
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        self.base.with_added_extension(ending)
+    }
+
+    /// The number of objects, from the header of the pack.
+    pub(crate) fn object_count(&self) -> Result<usize> {
+        let file = self.file("pack");
+        let mut header = [0; 12];
+        let read = fs::File::open(&file).and_then(|mut pack| pack.read_exact(&mut header));
+        read.map_err(GitError::io("read", file))?;
+        let [.., a, b, c, d] = header;
+        Ok(u32::from_be_bytes([a, b, c, d]) as usize)
+    }
+
+    /// Copies it for a restore point to a store; the index, by which git finds it, last.
+    pub(crate) fn copy_to(&self, store: &Store, point: &str) -> Result<()> {
+        for ending in ["pack", "idx"] {
+            let target = store.objects().join("pack").join(format!("{point}-{}.{ending}", self.hash));
+            let copied =
+                fs::read(self.file(ending)).and_then(|bytes| write_atomically(&target, &bytes, true));
+            copied.map_err(GitError::io("create", target))?;
+        }
+        Ok(())
     }
 
     /// Deletes it, the index first: git reports an index without its pack.
     pub(crate) fn delete(&self) -> Result<()> {
-        let files = ["idx", "rev", "pack"].map(|ending| self.base.with_added_extension(ending));
+        let files = ["idx", "rev", "pack"].map(|ending| self.file(ending));
         files.iter().try_for_each(|file| remove_file(file))
     }
 }

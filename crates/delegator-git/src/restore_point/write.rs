@@ -13,7 +13,7 @@ use crate::diff::raw_diff;
 use crate::error::{GitError, Result};
 use crate::index::IndexFile;
 use crate::records::{GITLINK, join_records, output_text};
-use crate::repository::{Head, point_name};
+use crate::repository::{Head, PackFile, point_name};
 use crate::run::RunningGit;
 use crate::scratch::Scratch;
 
@@ -71,10 +71,18 @@ pub(crate) fn record(
         is_partial: state.survey.is_partial,
     };
     let blobs = index_blobs(scratch, &state.index, &committed)?;
-    point.commit = create_commit(scratch, state, &point, &blobs)?;
+    let created = create_commit(scratch, state, &point, &blobs)?;
+    point.commit = created.id.clone();
     store.prepare(&repository.object_format).map_err(GitError::io("create", &store.path))?;
     let protection = protect_head(scratch, &point)?;
-    let packed = pack(scratch, &committed, &point);
+    let is_staged = point.index_tree.as_ref() != Some(&committed) || !blobs.is_empty();
+    let packed = if is_staged || state.captured.files.has_large_files {
+        pack(scratch, &committed, &point)
+    } else if point.tree == committed && adopt_pack(scratch, &point, &created)? {
+        Ok(())
+    } else {
+        pack_small(scratch, &committed, &point)
+    };
     // Also after an error: a process that is killed would leave its lock.
     let protected = protection.map_or(Ok(()), |running| running.output().map(drop));
     let stored = packed.and(protected).and_then(|()| store.create(reference, &point.commit));
@@ -106,14 +114,20 @@ fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<
     scratch.existing_objects(found)
 }
 
-/// Creates the commit and everything in it that is not there yet, in our own git directory. Returns its id.
-/// git leaves an empty tree out of the commit, and finds it without an object.
+/// The commit of a restore point in our own git directory.
+struct CreatedCommit {
+    id: String,
+    /// How many objects it has besides those in the trees of the work tree and the index.
+    own_objects: usize,
+}
+
+/// Creates the commit and everything in it that is not there yet, in our own git directory. git leaves an empty tree out of the commit, and finds it without an object.
 fn create_commit(
     scratch: &Scratch,
     state: &State,
     point: &RestorePoint,
     blobs: &BTreeSet<String>,
-) -> Result<String> {
+) -> Result<CreatedCommit> {
     let unexpected = || GitError::unexpected("fast-import");
     let meta = serde_json::to_vec(point).map_err(|_| unexpected())?;
     let mut files: Vec<(&str, Vec<u8>)> = vec![
@@ -126,6 +140,8 @@ fn create_commit(
     if point.index == StoredIndex::File {
         files.extend(state.index.bytes.clone().map(|bytes| ("state/index", bytes)));
     }
+    // The commit, its tree and the tree `state`.
+    let own_objects = 3 + files.iter().map(|(_, content)| content).collect::<BTreeSet<_>>().len();
     let message = format!("mcp-delegator: {}\n", point.reference);
     let committer = format!("mcp-delegator <mcp-delegator@localhost> {} +0000", point.created_at);
     let data = |content: &[u8]| [format!("data {}\n", content.len()).as_bytes(), content, b"\n"].concat();
@@ -139,10 +155,31 @@ fn create_commit(
     stream.extend(trees.flat_map(|(name, id)| format!("M 040000 {id} {name}\n").into_bytes()));
     stream.extend(blobs.iter().flat_map(|id| format!("M 100644 {id} blobs/{id}\n").into_bytes()));
     stream.extend(b"get-mark :1\ndone\n");
-    scratch.import(&stream)?.pop().ok_or_else(unexpected)
+    let id = scratch.import(&stream)?.pop().ok_or_else(unexpected)?;
+    Ok(CreatedCommit { id, own_objects })
 }
 
-/// Packs every object of the restore point that HEAD's tree does not have. Large blobs are packed separately:
+/// Stores the pack that git wrote with the commit, if nothing else is needed. It lacks the objects that the
+/// repository has by chance, where `git gc` may delete them.
+fn adopt_pack(scratch: &Scratch, point: &RestorePoint, created: &CreatedCommit) -> Result<bool> {
+    let packs = PackFile::all_in(&scratch.path("objects/pack"));
+    let [pack] = packs.as_slice() else { return Ok(false) };
+    let is_complete = pack.object_count()? == created.own_objects;
+    if is_complete {
+        pack.copy_to(&scratch.store, point_name(&point.reference))?;
+    }
+    Ok(is_complete)
+}
+
+/// Packs every object of the restore point that HEAD's tree does not have, with one process.
+fn pack_small(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<()> {
+    let revisions = format!("{}\n--not\n{committed}\n", point.commit);
+    let options = ["--revs", "--no-sparse", "--missing=allow-any"];
+    let name = point_name(&point.reference);
+    scratch.write_pack(&scratch.store.objects(), name, &options, &revisions).map(drop)
+}
+
+/// Like [`pack_small`], but packs large blobs separately:
 /// that pack is identical for restore points with the same large blobs and is then shared, so a large
 /// untracked file takes its space once and not once per task.
 fn pack(scratch: &Scratch, committed: &str, point: &RestorePoint) -> Result<()> {

@@ -44,8 +44,7 @@ impl Scratch {
     }
 
     /// Writes a pack with these objects to the object directory `target` and returns its hash; `None` if
-    /// there are none. The agent's start waits for this, so time matters more than size: no deltas, low
-    /// compression.
+    /// there are none.
     pub(crate) fn pack_into(
         &self,
         target: &Path,
@@ -55,6 +54,18 @@ impl Scratch {
         if objects.is_empty() {
             return Ok(None);
         }
+        self.write_pack(target, name, &[], &lines(objects)).map(Some)
+    }
+
+    /// Writes a pack to the object directory `target` and returns its hash. The agent's start waits for this,
+    /// so time matters more than size: no deltas, low compression.
+    pub(crate) fn write_pack(
+        &self,
+        target: &Path,
+        name: &str,
+        options: &[&str],
+        input: &str,
+    ) -> Result<String> {
         let packs = target.join("pack");
         fs::create_dir_all(&packs).map_err(GitError::io("create", &packs))?;
         // git writes no object that it can read elsewhere, such as in the store of restore points.
@@ -62,8 +73,8 @@ impl Scratch {
         others.retain(|other| other != target);
         let base = packs.join(name);
         let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta", "--compression=1"];
-        let args = args.map(OsStr::new).into_iter().chain([base.as_os_str()]);
-        Ok(Some(output_text(&self.run_in_objects(target, &others, args, lines(objects).as_bytes())?)))
+        let args = args.iter().chain(options).map(OsStr::new).chain([base.as_os_str()]);
+        Ok(output_text(&self.run_in_objects(target, &others, args, input.as_bytes())?))
     }
 
     /// Writes contents as objects and returns their ids.
