@@ -12,19 +12,23 @@
 //! flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `provider_error`, `error`, `system_port` ← `shared` ← `submit` ← `upkeep` ← `supervise` ← `remote` ←
-//! `results` ← `wait`.
+//! `provider_error`, `error`, `system_port` ← `shared` ← `worktrees`, `restore_points` ← `submit` ← `upkeep` ←
+//! `supervise` ← `remote` ← `conversations` ← `results` ← `changes`, `wait` ← `cancel`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system`
 //! implements it for this machine; in tests `simulation` implements it for the many actors of `model_test`,
 //! which checks every step.
 
+mod cancel;
+mod changes;
+mod conversations;
 mod error;
 #[cfg(all(test, debug_assertions))]
 mod model_test;
 mod provider_error;
 mod real_system;
 mod remote;
+mod restore_points;
 mod results;
 mod shared;
 #[cfg(all(test, debug_assertions))]
@@ -34,6 +38,7 @@ mod supervise;
 mod system_port;
 mod upkeep;
 mod wait;
+mod worktrees;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,6 +51,11 @@ use remote::event_fold::EventFolds;
 use shared::connection_pool::PooledConnection;
 use system_port::System;
 
+pub use cancel::CancelReport;
+pub use changes::apply::{ApplyOptions, DiffApplication};
+pub use changes::restore::{RestoreReport, RestoreRequest, RestoredTree};
+pub use changes::worktrees::{WorktreeApplication, WorktreeBranch};
+pub use conversations::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
 pub use delegator_git::{
     AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, DiffHunk, EndStateProblem, FileDiff,
     GitError, HeadTarget, HunkRange, KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit,
@@ -76,14 +86,12 @@ pub use remote::provider::{
     RemoteRequest, RemoteStatus, RemoteSubmission, TaskAnswer,
 };
 pub use remote::refresh::{ProviderProblem, check_resumable};
-pub use results::apply::{ApplyOptions, DiffApplication};
+pub use restore_points::lookup::{DroppedPoint, ListedPoint};
+pub use restore_points::record::{PointProblem, RestorePointRecord, git_version, restore_command};
+pub use restore_points::retained::{RetainedRestorePoint, RetentionReason};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
-pub use results::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
-pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::task_queries::{LongLog, TaskFiles};
-pub use results::worktree_quota::WorktreeSize;
-pub use results::worktrees::{WorktreeApplication, WorktreeBranch};
 pub use shared::agent_lookup::{check_sign_in, find_agent};
 pub use shared::allowed_paths::{open_allowed_file, resolve_allowed_dir};
 pub use shared::connection_pool::ConnectionPool;
@@ -102,7 +110,6 @@ pub use submit::nesting::Nesting;
 pub use submit::submission::{AgentChoice, Follower, Isolation, Reviewed, Submission, WorktreeRequest};
 pub use submit::submit_task::SubmitOutcome;
 pub use submit::verification::probe_agent_sandbox;
-pub use submit::worktree_plan::WorktreePlan;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
     Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
@@ -116,15 +123,13 @@ pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, M
 pub use upkeep::delivery::{DELIVER, UndeliveredNotifications, deliver};
 pub use upkeep::delivery_retry::RetryPolicy;
 pub use upkeep::queue_pause::QueueStatus;
-pub use upkeep::restore_lookup::{DroppedPoint, ListedPoint};
-pub use upkeep::restore_record::{PointProblem, RestorePointRecord, git_version, restore_command};
-pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
-pub use upkeep::worktrees::{DiffOmissions, RecordedWorktree, WorktreeChanges, WorktreeState};
 pub use wait::blocking::WaitOutcome;
-pub use wait::cancel::CancelReport;
 pub use wait::wait_loop::TaskProgress;
 pub use wait::wait_thread;
+pub use worktrees::plan::WorktreePlan;
+pub use worktrees::quota::WorktreeSize;
+pub use worktrees::recorded::{DiffOmissions, RecordedWorktree, WorktreeChanges, WorktreeState};
 
 /// One state directory, and how tasks in it are run.
 #[derive(Debug, Clone)]

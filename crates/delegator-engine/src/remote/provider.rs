@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::provider_error::ProviderError;
 use crate::shared::format_version::{FormatVersion, encode, read_record};
 use crate::supervise::task_report::Record;
-use crate::upkeep::worktrees::DiffOmissions;
+use crate::worktrees::recorded::DiffOmissions;
 
 /// A service that runs tasks in its environments.
 ///

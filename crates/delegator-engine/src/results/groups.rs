@@ -11,7 +11,7 @@ use delegator_transcript::TestReport;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::supervise::task_report::Record;
-use crate::upkeep::worktrees::worktree_changes;
+use crate::worktrees::recorded::worktree_changes;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {

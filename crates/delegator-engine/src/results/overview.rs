@@ -9,9 +9,9 @@ use delegator_registry::{
 };
 use delegator_supervisor::run::Snapshot;
 
-use super::messages::TaskMessages;
 use super::task_queries::LongLog;
 use crate::Engine;
+use crate::conversations::messages::TaskMessages;
 use crate::error::Result;
 use crate::remote::refresh::ProviderProblem;
 use crate::shared::estimate::DurationHistory;

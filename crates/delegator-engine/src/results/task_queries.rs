@@ -11,16 +11,16 @@ use delegator_registry::{
 use delegator_supervisor::run::Snapshot;
 
 use super::groups::{Target, only_match};
-use super::messages::TaskMessages;
 use crate::Engine;
+use crate::conversations::messages::TaskMessages;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::ProviderRecord;
+use crate::restore_points::record::RestorePointRecord;
 use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
 use crate::submit::launch_file::Launch;
 use crate::supervise::task_report::Record;
-use crate::upkeep::restore_record::RestorePointRecord;
-use crate::upkeep::worktrees::RecordedWorktree;
+use crate::worktrees::recorded::RecordedWorktree;
 
 /// Tasks to read at once in search of the last one. Usually the first of them is it.
 const LAST_TASK_PAGE: u32 = 20;

@@ -17,12 +17,12 @@ use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::worktree_plan::WorktreePlan;
 use crate::error::{EngineError, Result};
 use crate::shared::format_version::{FormatVersion, encode};
 use crate::shared::mount_alias::{primary_path, shown_below};
 use crate::shared::work_tree::work_tree_of;
 use crate::shared::worker_contact::WorkerContact;
+use crate::worktrees::plan::WorktreePlan;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {

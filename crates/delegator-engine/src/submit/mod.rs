@@ -13,4 +13,3 @@ pub(crate) mod submit_task;
 pub(crate) mod thread_check;
 pub(crate) mod verification;
 pub(crate) mod worktree;
-pub(crate) mod worktree_plan;

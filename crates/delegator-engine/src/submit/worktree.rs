@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::submission::{Isolation, Submission, WorktreeRequest};
-use super::worktree_plan::{BRANCH_FOLDER, WorktreePlan};
 use crate::Engine;
 use crate::error::{EngineError, IsolationError, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::format_version::FormatVersion;
 use crate::shared::git_program::git;
+use crate::worktrees::plan::{BRANCH_FOLDER, WorktreePlan};
 use delegator_domain::task::TaskId;
 use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
 use delegator_registry::{ClaimKind, Registry, WorktreeClaim};
@@ -22,10 +22,6 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Uncommitted files that are larger are not carried.
 const CARRY_LIMITS: Limits =
     Limits { file_bytes: 100 << 20, total_bytes: 1 << 30, time: Duration::from_secs(30) };
-
-/// How often, and after which pause, a worktree is claimed again that another command has claimed.
-const MAX_CLAIM_TRIES: usize = 20;
-const CLAIM_PAUSE: Duration = Duration::from_millis(100);
 
 impl Submission {
     fn work_in(&mut self, plan: &WorktreePlan) {
@@ -50,23 +46,6 @@ impl Engine {
         let mut name = self.state_dir.file_name().unwrap_or_default().to_owned();
         name.push(suffix);
         self.state_dir.with_file_name(name)
-    }
-
-    /// Claims a worktree. The claim of a process that was killed ends with it.
-    pub(crate) fn claim_worktree(
-        &self,
-        registry: &Registry,
-        owner: &TaskId,
-        kind: ClaimKind,
-    ) -> Result<WorktreeClaim> {
-        let dir = registry.dir().task(owner);
-        for _ in 0..MAX_CLAIM_TRIES {
-            if let Some(claim) = dir.try_claim_worktree(kind)? {
-                return Ok(claim);
-            }
-            self.system.sleep(CLAIM_PAUSE);
-        }
-        Err(IsolationError::Claimed { task: owner.clone() }.into())
     }
 
     /// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of

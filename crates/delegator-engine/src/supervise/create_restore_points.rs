@@ -12,9 +12,10 @@ use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 
 use crate::error::Result;
-use crate::upkeep::restore_record::{
-    PointProblem, RecordedSettings, RestorePointRecord, first_line, git, reference,
+use crate::restore_points::record::{
+    PointProblem, RecordedSettings, RestorePointRecord, first_line, reference,
 };
+use crate::shared::git_program::git;
 
 /// How long the agent may have to wait for one restore point. Long, because the task fails without it.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -35,14 +35,15 @@ use super::worktree::prepare_worktree;
 use super::{error_locations, wake_socket};
 use crate::Engine;
 use crate::error::{EngineError, Result};
+use crate::restore_points::lookup::MERGE_TIMEOUT;
+use crate::restore_points::record::RestorePointRecord;
 use crate::shared::directories::disk_usage;
+use crate::shared::git_program::git;
 use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
 use crate::submit::launch_file::{Launch, SkippedAgent, Verify};
-use crate::submit::worktree_plan::WorktreePlan;
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
-use crate::upkeep::restore_lookup::MERGE_TIMEOUT;
-use crate::upkeep::restore_record::{RestorePointRecord, git};
+use crate::worktrees::plan::WorktreePlan;
 
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<()> {
     open_session();

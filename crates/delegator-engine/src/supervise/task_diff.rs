@@ -15,9 +15,9 @@ use delegator_supervisor::agent::Variables;
 use super::evidence::Source;
 use super::task_report::Record;
 use crate::error::{EngineError, NoDiff, Result};
-use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
-use crate::upkeep::restore_record::git;
-use crate::upkeep::worktrees::{DiffOmissions, RecordedWorktree, WorktreeState, worktree_changes};
+use crate::restore_points::lookup::{FoundPoints, PointSource};
+use crate::shared::git_program::git;
+use crate::worktrees::recorded::{DiffOmissions, RecordedWorktree, WorktreeState, worktree_changes};
 
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that `omissions` names; all are counted.

@@ -24,7 +24,7 @@ use crate::shared::directories::remove_directory;
 use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;
 use crate::submit::launch_file::Launch;
-use crate::submit::worktree_plan::WorktreePlan;
+use crate::worktrees::plan::WorktreePlan;
 
 /// For git. Writing a hundred thousand files takes seconds.
 const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);

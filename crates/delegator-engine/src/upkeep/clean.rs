@@ -2,8 +2,8 @@
 //!
 //! It touches nothing that a live process owns: a task is stuck only if its lock is free, and only ended
 //! tasks are deleted. Deletion works in batches, so that other processes do not wait long for the registry.
-//! Restore points with unique content outlive their task (see [`super::retained_points`]). After a jump of
-//! the wall clock nothing is deleted, unless the caller trusts the clock.
+//! Restore points with unique content outlive their task (see [`retained`]). After a jump of the wall clock
+//! nothing is deleted, unless the caller trusts the clock.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ use delegator_registry::{Leftover, LeftoverKind, RegistryError};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
-use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
 use crate::error::{EngineError, Result};
+use crate::restore_points::retained::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use crate::shared::connection_pool::PooledConnection;
 
 #[derive(Debug, Clone)]
@@ -200,7 +200,7 @@ impl CleaningPass<'_> {
         let retention_ms = self.engine.restore_point_retention_ms;
         let is_trusted = clock == ClockVerdict::Trusted;
         if self.request.dry_run {
-            let mut points = retained_points::list_retained(&self.registry, retention_ms, u32::MAX)?;
+            let mut points = retained::list_retained(&self.registry, retention_ms, u32::MAX)?;
             points.extend(self.points_of_old_tasks(deadline)?);
             let is_expired = |point: &RetainedRestorePoint| {
                 point.expires_at_ms.is_some_and(|at| at <= self.engine.now_ms())
@@ -224,11 +224,11 @@ impl CleaningPass<'_> {
             deadline,
             environment: &self.request.environment,
         };
-        let pass = retained_points::drop_due_points(&mut self.registry, self.engine, &policy)?;
+        let pass = retained::drop_due_points(&mut self.registry, self.engine, &policy)?;
         self.report.dropped_points = pass.dropped;
         self.report.retained_points_found = self.registry.count_restore_points()?;
         self.report.retained_points =
-            retained_points::list_retained(&self.registry, retention_ms, MAX_LISTED_POINTS)?;
+            retained::list_retained(&self.registry, retention_ms, MAX_LISTED_POINTS)?;
         if self.request.include_restore_points {
             let failure =
                 |(target, problem)| CleanFailure { target, problem: CleanProblem::NotDropped(problem) };
@@ -242,7 +242,7 @@ impl CleaningPass<'_> {
         let mut examiner = Examiner::new(&self.request.environment, deadline);
         let mut found = Vec::new();
         for task in self.registry.ended_before(self.engine.now_ms() - self.request.old_after_ms, u32::MAX)? {
-            let points = match retained_points::points_of(&self.registry, &task) {
+            let points = match retained::points_of(&self.registry, &task) {
                 Err(error @ EngineError::StoredRecord { .. }) => {
                     self.report.failures.push(CleanFailure::of_task(&task, error));
                     continue;

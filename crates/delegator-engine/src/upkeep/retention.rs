@@ -12,10 +12,10 @@ use delegator_registry::{PruneOutcome, Registry, RegistryError};
 use delegator_supervisor::agent::Variables;
 
 use super::background_process::{BackgroundProcess, USUAL_PATH};
-use super::retained_points::{DropPolicy, PointsToRecord, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
 use crate::error::{EngineError, Result};
+use crate::restore_points::retained::{DropPolicy, PointsToRecord, drop_due_points, to_record};
 use crate::shared::format_version::encode;
 use crate::system_port::BootTime;
 

@@ -1,10 +1,9 @@
-//! Waiting for tasks to end, and cancelling them.
+//! Waiting for tasks to end.
 //!
 //! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one
-//! thread. Both run [`wait_loop`]. Ending a wait never ends the task; only [`cancel`] does.
+//! thread. Both run [`wait_loop`]. Ending a wait never ends the task; only `cancel` does.
 
 pub(crate) mod blocking;
-pub(crate) mod cancel;
 mod change_events;
 mod remote_watch;
 mod task_watch;

@@ -27,9 +27,10 @@ use super::{
     AgentTimes, Attribution, ChangeCounts, Evidence, EvidenceAndFindings, Lines, MAX_LEFT_OUT, MAX_LISTED,
     Source, UnattributedChanges,
 };
+use crate::restore_points::record::{RestorePointRecord, first_line};
+use crate::shared::git_program::git;
 use crate::shared::work_tree::work_tree_of;
 use crate::supervise::create_restore_points::RestorePointWriter;
-use crate::upkeep::restore_record::{self, RestorePointRecord};
 
 /// Time limit for git per tree of which no restore point is created.
 const BASELINE_GIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -176,10 +177,9 @@ fn baseline(
     directory: &Path,
     limits: Limits,
 ) -> Result<Option<Baseline>, String> {
-    let git = restore_record::git(context.environment, directory, BASELINE_GIT_TIMEOUT)
-        .map_err(|error| error.to_string())?;
+    let git = git(context.environment, directory, BASELINE_GIT_TIMEOUT).map_err(|error| error.to_string())?;
     Baseline::take(&git, directory, context.dir.path(), limits)
-        .map_err(|error| restore_record::first_line(&error.to_string()))
+        .map_err(|error| first_line(&error.to_string()))
 }
 
 impl Observation {

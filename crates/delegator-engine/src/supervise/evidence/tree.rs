@@ -10,7 +10,7 @@ use super::Source;
 use super::finding::{Branches, Finding, FindingKind};
 use super::paths::{TreePaths, display_path};
 use super::scan::{Bounds, Scan, is_in_tool_directory};
-use crate::upkeep::restore_record::first_line;
+use crate::restore_points::record::first_line;
 
 /// Time limit for the comparison of one tree at the end of a task.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,8 +9,8 @@ use delegator_git::{GitSettings, Overlap, OverlapPart};
 use delegator_registry::Registry;
 
 use crate::error::{EngineError, Result};
-use crate::upkeep::restore_lookup::FoundPoints;
-use crate::upkeep::restore_record::RestorePointRecord;
+use crate::restore_points::lookup::FoundPoints;
+use crate::restore_points::record::RestorePointRecord;
 
 #[derive(Debug)]
 pub(super) struct SettingsRestore {

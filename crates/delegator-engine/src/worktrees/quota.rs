@@ -10,7 +10,7 @@ use delegator_supervisor::agent::Variables;
 use crate::Engine;
 use crate::error::{IsolationError, Result};
 use crate::shared::directories::disk_usage;
-use crate::upkeep::worktrees::ClaimedWorktree;
+use crate::worktrees::recorded::ClaimedWorktree;
 
 const MAX_NAMED: usize = 5;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, Result};
 use crate::shared::format_version::{FormatVersion, encode, read_record};
-pub(crate) use crate::shared::git_program::git;
+use crate::shared::git_program::git;
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -14,11 +14,11 @@ use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::error::{EngineError, NoDiff, Result};
+use crate::error::{EngineError, IsolationError, NoDiff, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::format_version::read_record;
 use crate::shared::git_program::git;
-use crate::submit::worktree_plan::WorktreePlan;
+use crate::worktrees::plan::WorktreePlan;
 
 /// Long, because all files of a large worktree are compared.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(300);
@@ -28,6 +28,10 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often, and after which pause, the files are removed again if something still writes to them.
 const MAX_TRIES: usize = 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often, and after which pause, a worktree is claimed again that another command has claimed.
+const MAX_CLAIM_TRIES: usize = 20;
+const CLAIM_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedWorktree {
@@ -187,6 +191,23 @@ impl Engine {
         let Some(owner) = &task.worktree else { return Ok(None) };
         let Some(registry) = self.find_registry()? else { return Ok(None) };
         RecordedWorktree::read(&registry, owner)
+    }
+
+    /// Claims a worktree. The claim of a process that was killed ends with it.
+    pub(crate) fn claim_worktree(
+        &self,
+        registry: &Registry,
+        owner: &TaskId,
+        kind: ClaimKind,
+    ) -> Result<WorktreeClaim> {
+        let dir = registry.dir().task(owner);
+        for _ in 0..MAX_CLAIM_TRIES {
+            if let Some(claim) = dir.try_claim_worktree(kind)? {
+                return Ok(claim);
+            }
+            self.system.sleep(CLAIM_PAUSE);
+        }
+        Err(IsolationError::Claimed { task: owner.clone() }.into())
     }
 
     /// Removes what there is of a worktree that was never complete, because its task was cancelled before or

@@ -18,9 +18,10 @@ use delegator_git::{
 use delegator_registry::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint, Registry};
 use delegator_supervisor::agent::Variables;
 
-use super::restore_record::{RestorePointRecord, first_line, git, reference};
+use super::record::{RestorePointRecord, first_line, reference};
 use crate::Engine;
 use crate::error::{EngineError, Result};
+use crate::shared::git_program::git;
 
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const UNREACHABLE: &str = "unreachable";

@@ -19,7 +19,8 @@ use tempfile::TempDir;
 
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::upkeep::restore_record::{REF_PREFIX, RestorePointRecord, git, reference};
+use crate::restore_points::record::{REF_PREFIX, RestorePointRecord, reference};
+use crate::shared::git_program::git;
 
 /// Short, because lookup and deletion walk no history.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);

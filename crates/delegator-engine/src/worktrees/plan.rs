@@ -29,7 +29,7 @@ impl WorktreePlan {
         decode(Path::new(&stored.path), stored.facts.as_bytes())
     }
 
-    pub(super) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse> {
+    pub(crate) fn used_by(&self, task: &TaskId) -> Result<WorktreeUse> {
         if *task != self.owner {
             return Ok(WorktreeUse::Of(self.owner.clone()));
         }
@@ -37,7 +37,7 @@ impl WorktreePlan {
         Ok(WorktreeUse::New(NewWorktree { path: self.worktree.path.display().to_string(), facts }))
     }
 
-    pub(super) fn for_attempt(&self, id: &TaskId) -> WorktreePlan {
+    pub(crate) fn for_attempt(&self, id: &TaskId) -> WorktreePlan {
         let worktree = TaskWorktree {
             source: self.worktree.source.clone(),
             path: self.worktree.path.with_file_name(id.as_str()),
@@ -48,7 +48,7 @@ impl WorktreePlan {
         WorktreePlan { owner: id.clone(), worktree, ..self.clone() }
     }
 
-    pub(super) fn directory_for(&self, working_dir: &Path) -> PathBuf {
+    pub(crate) fn directory_for(&self, working_dir: &Path) -> PathBuf {
         match working_dir.strip_prefix(&self.worktree.source.repository.top_level) {
             Ok(inside) if !inside.as_os_str().is_empty() => self.worktree.path.join(inside),
             _ => self.worktree.path.clone(),

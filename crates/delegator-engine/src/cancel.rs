@@ -8,12 +8,12 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 
-use super::blocking::WaitOutcome;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
+use crate::wait::blocking::WaitOutcome;
 
 /// A task that ended in another state is [`EngineError::AlreadyEnded`].
 #[derive(Debug)]

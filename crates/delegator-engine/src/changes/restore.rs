@@ -18,11 +18,12 @@ use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
 use crate::Engine;
+use crate::changes::restore_settings::SettingsRestore;
 use crate::error::{EngineError, RestoreChanges, Result};
-use crate::results::restore_settings::SettingsRestore;
+use crate::restore_points::lookup::{FoundPoints, PointSource};
+use crate::restore_points::record::undo_reference;
+use crate::shared::git_program::git;
 use crate::shared::mount_alias::primary_path;
-use crate::upkeep::restore_lookup::{FoundPoints, PointSource};
-use crate::upkeep::restore_record::{git, undo_reference};
 
 /// Long, because a restore copies what it overwrites, whatever its size.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);

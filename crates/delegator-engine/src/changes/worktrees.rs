@@ -12,9 +12,9 @@ use delegator_supervisor::agent::Variables;
 use super::apply::{ApplyOptions, DiffApplication};
 use crate::Engine;
 use crate::error::{IsolationError, Result};
-use crate::submit::worktree_plan::WorktreePlan;
-use crate::upkeep::restore_record::git;
-use crate::upkeep::worktrees::{ClaimedWorktree, PresentWorktree, WorktreeChanges, worktree_changes};
+use crate::shared::git_program::git;
+use crate::worktrees::plan::WorktreePlan;
+use crate::worktrees::recorded::{ClaimedWorktree, PresentWorktree, WorktreeChanges, worktree_changes};
 
 const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
 

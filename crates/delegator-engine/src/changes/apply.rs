@@ -17,9 +17,10 @@ use super::restore::refuse_while_busy;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::ProviderRecord;
+use crate::restore_points::record::{RestorePointRecord, reference};
+use crate::shared::git_program::git;
 use crate::supervise::task_diff::{TaskDiff, recorded_diff};
-use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
-use crate::upkeep::worktrees::DiffOmissions;
+use crate::worktrees::recorded::DiffOmissions;
 
 /// Long, because the files of a large diff are merged one by one.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
