@@ -42,6 +42,7 @@ mod worktrees;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
@@ -92,7 +93,7 @@ pub use restore_points::retained::{RetainedRestorePoint, RetentionReason};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::task_queries::{LongLog, TaskFiles};
-pub use shared::agent_lookup::{check_sign_in, find_agent};
+pub use shared::agent_lookup::{agent_version, check_sign_in, find_agent, locate_agent};
 pub use shared::allowed_paths::{open_allowed_file, resolve_allowed_dir};
 pub use shared::connection_pool::ConnectionPool;
 pub use shared::directories::remove_directory;
@@ -100,7 +101,7 @@ pub use shared::estimate::ExpectedDuration;
 pub use shared::format_version::{FormatVersion, decode as decode_record, encode as encode_record};
 pub use shared::git_program::git as find_git;
 pub use shared::notifications::Notifications;
-pub use shared::task_of_process::{CallerTask, SUPERVISE};
+pub use shared::task_of_process::{CallerTask, SUPERVISE, is_peer_in_task, own_task};
 pub use shared::work_tree::untrusted_trees;
 pub use shared::worker_contact::{BootInstant, CONTACT_LOST, WorkerContact, record_contact};
 pub use submit::detach::{Forked, fork_supervisor};
@@ -241,5 +242,17 @@ impl Engine {
             None => Registry::find(&dir)?,
         };
         Ok(found.map(|registry| self.connections.guard(registry)))
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.system.now_ms()
+    }
+
+    pub fn sleep(&self, length: Duration) {
+        self.system.sleep(length);
+    }
+
+    pub fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
+        self.system.random_bytes()
     }
 }

@@ -82,19 +82,7 @@ pub(crate) struct BootTime {
     pub(crate) since_boot_ms: i64,
 }
 
-impl Engine {
-    pub fn now_ms(&self) -> i64 {
-        self.system.now_ms()
-    }
-
-    pub fn sleep(&self, length: Duration) {
-        self.system.sleep(length);
-    }
-
-    pub fn random_bytes(&self) -> Result<[u8; 16]> {
-        self.system.random_bytes()
-    }
-
+impl dyn System {
     /// Calls `store` with new ids until one is not in use.
     pub(crate) fn with_fresh_id<T>(
         &self,
@@ -103,7 +91,7 @@ impl Engine {
     ) -> Result<T> {
         let mut tries_left = MAX_ID_TRIES;
         loop {
-            let id = TaskId::from_random(location, self.system.random_bytes()?);
+            let id = TaskId::from_random(location, self.random_bytes()?);
             match store(id) {
                 Err(EngineError::Registry(RegistryError::IdInUse { .. })) if tries_left > 0 => {
                     tries_left -= 1
@@ -114,7 +102,7 @@ impl Engine {
     }
 
     pub(crate) fn fresh_nonce(&self) -> Result<Nonce> {
-        self.system.random_bytes().map(Nonce::from_random)
+        self.random_bytes().map(Nonce::from_random)
     }
 
     /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of

@@ -59,7 +59,7 @@ impl Engine {
                 ConversationError::MessageTooLong { bytes: text.len(), allowed: MAX_MESSAGE_BYTES }.into()
             );
         }
-        let file = self.fresh_nonce()?;
+        let file = self.system.fresh_nonce()?;
         let message = match registry.enqueue(id, text, delivery, &file, self.now_ms())? {
             EnqueueOutcome::Queued(message) => message,
             EnqueueOutcome::Ended { state } => {

@@ -7,6 +7,7 @@ use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
 
 use crate::Engine;
 use crate::error::{AnswerProblem, ConversationError, EngineError, Result};
+use crate::shared::task_of_process::own_task;
 use crate::supervise::wake_socket;
 
 impl Engine {
@@ -36,13 +37,13 @@ impl Engine {
             return Err(closed(stored).into());
         }
         // A permission that an agent gives itself is none.
-        if self.own_task()?.is_some_and(|caller| caller.is_inside(id)) {
+        if own_task(self)?.is_some_and(|caller| caller.is_inside(id)) {
             return Err(ConversationError::OwnQuestion { task: id.clone() }.into());
         }
         let answer = checked_answer(&stored.question, answer).map_err(|problem| {
             ConversationError::InvalidAnswer { question: Box::new(stored.question), problem }
         })?;
-        match registry.answer(id, number, &answer, &self.fresh_nonce()?, self.now_ms())? {
+        match registry.answer(id, number, &answer, &self.system.fresh_nonce()?, self.now_ms())? {
             AnswerOutcome::Recorded(question) => {
                 wake_socket::wake(&registry.dir().task(id));
                 Ok(question)

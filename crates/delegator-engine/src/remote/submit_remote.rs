@@ -17,6 +17,8 @@ use super::provider::{RemoteProvider, RemoteRequest, RemoteSubmission};
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::provider_error::ProviderError;
+use crate::shared::notifications::task_notify;
+use crate::shared::task_of_process::own_task;
 use crate::submit::chain::without_key;
 use crate::submit::nesting::check_mode;
 
@@ -29,13 +31,13 @@ impl Engine {
     /// decide that.
     pub fn submit_remote(&self, submission: &RemoteSubmission) -> Result<Submission> {
         let provider = submission.environment.provider;
-        if let (Provider::Fleet, Some(caller)) = (provider, self.own_task()?.and_then(|caller| caller.task)) {
+        if let (Provider::Fleet, Some(caller)) = (provider, own_task(self)?.and_then(|caller| caller.task)) {
             check_mode(&caller, submission.environment.mode)?;
         }
         let service = self.providers.get(provider).map_err(EngineError::provider(provider, None))?;
-        let (mut registry, submitted) = self.with_fresh_id(TaskLocation::Cloud, |id| {
+        let (mut registry, submitted) = self.system.with_fresh_id(TaskLocation::Cloud, |id| {
             let mut registry = self.open_registry()?;
-            let task = NewTask { notify: self.task_notify()?, ..new_task(submission, id) };
+            let task = NewTask { notify: task_notify(self)?, ..new_task(submission, id) };
             let submitted = registry.submit(&task, b"", self.now_ms())?;
             Ok((registry, submitted))
         })?;

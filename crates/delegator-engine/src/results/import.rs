@@ -57,7 +57,7 @@ impl Engine {
             ImportedSession { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();
         let files = [(TaskFile::Events, &*events), (TaskFile::Stderr, b""), (TaskFile::Report, &report)];
-        self.with_fresh_id(TaskLocation::Local, |id| {
+        self.system.with_fresh_id(TaskLocation::Local, |id| {
             let mut registry = self.open_registry()?;
             registry.also_redact(redactor.clone());
             Ok(registry.import(&new_task(id, &head, redactor), &past, &finish, &files)?)

@@ -58,47 +58,45 @@ pub fn check_sign_in(agent: &Agent, named: &[String], environment: &Variables) -
     agent.check_sign_in(&given, environment, PROBE_TIMEOUT)
 }
 
-impl Engine {
-    /// The agent with its program, and the program's version if it reports one and a run depends on it.
-    pub fn locate_agent(
-        &self,
-        configured: &ConfiguredAgent,
-        directories: &[&Path],
-        environment: &Variables,
-    ) -> Result<Agent> {
-        let agent = find_agent(configured, directories, environment)?;
-        let version = agent.depends_on_version().then(|| self.agent_version(&agent, environment)).flatten();
-        Ok(Agent { version, ..agent })
-    }
+/// The agent with its program, and the program's version if it reports one and a run depends on it.
+pub fn locate_agent(
+    engine: &Engine,
+    configured: &ConfiguredAgent,
+    directories: &[&Path],
+    environment: &Variables,
+) -> Result<Agent> {
+    let agent = find_agent(configured, directories, environment)?;
+    let version = agent.depends_on_version().then(|| agent_version(engine, &agent, environment)).flatten();
+    Ok(Agent { version, ..agent })
+}
 
-    pub fn agent_version(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
-        let (key, files) = (cache_key(agent), file_stamps(agent));
-        if let Some(probed) = PROBED.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
-            && probed.files == files
-        {
-            return Some(probed.version);
-        }
-        // A state directory of another owner is neither read nor written.
-        let is_our_dir = matches!(StateDir::find(&self.state_dir, &OpenOptions::default()), Ok(Some(_)));
-        let store = is_our_dir.then(|| self.state_dir.join("agents.json"));
-        let mut known: BTreeMap<String, CachedVersion> = store
-            .as_ref()
-            .and_then(|store| std::fs::read(store).ok())
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default();
-        if let Some(cached) = known.get(&key).filter(|known| known.files == files) {
-            return Some(cached.version);
-        }
-        // The probe gets no variable that an agent would not get.
-        let variables = allowed_variables(agent.kind(), environment, &[]);
-        let version = agent.probe_version(&variables, PROBE_TIMEOUT)?;
-        let probed = CachedVersion { files, version };
-        PROBED.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), probed.clone());
-        known.insert(key, probed);
-        // Without the cache the next submission probes again.
-        let _ = store.map(|store| save_cache(&store, &known));
-        Some(version)
+pub fn agent_version(engine: &Engine, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
+    let (key, files) = (cache_key(agent), file_stamps(agent));
+    if let Some(probed) = PROBED.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
+        && probed.files == files
+    {
+        return Some(probed.version);
     }
+    // A state directory of another owner is neither read nor written.
+    let is_our_dir = matches!(StateDir::find(&engine.state_dir, &OpenOptions::default()), Ok(Some(_)));
+    let store = is_our_dir.then(|| engine.state_dir.join("agents.json"));
+    let mut known: BTreeMap<String, CachedVersion> = store
+        .as_ref()
+        .and_then(|store| std::fs::read(store).ok())
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    if let Some(cached) = known.get(&key).filter(|known| known.files == files) {
+        return Some(cached.version);
+    }
+    // The probe gets no variable that an agent would not get.
+    let variables = allowed_variables(agent.kind(), environment, &[]);
+    let version = agent.probe_version(&variables, PROBE_TIMEOUT)?;
+    let probed = CachedVersion { files, version };
+    PROBED.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), probed.clone());
+    known.insert(key, probed);
+    // Without the cache the next submission probes again.
+    let _ = store.map(|store| save_cache(&store, &known));
+    Some(version)
 }
 
 /// Protocol, program and arguments, separated by NUL, which none of them contains.
@@ -158,7 +156,7 @@ mod tests {
         std::fs::write(&script, format!("echo x >> {}; echo codex-cli 0.150.2", probes.display())).unwrap();
         let configured = configured(AgentProtocol::CodexExec, &script.display().to_string());
         for _ in ["validation", "submission"] {
-            let agent = engine.locate_agent(&configured, &[folder.path()], &Vec::new()).unwrap();
+            let agent = locate_agent(&engine, &configured, &[folder.path()], &Vec::new()).unwrap();
             assert_eq!(agent.version, Some((0, 150, 2)));
         }
         assert_eq!(std::fs::read_to_string(probes).unwrap(), "x\n");
@@ -177,7 +175,7 @@ mod tests {
         };
         let version = |protocol, script: &str| {
             let configured = configured(protocol, script);
-            engine.locate_agent(&configured, &[folder.path()], &Vec::new()).unwrap().version
+            locate_agent(&engine, &configured, &[folder.path()], &Vec::new()).unwrap().version
         };
         let old = script("old", "echo codex-cli 0.150.2");
         let new = script("new", "echo codex-cli 0.166.0");

@@ -15,11 +15,9 @@ pub struct Notifications {
     pub settings: NotifySettings,
 }
 
-impl Engine {
-    pub(crate) fn task_notify(&self) -> Result<Option<TaskNotify>> {
-        let Some(Notifications { plan, settings }) = self.notifications.as_deref() else { return Ok(None) };
-        Ok(Some(TaskNotify { plan: plan.clone(), settings: stored_settings(settings)? }))
-    }
+pub(crate) fn task_notify(engine: &Engine) -> Result<Option<TaskNotify>> {
+    let Some(Notifications { plan, settings }) = engine.notifications.as_deref() else { return Ok(None) };
+    Ok(Some(TaskNotify { plan: plan.clone(), settings: stored_settings(settings)? }))
 }
 
 pub(crate) fn stored_settings(settings: &NotifySettings) -> Result<Vec<u8>> {

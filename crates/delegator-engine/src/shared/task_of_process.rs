@@ -41,54 +41,52 @@ impl CallerTask {
     }
 }
 
-impl Engine {
-    /// The task whose agent called this process; `None` if the user did.
-    pub fn own_task(&self) -> Result<Option<CallerTask>> {
-        self.task_of(rustix::process::getpid().as_raw_nonzero().get())
-    }
+/// The task whose agent called this process; `None` if the user did.
+pub fn own_task(engine: &Engine) -> Result<Option<CallerTask>> {
+    task_of(engine, rustix::process::getpid().as_raw_nonzero().get())
+}
 
-    /// Whether the process at the other end of a connection belongs to a task, or may do so. A server that an
-    /// agent started has the rights of its task, so it may serve this task.
-    pub fn is_peer_in_task(&self, peer: SocketAddr, own: SocketAddr) -> Result<bool> {
-        let own_task = self.own_task()?.map(|task| task.id);
-        let is_in_task = |pid: i32| {
-            let found = self.task_of(pid)?;
-            Ok(found.is_some_and(|found| Some(found.id) != own_task) || with_ancestors(pid).is_none())
-        };
-        match socket_owner(peer, own) {
-            SocketOwner::Remote => Ok(false),
-            SocketOwner::Process(pid) => is_in_task(pid),
-            SocketOwner::Closed => Ok(true),
-            SocketOwner::Hidden(candidates) if candidates.is_empty() => Ok(true),
-            SocketOwner::Hidden(candidates) => {
-                candidates.into_iter().try_fold(false, |found, pid| Ok(found || is_in_task(pid)?))
-            }
+/// Whether the process at the other end of a connection belongs to a task, or may do so. A server that an
+/// agent started has the rights of its task, so it may serve this task.
+pub fn is_peer_in_task(engine: &Engine, peer: SocketAddr, own: SocketAddr) -> Result<bool> {
+    let own_task = own_task(engine)?.map(|task| task.id);
+    let is_in_task = |pid: i32| {
+        let found = task_of(engine, pid)?;
+        Ok(found.is_some_and(|found| Some(found.id) != own_task) || with_ancestors(pid).is_none())
+    };
+    match socket_owner(peer, own) {
+        SocketOwner::Remote => Ok(false),
+        SocketOwner::Process(pid) => is_in_task(pid),
+        SocketOwner::Closed => Ok(true),
+        SocketOwner::Hidden(candidates) if candidates.is_empty() => Ok(true),
+        SocketOwner::Hidden(candidates) => {
+            candidates.into_iter().try_fold(false, |found, pid| Ok(found || is_in_task(pid)?))
         }
     }
+}
 
-    fn task_of(&self, pid: i32) -> Result<Option<CallerTask>> {
-        // Most processes belong to no task, and then the registry is not needed.
-        let find = |id: &TaskId| -> Result<Option<Task>> {
-            let Some(registry) = self.find_registry()? else { return Ok(None) };
-            Ok(registry.get(id)?)
-        };
-        let marker = task_by_marker(pid);
-        let (id, task) = match nearest_supervisor(pid, &find)? {
-            Found::Task(task) => (task.id.clone(), Some(*task)),
-            // It delivers notifications of tasks that have ended.
-            Found::EndedTask => return Ok(None),
-            Found::Nothing(elsewhere) => {
-                let id = task_by_cgroup(pid).or(elsewhere).or(marker.as_ref().map(|(id, _)| id.clone()));
-                let Some(id) = id else { return Ok(None) };
-                let task = find(&id)?;
-                (id, task)
-            }
-        };
-        let parents = parents_of(task.as_ref(), &find)?;
-        let known = u32::try_from(parents.len()).unwrap_or(u32::MAX);
-        let marked = marker.filter(|(marked, _)| *marked == id).map_or(0, |(_, depth)| depth);
-        Ok(Some(CallerTask { id, depth: known.max(marked), task, parents }))
-    }
+fn task_of(engine: &Engine, pid: i32) -> Result<Option<CallerTask>> {
+    // Most processes belong to no task, and then the registry is not needed.
+    let find = |id: &TaskId| -> Result<Option<Task>> {
+        let Some(registry) = engine.find_registry()? else { return Ok(None) };
+        Ok(registry.get(id)?)
+    };
+    let marker = task_by_marker(pid);
+    let (id, task) = match nearest_supervisor(pid, &find)? {
+        Found::Task(task) => (task.id.clone(), Some(*task)),
+        // It delivers notifications of tasks that have ended.
+        Found::EndedTask => return Ok(None),
+        Found::Nothing(elsewhere) => {
+            let id = task_by_cgroup(pid).or(elsewhere).or(marker.as_ref().map(|(id, _)| id.clone()));
+            let Some(id) = id else { return Ok(None) };
+            let task = find(&id)?;
+            (id, task)
+        }
+    };
+    let parents = parents_of(task.as_ref(), &find)?;
+    let known = u32::try_from(parents.len()).unwrap_or(u32::MAX);
+    let marked = marker.filter(|(marked, _)| *marked == id).map_or(0, |(_, depth)| depth);
+    Ok(Some(CallerTask { id, depth: known.max(marked), task, parents }))
 }
 
 type FindTask<'a> = &'a dyn Fn(&TaskId) -> Result<Option<Task>>;

@@ -30,9 +30,10 @@ impl Engine {
 
     /// Calls `act` with what a claim needs: the number of slots and a nonce for each claim.
     pub(crate) fn with_promotion<T>(&self, act: impl FnOnce(&Promotion<'_>) -> Result<T>) -> Result<T> {
-        let nonces =
-            std::cell::RefCell::new(self.fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
-        let spare = self.fresh_nonces(1)?;
+        let nonces = std::cell::RefCell::new(
+            self.system.fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?,
+        );
+        let spare = self.system.fresh_nonces(1)?;
         // There are as many nonces as one transaction can claim, so the spare one is never used twice.
         let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
         act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })

@@ -19,6 +19,7 @@ use crate::error::{EngineError, Result};
 use crate::shared::allowed_paths::{resolve_allowed_dir, resolve_allowed_file};
 use crate::shared::connection_pool::PooledConnection;
 use crate::shared::estimate::{DurationHistory, ExpectedDuration};
+use crate::shared::notifications::task_notify;
 
 #[derive(Debug)]
 pub struct SubmitOutcome {
@@ -60,7 +61,7 @@ impl Engine {
             self.check_and_resolve(submission)?;
         }
         let (mut registry, submitted, claims) =
-            self.with_fresh_id(TaskLocation::Local, |id| self.store(attempts.clone(), id))?;
+            self.system.with_fresh_id(TaskLocation::Local, |id| self.store(attempts.clone(), id))?;
         // The task exists: from here on errors are left to the next upkeep pass, which also starts the task.
         let _ = if submitted.submitted.replayed {
             self.promote(&mut registry)
@@ -150,7 +151,7 @@ impl Engine {
         for task in &tasks {
             let launch = self.launch_of(task)?;
             registry.also_redact(launch.redactor());
-            let notify = self.task_notify()?;
+            let notify = task_notify(self)?;
             stored.push((NewTask { notify, ..task.new_task(&launch)? }, launch.to_bytes()?));
         }
         self.with_promotion(|promotion| Ok(registry.submit_and_claim(&stored, promotion, self.now_ms())?))

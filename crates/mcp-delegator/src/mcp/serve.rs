@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use delegator_config::{Settings, ToolFormat, built_in_default};
 use delegator_engine::wait_thread::WaitThread;
-use delegator_engine::{ConnectionPool, Engine};
+use delegator_engine::{ConnectionPool, Engine, is_peer_in_task};
 use delegator_fleet::DatabasePool;
 use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
@@ -179,7 +179,7 @@ pub fn serve<H: ServerHandler + Clone>(
 /// A client whose task cannot be determined counts as belonging to one.
 fn is_in_task(engine: Engine) -> IsInTask {
     Arc::new(move |peer, own| {
-        let found = engine.is_peer_in_task(peer, own);
+        let found = is_peer_in_task(&engine, peer, own);
         found.inspect_err(|error| tracing::warn!(%error, "could not identify a client")).unwrap_or(true)
     })
 }

@@ -4,8 +4,8 @@
 use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::SandboxKind;
 use delegator_engine::{
-    Agent, EnclosureProblem, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment,
-    check_sign_in, probe_agent_sandbox, sandbox_advice,
+    Agent, EnclosureProblem, HealthCheck, HealthStatus, HealthSubject, Variables, agent_version,
+    check_environment, check_sign_in, locate_agent, probe_agent_sandbox, sandbox_advice,
 };
 
 use super::agent_table::AgentRow;
@@ -66,11 +66,11 @@ fn examine_agent(
     let check_name = |what: &str| check_name(&configured.name, what);
     let name = check_name("agent");
     let row = AgentRow::missing(configured);
-    let agent = match engine.locate_agent(configured, &[&context.process.current_dir], variables) {
+    let agent = match locate_agent(engine, configured, &[&context.process.current_dir], variables) {
         Ok(agent) => agent,
         Err(error) => return (row, vec![Check::failed(context, name, AppError::from(error))]),
     };
-    let version = agent.version.or_else(|| engine.agent_version(&agent, variables));
+    let version = agent.version.or_else(|| agent_version(engine, &agent, variables));
     let agent = Agent { version, ..agent };
     let version = version.map(|(major, minor, patch)| format!("{major}.{minor}.{patch}"));
     let sign_in = check_sign_in(&agent, &configured.variables, variables);

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
-use delegator_engine::{AgentChoice, Engine, HealthStatus, SkippedAgent, check_sign_in, find_agent};
+use delegator_engine::{
+    AgentChoice, Engine, HealthStatus, SkippedAgent, check_sign_in, find_agent, locate_agent,
+};
 
 use crate::commands::Context;
 use crate::commands::context::variables;
@@ -41,7 +43,7 @@ pub fn locate_agents(
     let environment = variables(context);
     let (mut found, mut skipped, mut first_error) = (Vec::new(), Vec::new(), None);
     for agent in configured {
-        match engine.locate_agent(&agent, directories, &environment) {
+        match locate_agent(engine, &agent, directories, &environment) {
             Ok(located) => found.push(AgentChoice { agent: located, passed_variables: agent.variables }),
             Err(error) => {
                 if found.is_empty() {

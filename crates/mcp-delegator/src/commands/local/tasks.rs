@@ -20,7 +20,7 @@ use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation, Limits, Nesting,
     Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles, Verify, WaitOutcome,
-    Webhook, WorktreeRequest, WorktreeState,
+    Webhook, WorktreeRequest, WorktreeState, own_task,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -137,7 +137,7 @@ pub fn build_task(
     };
     let AgentChoice { agent, passed_variables } = choices.remove(0);
     let labels = labels(config, &input.submission.labels);
-    let parent = engine.own_task()?;
+    let parent = own_task(engine)?;
     let settings = Settings {
         depth: parent.as_ref().map_or(0, |parent| parent.depth.saturating_add(1)),
         budgets: config.settings.budgets(task_caps(&input.agent), &labels),

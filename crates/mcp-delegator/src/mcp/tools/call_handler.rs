@@ -28,6 +28,7 @@ use crate::mcp::tools::waiting::wait_for_tasks;
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
 use crate::spec::CommandSpec;
+use delegator_engine::own_task;
 
 /// A request of a client, and where its progress is reported.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +167,7 @@ impl Server {
     async fn may_ask(&self, waiting: &TaskWait) -> bool {
         let ids = waiting.ids.clone();
         let is_inside = self.with_context(move |context| {
-            let caller = engine(context)?.own_task()?;
+            let caller = own_task(&engine(context)?)?;
             Ok(caller.is_some_and(|caller| ids.iter().any(|id| caller.is_inside(id))))
         });
         is_inside.await.is_ok_and(|is_inside| !is_inside)
