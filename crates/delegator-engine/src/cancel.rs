@@ -12,6 +12,7 @@ use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
+use crate::submit::promote::promote;
 use crate::supervise::wake_socket;
 use crate::wait::blocking::WaitOutcome;
 
@@ -88,7 +89,7 @@ impl Engine {
     /// Starts tasks that a cancelled queued task has blocked, and the delivery of its notifications.
     fn promote_after_cancel(&self, registry: &mut Registry) {
         // The requests are stored. If this fails, the next pass starts them.
-        let _ = self.promote(registry);
+        let _ = promote(self, registry);
         let _ = self.start_delivery_if_due(registry);
     }
 

@@ -105,11 +105,12 @@ pub use shared::task_of_process::{CallerTask, SUPERVISE, is_peer_in_task, own_ta
 pub use shared::work_tree::untrusted_trees;
 pub use shared::worker_contact::{BootInstant, CONTACT_LOST, WorkerContact, record_contact};
 pub use submit::detach::{Forked, fork_supervisor};
-pub use submit::enclosure::EnclosureProblem;
+pub use submit::enclosure::{EnclosureProblem, probe_enclosure};
 pub use submit::launch_file::{Ending, Limits, Settings, SkippedAgent, Verify};
 pub use submit::nesting::Nesting;
 pub use submit::submission::{AgentChoice, Follower, Isolation, Reviewed, Submission, WorktreeRequest};
 pub use submit::submit_task::SubmitOutcome;
+pub use submit::thread_check::check_thread;
 pub use submit::verification::probe_agent_sandbox;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
@@ -255,4 +256,27 @@ impl Engine {
     pub fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
         self.system.random_bytes()
     }
+}
+
+/// The parts of the engine: a type for each, whose methods are in one folder, and the method that returns it.
+macro_rules! parts {
+    ($($(#[$doc:meta])* $accessor:ident: $part:ident,)*) => {
+        $($(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $part<'a> {
+            engine: &'a Engine,
+        })*
+
+        impl Engine {
+            $($(#[$doc])*
+            pub fn $accessor(&self) -> $part<'_> {
+                $part { engine: self }
+            })*
+        }
+    };
+}
+
+parts! {
+    /// Submits tasks of this machine.
+    submissions: Submissions,
 }

@@ -15,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Engine;
 use crate::error::{EngineError, Result};
+use crate::submit::detach::spawn_launcher;
 use crate::supervise::lost_run::finish_lost_run;
 use crate::system_port::{BackgroundJob, BootTime, System};
 
@@ -51,7 +52,7 @@ impl System for RealSystem {
         nonce: &Nonce,
         lock: OwnedFd,
     ) -> Result<Option<Child>> {
-        engine.spawn_launcher(id, nonce, lock).map(Some)
+        spawn_launcher(engine, id, nonce, lock).map(Some)
     }
 
     fn run_agent(&self, spec: RunSpec, ports: &dyn Ports) -> RunResult {

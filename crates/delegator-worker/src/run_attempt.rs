@@ -172,7 +172,7 @@ fn submit(
     submission.settings.worker_contact = Some(shared.contact());
     let mut failures = 0;
     loop {
-        match shared.engine.submit(submission.clone()) {
+        match shared.engine.submissions().submit(submission.clone()) {
             Ok(submitted) => {
                 if submitted.queue_paused {
                     let message = format!("{} waits: the queue of this machine is paused", control.log_name);

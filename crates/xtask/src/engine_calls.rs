@@ -41,7 +41,7 @@ impl EngineClient {
         text: &str,
         key: Option<&str>,
     ) -> Result<(TaskId, u64), LoadError> {
-        let submitted = self.engine.submit(Submission {
+        let submitted = self.engine.submissions().submit(Submission {
             text: text.to_owned(),
             settings: self.settings(),
             agent: Agent::built_in(agent, Some(AGENT_VERSION)),

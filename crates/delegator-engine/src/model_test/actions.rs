@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
+use crate::submit::promote::promote;
 use crate::{Agent, CleanRequest, Ending, Engine, Follower, MessageSupport, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
@@ -86,7 +87,7 @@ impl Action {
 
 fn submit(engine: &Engine, simulator: &Arc<Simulator>, submission: Submission) -> Result<(), EngineError> {
     let key = submission.idempotency.as_ref().map(|known| known.key.clone());
-    let submitted = engine.submit(submission)?;
+    let submitted = engine.submissions().submit(submission)?;
     let mut state = simulator.state();
     state.acknowledged.push((submitted.task.id, key));
     state.acknowledged.extend(submitted.followers.into_iter().map(|task| (task.id, None)));
@@ -103,7 +104,7 @@ fn send(engine: &Engine, simulator: &Arc<Simulator>, id: TaskId) -> Result<(), E
 fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     engine.store_cancel_request(&mut registry, id, Some("not wanted"))?;
-    engine.promote(&mut registry)
+    promote(engine, &mut registry)
 }
 
 /// Makes retention trust the simulated clock; otherwise it would only after an hour without a jump.

@@ -54,19 +54,17 @@ fn used_so_far(snapshot: &Snapshot) -> Amounts {
     }
 }
 
-impl Engine {
-    pub(super) fn check_budgets(&self, settings: &Settings) -> Result<()> {
-        if settings.budgets.iter().all(|budget| budget.scope == BudgetScope::Task) {
-            return Ok(());
-        }
-        let Some(registry) = self.find_registry()? else { return Ok(()) };
-        for budget in &settings.budgets {
-            let used = used_by_others(self, &registry, None, &budget.scope)?;
-            let is_exhausted = |finding: &BudgetFinding| finding.level == BudgetLevel::Exhausted;
-            if let Some(finding) = check(budget, used).find(is_exhausted) {
-                return Err(EngineError::BudgetExhausted { finding });
-            }
-        }
-        Ok(())
+pub(super) fn check_budgets(engine: &Engine, settings: &Settings) -> Result<()> {
+    if settings.budgets.iter().all(|budget| budget.scope == BudgetScope::Task) {
+        return Ok(());
     }
+    let Some(registry) = engine.find_registry()? else { return Ok(()) };
+    for budget in &settings.budgets {
+        let used = used_by_others(engine, &registry, None, &budget.scope)?;
+        let is_exhausted = |finding: &BudgetFinding| finding.level == BudgetLevel::Exhausted;
+        if let Some(finding) = check(budget, used).find(is_exhausted) {
+            return Err(EngineError::BudgetExhausted { finding });
+        }
+    }
+    Ok(())
 }

@@ -61,38 +61,36 @@ impl ChainTask<'_> {
     }
 }
 
-impl Engine {
-    /// A task and those that follow it, each after the one it follows.
-    pub(super) fn chain_of<'a>(&self, first: ChainTask<'a>) -> Result<Vec<ChainTask<'a>>> {
-        let mut chain = vec![first];
-        let mut next = 0;
-        while let Some(ChainTask { id, submission, .. }) = chain.get(next) {
-            let (predecessor, followers) = (id.clone(), &submission.followers);
-            for Follower { on, submission } in followers {
-                let id = TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?);
-                let follows = Some(Follows { task: predecessor.clone(), on: *on });
-                chain.push(ChainTask { id, submission, follows, group: None });
-            }
-            next += 1;
+/// A task and those that follow it, each after the one it follows.
+pub(super) fn chain_of<'a>(engine: &Engine, first: ChainTask<'a>) -> Result<Vec<ChainTask<'a>>> {
+    let mut chain = vec![first];
+    let mut next = 0;
+    while let Some(ChainTask { id, submission, .. }) = chain.get(next) {
+        let (predecessor, followers) = (id.clone(), &submission.followers);
+        for Follower { on, submission } in followers {
+            let id = TaskId::from_random(TaskLocation::Local, engine.system.random_bytes()?);
+            let follows = Some(Follows { task: predecessor.clone(), on: *on });
+            chain.push(ChainTask { id, submission, follows, group: None });
         }
-        Ok(chain)
+        next += 1;
     }
+    Ok(chain)
+}
 
-    pub(super) fn launch_of(&self, task: &ChainTask<'_>) -> Result<Launch> {
-        let id = &task.id;
-        let mut launches = Vec::new();
-        for submission in task.submission.per_agent() {
-            let mut launch = build_launch(&submission, id)?;
-            launch.refuse_reserved_state_dirs(&self.state_dir)?;
-            launch.agent.validate(&launch.request(id, &self.state_dir))?;
-            launch.decide_sandbox(id, &self.state_dir)?;
-            launches.push(launch);
-        }
-        let mut preferred = launches.remove(0);
-        preferred.fallbacks = launches.into_iter().map(Fallback::of).collect();
-        preferred.reviews = task.reviewed().map(TaskId::to_string);
-        Ok(preferred)
+pub(super) fn launch_of(engine: &Engine, task: &ChainTask<'_>) -> Result<Launch> {
+    let id = &task.id;
+    let mut launches = Vec::new();
+    for submission in task.submission.per_agent() {
+        let mut launch = build_launch(&submission, id)?;
+        launch.refuse_reserved_state_dirs(&engine.state_dir)?;
+        launch.agent.validate(&launch.request(id, &engine.state_dir))?;
+        launch.decide_sandbox(id, &engine.state_dir)?;
+        launches.push(launch);
     }
+    let mut preferred = launches.remove(0);
+    preferred.fallbacks = launches.into_iter().map(Fallback::of).collect();
+    preferred.reviews = task.reviewed().map(TaskId::to_string);
+    Ok(preferred)
 }
 
 fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch> {

@@ -30,28 +30,26 @@ use crate::shared::task_of_process::SUPERVISE;
 
 const EXIT_NOT_FORKED: u8 = 71;
 
-impl Engine {
-    pub(crate) fn spawn_launcher(&self, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<Child> {
-        let mut command = Command::new(&self.program);
-        command.args([SUPERVISE, id.as_str(), nonce.as_str()]).env_clear();
-        #[cfg(debug_assertions)]
-        command.envs(delegator_domain::crash::inherited_variables());
-        command
-            .env("MCP_DELEGATOR_HOME", &self.state_dir)
-            .env("MCP_DELEGATOR_SLOTS", self.max_concurrent.to_string())
-            .env("MCP_DELEGATOR_KEEP_MS", self.retention_ms.map(|ms| ms.to_string()).unwrap_or_default())
-            .env(
-                "MCP_DELEGATOR_KEEP_POINTS_MS",
-                self.restore_point_retention_ms.map(|ms| ms.to_string()).unwrap_or_default(),
-            )
-            // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the
-            // supervisor.
-            .process_group(0)
-            .stdin(lock)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command.spawn().map_err(EngineError::io("start a supervisor"))
-    }
+pub(crate) fn spawn_launcher(engine: &Engine, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<Child> {
+    let mut command = Command::new(&engine.program);
+    command.args([SUPERVISE, id.as_str(), nonce.as_str()]).env_clear();
+    #[cfg(debug_assertions)]
+    command.envs(delegator_domain::crash::inherited_variables());
+    command
+        .env("MCP_DELEGATOR_HOME", &engine.state_dir)
+        .env("MCP_DELEGATOR_SLOTS", engine.max_concurrent.to_string())
+        .env("MCP_DELEGATOR_KEEP_MS", engine.retention_ms.map(|ms| ms.to_string()).unwrap_or_default())
+        .env(
+            "MCP_DELEGATOR_KEEP_POINTS_MS",
+            engine.restore_point_retention_ms.map(|ms| ms.to_string()).unwrap_or_default(),
+        )
+        // A Ctrl-C in the terminal of the starting process must reach neither the launcher nor the
+        // supervisor.
+        .process_group(0)
+        .stdin(lock)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().map_err(EngineError::io("start a supervisor"))
 }
 
 /// Waits for a launcher; true if it certainly forked no supervisor. A launcher that was killed may have
@@ -90,6 +88,7 @@ mod tests {
     use delegator_registry::{NewTask, Registry, Task};
 
     use super::*;
+    use crate::submit::promote::promote;
 
     /// Submits a task and starts it with a shell script as launcher; returns the task afterwards.
     fn start_with_launcher(script: &str) -> Task {
@@ -103,7 +102,7 @@ mod tests {
         let mut registry = engine.open_registry().unwrap();
         let registry: &mut Registry = &mut registry;
         registry.submit(&task, b"{}", 1).unwrap();
-        engine.promote(registry).unwrap();
+        promote(&engine, registry).unwrap();
         registry.get(&id).unwrap().unwrap()
     }
 

@@ -4,9 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{EnclosureChoice, SandboxKind};
-use delegator_supervisor::agent::{
-    Agent, UntrustedTrees, Variables, VerifySandbox, probe_enclosure, variable,
-};
+use delegator_supervisor::agent::{self, Agent, UntrustedTrees, Variables, VerifySandbox, variable};
 use delegator_supervisor::enclosure::{Enclosure, Mechanism, PathRules, Unavailable, find_mechanism};
 
 use super::launch_file::{Launch, Settings};
@@ -63,25 +61,23 @@ impl Launch {
     }
 }
 
-impl Engine {
-    /// Runs a command in an enclosure: whether the kernel lists a feature does not show that it works.
-    /// Returns a description of the mechanism.
-    pub fn probe_enclosure(
-        &self,
-        choice: EnclosureChoice,
-        environment: &Variables,
-    ) -> Result<String, EnclosureProblem> {
-        let mechanism = find_mechanism(choice, variable(environment, "PATH"), &UntrustedTrees::default())
-            .map_err(EnclosureProblem::Unavailable)?;
-        let name = format!("process-{}", std::process::id());
-        let forbidden = forbidden_path(environment, &name);
-        let (launcher, paths) = (self.program.clone(), PathRules::default());
-        let enclosure = Enclosure { mechanism, launcher, paths };
-        let request = writing_request(&forbidden, VerifySandbox::Enclosure, name);
-        probe_enclosure(&enclosure, &request, environment, &forbidden, PROBE_TIMEOUT)
-            .map(|()| enclosure.mechanism.describe())
-            .map_err(|problem| EnclosureProblem::DoesNotWork(problem.to_string()))
-    }
+/// Runs a command in an enclosure: whether the kernel lists a feature does not show that it works.
+/// Returns a description of the mechanism.
+pub fn probe_enclosure(
+    engine: &Engine,
+    choice: EnclosureChoice,
+    environment: &Variables,
+) -> Result<String, EnclosureProblem> {
+    let mechanism = find_mechanism(choice, variable(environment, "PATH"), &UntrustedTrees::default())
+        .map_err(EnclosureProblem::Unavailable)?;
+    let name = format!("process-{}", std::process::id());
+    let forbidden = forbidden_path(environment, &name);
+    let (launcher, paths) = (engine.program.clone(), PathRules::default());
+    let enclosure = Enclosure { mechanism, launcher, paths };
+    let request = writing_request(&forbidden, VerifySandbox::Enclosure, name);
+    agent::probe_enclosure(&enclosure, &request, environment, &forbidden, PROBE_TIMEOUT)
+        .map(|()| enclosure.mechanism.describe())
+        .map_err(|problem| EnclosureProblem::DoesNotWork(problem.to_string()))
 }
 
 #[derive(Debug, thiserror::Error)]

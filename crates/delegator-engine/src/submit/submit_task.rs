@@ -10,16 +10,18 @@ use delegator_domain::task::{GroupId, GroupMember, Mode, TaskId, TaskLocation};
 use delegator_git::LeftOut;
 use delegator_registry::{AgentPause, BlockedBy, Claim, NewTask, Registry, Task};
 
-use super::chain::ChainTask;
+use super::budget_use::check_budgets;
+use super::chain::{ChainTask, chain_of, launch_of};
 use super::launch_file::Settings;
+use super::promote::{promote, start_all, with_promotion};
 use super::submission::Submission;
-use super::worktree::remove_starts;
-use crate::Engine;
+use super::worktree::{isolate_attempts, remove_starts};
 use crate::error::{EngineError, Result};
 use crate::shared::allowed_paths::{resolve_allowed_dir, resolve_allowed_file};
 use crate::shared::connection_pool::PooledConnection;
 use crate::shared::estimate::{DurationHistory, ExpectedDuration};
 use crate::shared::notifications::task_notify;
+use crate::{Engine, Submissions};
 
 #[derive(Debug)]
 pub struct SubmitOutcome {
@@ -50,7 +52,7 @@ struct StoredSubmission {
     not_carried: Vec<LeftOut>,
 }
 
-impl Engine {
+impl Submissions<'_> {
     pub fn submit(&self, submission: Submission) -> Result<SubmitOutcome> {
         self.submit_attempts(vec![submission])
     }
@@ -61,12 +63,12 @@ impl Engine {
             self.check_and_resolve(submission)?;
         }
         let (mut registry, submitted, claims) =
-            self.system.with_fresh_id(TaskLocation::Local, |id| self.store(attempts.clone(), id))?;
+            self.engine.system.with_fresh_id(TaskLocation::Local, |id| self.store(attempts.clone(), id))?;
         // The task exists: from here on errors are left to the next upkeep pass, which also starts the task.
         let _ = if submitted.submitted.replayed {
-            self.promote(&mut registry)
+            promote(self.engine, &mut registry)
         } else {
-            self.start_all(&mut registry, claims)
+            start_all(self.engine, &mut registry, claims)
         };
         let _ = registry.remove_dead_submits();
         crash_point(CrashPoint::BeforeResponse);
@@ -91,12 +93,12 @@ impl Engine {
         for directory in &mut settings.add_dirs {
             *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
         }
-        refuse_reserved_directories(settings, &self.state_dir)?;
+        refuse_reserved_directories(settings, &self.engine.state_dir)?;
         submission.check_rights()?;
         let settings = &mut submission.settings;
-        self.check_budgets(settings)?;
+        check_budgets(self.engine, settings)?;
         for image in &mut settings.images {
-            *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
+            *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.engine.state_dir)?;
         }
         submission
             .followers
@@ -110,16 +112,16 @@ impl Engine {
         mut attempts: Vec<Submission>,
         first: TaskId,
     ) -> Result<(PooledConnection, StoredSubmission, Vec<Claim>)> {
-        let mut registry = self.open_registry()?;
+        let mut registry = self.engine.open_registry()?;
         let group = match attempts.len() {
             1 => None,
-            _ => Some(GroupId::from_random(self.system.random_bytes()?)),
+            _ => Some(GroupId::from_random(self.engine.system.random_bytes()?)),
         };
         let mut ids = vec![first];
         while ids.len() < attempts.len() {
-            ids.push(TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?));
+            ids.push(TaskId::from_random(TaskLocation::Local, self.engine.system.random_bytes()?));
         }
-        let (not_carried, claim) = self.isolate_attempts(&mut attempts, &ids, &registry)?;
+        let (not_carried, claim) = isolate_attempts(self.engine, &mut attempts, &ids, &registry)?;
         let stored = self.store_attempts(&mut registry, &attempts, &ids, group.as_ref());
         drop(claim);
         if !stored.as_ref().is_ok_and(|(submitted, _)| !submitted.replayed) {
@@ -142,19 +144,21 @@ impl Engine {
         for ((submission, id), attempt) in attempts.iter().zip(ids).zip(1..) {
             let member = group.map(|group| GroupMember { group: group.clone(), attempt });
             let first = ChainTask { id: id.clone(), submission, follows: None, group: member };
-            tasks.extend(self.chain_of(first)?);
+            tasks.extend(chain_of(self.engine, first)?);
         }
         if let Some(first) = attempts.first() {
             first.nesting.check_children(registry, tasks.len())?;
         }
         let mut stored = Vec::new();
         for task in &tasks {
-            let launch = self.launch_of(task)?;
+            let launch = launch_of(self.engine, task)?;
             registry.also_redact(launch.redactor());
-            let notify = task_notify(self)?;
+            let notify = task_notify(self.engine)?;
             stored.push((NewTask { notify, ..task.new_task(&launch)? }, launch.to_bytes()?));
         }
-        self.with_promotion(|promotion| Ok(registry.submit_and_claim(&stored, promotion, self.now_ms())?))
+        with_promotion(self.engine, |promotion| {
+            Ok(registry.submit_and_claim(&stored, promotion, self.engine.now_ms())?)
+        })
     }
 
     fn submit_outcome(
@@ -167,7 +171,7 @@ impl Engine {
         let position = registry.queue_position(&task.id)?;
         let is_queued = position.is_some();
         let queue_paused = is_queued && registry.queue_paused()?;
-        let agent_pause = if is_queued { self.agent_pause(registry, &task)? } else { None };
+        let agent_pause = if is_queued { agent_pause(self.engine, registry, &task)? } else { None };
         let history = DurationHistory::of_dir(registry, &task.working_dir)?;
         let waiting_for = if is_queued { registry.blocked_by_running(&task)? } else { None };
         let estimated_start_ms = match (&history, position) {
@@ -176,7 +180,7 @@ impl Engine {
                 if !queue_paused && agent_pause.is_none() && waiting_for.is_none() =>
             {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
-                let starts = history.start_times(registry, self, position.saturating_add(1))?;
+                let starts = history.start_times(registry, self.engine, position.saturating_add(1))?;
                 starts.get(position).copied()
             }
             _ => None,
@@ -200,11 +204,11 @@ impl Engine {
             task,
         })
     }
+}
 
-    pub(crate) fn agent_pause(&self, registry: &Registry, task: &Task) -> Result<Option<AgentPause>> {
-        let pauses = registry.agent_pauses(self.now_ms())?;
-        Ok(pauses.into_iter().find(|pause| pause.agent == task.agent))
-    }
+pub(crate) fn agent_pause(engine: &Engine, registry: &Registry, task: &Task) -> Result<Option<AgentPause>> {
+    let pauses = registry.agent_pauses(engine.now_ms())?;
+    Ok(pauses.into_iter().find(|pause| pause.agent == task.agent))
 }
 
 /// A task that can write to the state directory or to the user's configuration could grant itself every

@@ -15,36 +15,34 @@ use crate::error::{EngineError, Result};
 /// How many of our threads are compared with an unknown id.
 const MAX_COMPARED: u32 = 10_000;
 
-impl Engine {
-    /// An error if the agent certainly cannot resume the thread. `environment` is the submitter's.
-    pub fn check_thread(
-        &self,
-        agent: &ConfiguredAgent,
-        environment: &Variables,
-        thread_id: &str,
-    ) -> Result<()> {
-        if !Capabilities::of(agent.kind()).threads {
-            return Err(EngineError::NoThreads { agent: agent.name.clone() });
+/// An error if the agent certainly cannot resume the thread. `environment` is the submitter's.
+pub fn check_thread(
+    engine: &Engine,
+    agent: &ConfiguredAgent,
+    environment: &Variables,
+    thread_id: &str,
+) -> Result<()> {
+    if !Capabilities::of(agent.kind()).threads {
+        return Err(EngineError::NoThreads { agent: agent.name.clone() });
+    }
+    let variables = allowed_variables(agent.kind(), environment, &agent.variables);
+    let given = || thread_id.to_owned();
+    match find_thread(agent.protocol, &variables, thread_id) {
+        ThreadLookup::Stored | ThreadLookup::NotSearchable => Ok(()),
+        ThreadLookup::Archived { unarchive } => {
+            Err(EngineError::ArchivedThread { given: given(), unarchive })
         }
-        let variables = allowed_variables(agent.kind(), environment, &agent.variables);
-        let given = || thread_id.to_owned();
-        match find_thread(agent.protocol, &variables, thread_id) {
-            ThreadLookup::Stored | ThreadLookup::NotSearchable => Ok(()),
-            ThreadLookup::Archived { unarchive } => {
-                Err(EngineError::ArchivedThread { given: given(), unarchive })
+        ThreadLookup::Unknown { nearest } => {
+            let Some(registry) = engine.find_registry()? else {
+                return Err(EngineError::UnknownThread { given: given(), nearest });
+            };
+            if registry.knows_thread(thread_id)? {
+                return Ok(());
             }
-            ThreadLookup::Unknown { nearest } => {
-                let Some(registry) = self.find_registry()? else {
-                    return Err(EngineError::UnknownThread { given: given(), nearest });
-                };
-                if registry.knows_thread(thread_id)? {
-                    return Ok(());
-                }
-                let ours = registry.threads(MAX_COMPARED)?;
-                let known = ours.iter().map(String::as_str).chain(nearest.as_deref());
-                let nearest = similar_names::nearest(thread_id, known).map(str::to_owned);
-                Err(EngineError::UnknownThread { given: given(), nearest })
-            }
+            let ours = registry.threads(MAX_COMPARED)?;
+            let known = ours.iter().map(String::as_str).chain(nearest.as_deref());
+            let nearest = similar_names::nearest(thread_id, known).map(str::to_owned);
+            Err(EngineError::UnknownThread { given: given(), nearest })
         }
     }
 }

@@ -36,105 +36,98 @@ impl Submission {
     }
 }
 
-impl Engine {
-    /// The directory of all worktrees, beside the state directory: agents may not read that.
-    pub fn worktree_dir(&self) -> PathBuf {
-        self.beside_state_dir("-worktrees")
-    }
+/// A directory of all worktrees, beside the state directory: agents may not read that.
+fn beside_state_dir(engine: &Engine, suffix: &str) -> PathBuf {
+    let mut name = engine.state_dir.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    engine.state_dir.with_file_name(name)
+}
 
-    fn beside_state_dir(&self, suffix: &str) -> PathBuf {
-        let mut name = self.state_dir.file_name().unwrap_or_default().to_owned();
-        name.push(suffix);
-        self.state_dir.with_file_name(name)
-    }
-
-    /// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of
-    /// the user that are not in a new worktree, and the claim on an existing one, which the caller holds
-    /// until the task is stored.
-    pub(super) fn isolate(
-        &self,
-        submission: &mut Submission,
-        id: &TaskId,
-        registry: &Registry,
-    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>)> {
-        let mut claim = None;
-        let (plan, not_carried) = match &submission.isolation {
-            Isolation::None => return Ok((Vec::new(), None)),
-            Isolation::New(request) => self.plan_worktree(submission, request, id)?,
-            Isolation::Of(owner) => {
-                claim = Some(self.claim_worktree(registry, owner, ClaimKind::Use)?);
-                let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
-                let stored = stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
-                (WorktreePlan::of_stored(&stored)?, Vec::new())
-            }
-        };
-        submission.work_in(&plan);
-        Ok((not_carried, claim))
-    }
-
-    /// Makes several attempts work in worktrees of their own that start from the same state, or the only one
-    /// as it says. Returns the same as [`Engine::isolate`].
-    pub(super) fn isolate_attempts(
-        &self,
-        attempts: &mut [Submission],
-        ids: &[TaskId],
-        registry: &Registry,
-    ) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>)> {
-        let Some(((first, others), (id, other_ids))) = attempts.split_first_mut().zip(ids.split_first())
-        else {
-            return Ok((Vec::new(), None));
-        };
-        let isolated = self.isolate(first, id, registry)?;
-        let Some(plan) = first.settings.worktree.clone() else { return Ok(isolated) };
-        for (submission, id) in others.iter_mut().zip(other_ids) {
-            let attempt = plan.for_attempt(id);
-            let copied = copy_start(&plan.worktree.store, &attempt.worktree.store);
-            submission.work_in(&attempt);
-            if let Err(error) = copied {
-                remove_starts(attempts, ids);
-                return Err(EngineError::io("copy the uncommitted changes")(error));
-            }
+/// Makes the submission and its followers work in one worktree, if it is isolated. Returns the changes of
+/// the user that are not in a new worktree, and the claim on an existing one, which the caller holds
+/// until the task is stored.
+pub(super) fn isolate(
+    engine: &Engine,
+    submission: &mut Submission,
+    id: &TaskId,
+    registry: &Registry,
+) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>)> {
+    let mut claim = None;
+    let (plan, not_carried) = match &submission.isolation {
+        Isolation::None => return Ok((Vec::new(), None)),
+        Isolation::New(request) => plan_worktree(engine, submission, request, id)?,
+        Isolation::Of(owner) => {
+            claim = Some(engine.claim_worktree(registry, owner, ClaimKind::Use)?);
+            let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
+            let stored = stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
+            (WorktreePlan::of_stored(&stored)?, Vec::new())
         }
-        Ok(isolated)
-    }
+    };
+    submission.work_in(&plan);
+    Ok((not_carried, claim))
+}
 
-    fn plan_worktree(
-        &self,
-        submission: &Submission,
-        request: &WorktreeRequest,
-        id: &TaskId,
-    ) -> Result<(WorktreePlan, Vec<LeftOut>)> {
-        let working_dir = &submission.settings.working_dir;
-        let git = git(&submission.environment, working_dir, SUBMIT_TIMEOUT)?;
-        let dir = create_directory(self.worktree_dir())?;
-        let git_dir = create_directory(self.beside_state_dir("-worktree-git"))?;
-        let worktree = TaskWorktree {
-            source: find_source(&git, working_dir, request.base.as_deref(), BRANCH_FOLDER)?,
-            path: dir.join(id.as_str()),
-            branch: format!("{BRANCH_FOLDER}/{id}"),
-            store: dir.join(format!("{id}.start")),
-            private_dir: Some(git_dir.join(id.as_str())),
-        };
-        let mut not_carried = Vec::new();
-        if request.carry_dirty {
-            delegator_registry::make_private_path(&worktree.store)
-                .map_err(EngineError::io("create the directory for uncommitted changes"))?;
-            let carried = worktree.carry(&git, CARRY_LIMITS, &worktree.store);
-            if carried.is_err() {
-                let _ = remove_directory(&worktree.store);
-            }
-            not_carried = carried.map_err(delegator_git::WorktreeError::from)?;
+/// Makes several attempts work in worktrees of their own that start from the same state, or the only one
+/// as it says. Returns the same as [`isolate`].
+pub(super) fn isolate_attempts(
+    engine: &Engine,
+    attempts: &mut [Submission],
+    ids: &[TaskId],
+    registry: &Registry,
+) -> Result<(Vec<LeftOut>, Option<WorktreeClaim>)> {
+    let Some(((first, others), (id, other_ids))) = attempts.split_first_mut().zip(ids.split_first()) else {
+        return Ok((Vec::new(), None));
+    };
+    let isolated = isolate(engine, first, id, registry)?;
+    let Some(plan) = first.settings.worktree.clone() else { return Ok(isolated) };
+    for (submission, id) in others.iter_mut().zip(other_ids) {
+        let attempt = plan.for_attempt(id);
+        let copied = copy_start(&plan.worktree.store, &attempt.worktree.store);
+        submission.work_in(&attempt);
+        if let Err(error) = copied {
+            remove_starts(attempts, ids);
+            return Err(EngineError::io("copy the uncommitted changes")(error));
         }
-        let plan = WorktreePlan {
-            version: FormatVersion,
-            owner: id.clone(),
-            user_dir: working_dir.clone(),
-            worktree,
-            copy: request.copy.clone(),
-            setup: request.setup.clone(),
-        };
-        Ok((plan, not_carried))
     }
+    Ok(isolated)
+}
+
+fn plan_worktree(
+    engine: &Engine,
+    submission: &Submission,
+    request: &WorktreeRequest,
+    id: &TaskId,
+) -> Result<(WorktreePlan, Vec<LeftOut>)> {
+    let working_dir = &submission.settings.working_dir;
+    let git = git(&submission.environment, working_dir, SUBMIT_TIMEOUT)?;
+    let dir = create_directory(beside_state_dir(engine, "-worktrees"))?;
+    let git_dir = create_directory(beside_state_dir(engine, "-worktree-git"))?;
+    let worktree = TaskWorktree {
+        source: find_source(&git, working_dir, request.base.as_deref(), BRANCH_FOLDER)?,
+        path: dir.join(id.as_str()),
+        branch: format!("{BRANCH_FOLDER}/{id}"),
+        store: dir.join(format!("{id}.start")),
+        private_dir: Some(git_dir.join(id.as_str())),
+    };
+    let mut not_carried = Vec::new();
+    if request.carry_dirty {
+        delegator_registry::make_private_path(&worktree.store)
+            .map_err(EngineError::io("create the directory for uncommitted changes"))?;
+        let carried = worktree.carry(&git, CARRY_LIMITS, &worktree.store);
+        if carried.is_err() {
+            let _ = remove_directory(&worktree.store);
+        }
+        not_carried = carried.map_err(delegator_git::WorktreeError::from)?;
+    }
+    let plan = WorktreePlan {
+        version: FormatVersion,
+        owner: id.clone(),
+        user_dir: working_dir.clone(),
+        worktree,
+        copy: request.copy.clone(),
+        setup: request.setup.clone(),
+    };
+    Ok((plan, not_carried))
 }
 
 /// Creates a directory for all worktrees. git reports real paths.

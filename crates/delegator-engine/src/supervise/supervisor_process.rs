@@ -42,6 +42,7 @@ use crate::shared::git_program::git;
 use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
 use crate::submit::launch_file::{Launch, SkippedAgent, Verify};
+use crate::submit::promote::{start_all, with_promotion};
 use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 use crate::worktrees::plan::WorktreePlan;
 
@@ -120,7 +121,7 @@ pub(crate) fn supervise_task(
     // The end is recorded, and nothing else needs the lock: waits end now, not after the upkeep that follows.
     drop(lock);
     dir.announce_change();
-    engine.start_all(&mut registry, claimed)?;
+    start_all(engine, &mut registry, claimed)?;
     crash_point(CrashPoint::SuccessorsStarted);
     record_worktree_size(&mut registry, worktree.as_ref())?;
     engine.start_delivery_if_due(&registry)?;
@@ -155,7 +156,7 @@ fn end_before_work(
         BeginOutcome::CancelRequested(request) => {
             let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
             let claimed = record_end(engine, registry, id, &Attempt::starting(nonce.clone()), &end)?;
-            engine.start_all(registry, claimed)
+            start_all(engine, registry, claimed)
         }
         BeginOutcome::Working | BeginOutcome::Lost(_) => Ok(()),
     }
@@ -331,7 +332,7 @@ fn record_end(
     outcome: &Finish,
 ) -> Result<Vec<Claim>> {
     let ended = retry_while_busy(|| {
-        engine.with_promotion(|promotion| {
+        with_promotion(engine, |promotion| {
             Ok(registry.finish(id, attempt, outcome, promotion, engine.now_ms())?)
         })
     })?;

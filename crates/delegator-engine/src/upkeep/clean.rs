@@ -20,6 +20,7 @@ use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::restore_points::retained::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use crate::shared::connection_pool::PooledConnection;
+use crate::submit::promote::promote;
 
 #[derive(Debug, Clone)]
 pub struct CleanRequest {
@@ -102,7 +103,7 @@ impl Engine {
         if request.dry_run {
             cleaned?
         } else {
-            cleaned.and_then(|()| self.promote(&mut pass.registry)).map_err(EngineError::in_cleanup)?;
+            cleaned.and_then(|()| promote(self, &mut pass.registry)).map_err(EngineError::in_cleanup)?;
         }
         Ok(pass.report)
     }

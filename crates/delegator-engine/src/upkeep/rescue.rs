@@ -18,6 +18,7 @@ use super::leftovers;
 use crate::Engine;
 use crate::error::Result;
 use crate::shared::task_of_process::owner_of;
+use crate::submit::promote::{promote, start_all, with_promotion};
 
 /// Between claiming or storing a task and locking it. Starting may take longer.
 const LOCK_GRACE_MS: i64 = 2_000;
@@ -59,7 +60,7 @@ impl Engine {
             self.rescue_one(registry, &active)?;
         }
         // Also if no task was rescued: a failed start leaves its task in the queue.
-        self.promote(registry)?;
+        promote(self, registry)?;
         self.start_delivery_if_due(registry)
     }
 
@@ -76,7 +77,7 @@ impl Engine {
                 return Ok(true);
             }
         }
-        let can_claim = self.with_promotion(|promotion| Ok(registry.can_claim(promotion, self.now_ms())?))?;
+        let can_claim = with_promotion(self, |promotion| Ok(registry.can_claim(promotion, self.now_ms())?))?;
         Ok(can_claim || self.is_delivery_due(registry)?)
     }
 
@@ -108,14 +109,14 @@ impl Engine {
         leftovers::remove_temporary_dir(&dir);
         let finish = self.system.finish_lost_run(registry, &active.id, survivors);
         let attempt = Attempt::working(active.nonce.clone());
-        let claimed = self.with_promotion(|promotion| {
+        let claimed = with_promotion(self, |promotion| {
             Ok(registry.finish(&active.id, &attempt, &finish, promotion, self.now_ms())?)
         })?;
         crash_point(CrashPoint::RescueCommitted);
         leftovers::remove_wake_socket(&dir);
         leftovers::remove_scratch_dirs(&dir);
         if let delegator_registry::Cas::Applied(claimed) = claimed {
-            self.start_all(registry, claimed)?;
+            start_all(self, registry, claimed)?;
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         ..Agent::built_in("/proc/self/exe", Some((0, 166, 0)))
     };
     let request = TaskRequest { program: Some(program), ..TaskRequest::new(task_input(&repository)) };
-    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
     // Detaching ends this process without running destructors, so the directory remains.
     let reattach =
         WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };

@@ -138,7 +138,7 @@ fn retry_local(
             .flatten(),
         ..TaskRequest::new(input)
     };
-    let submitted = engine.submit(build_submission(context, engine, request)?)?;
+    let submitted = engine.submissions().submit(build_submission(context, engine, request)?)?;
     accepted_output(engine, submitted, Capability::Background)
 }
 

@@ -69,7 +69,7 @@ fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> 
         ..TaskInput::default()
     };
     let request = TaskRequest { reviews: Some(Reviewed::Task(task.id.clone())), ..TaskRequest::new(input) };
-    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
     let output = accepted_output(&engine, submitted, Capability::Background)?;
     Ok(output.fact("reviews", task.id.as_str()))
 }

@@ -73,7 +73,7 @@ fn run_race(stage: &Stage, engine: &Engine, number: u64, chance: u64) -> String 
     let works_ms = if number.is_multiple_of(4) { 992 + chance % 9 } else { 10 + chance % 9 };
     let name = format!("begun-{number}");
     let text = format!("{name} {}.{:03}", works_ms / 1000, works_ms % 1000);
-    let id = engine.submit(submission(stage, &text)).unwrap().task.id;
+    let id = engine.submissions().submit(submission(stage, &text)).unwrap().task.id;
     let start_file = stage.world.project().join(name);
     std::thread::scope(|scope| {
         let waiters = [(); 2].map(|()| scope.spawn(|| wait(engine, &id)));
@@ -179,7 +179,9 @@ fn f13_random_cancels_start_no_cancelled_task() {
     let stage = Stage::with_shell_agent(PROGRAM, TIMED_AGENT);
     let engine = engine(&stage, 3);
     let ids: Vec<TaskId> = (0..TASKS)
-        .map(|number| engine.submit(submission(&stage, &format!("begun-{number} 30"))).unwrap().task.id)
+        .map(|number| {
+            engine.submissions().submit(submission(&stage, &format!("begun-{number} 30"))).unwrap().task.id
+        })
         .collect();
     // Tasks whose cancel found them queued.
     let unstarted = Mutex::new(BTreeSet::new());

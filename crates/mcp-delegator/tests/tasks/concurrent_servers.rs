@@ -77,7 +77,7 @@ impl SharedWorld {
             let requested_at = self.tick();
             match (rng.below(12), self.random_task(&mut rng)) {
                 (0..=3, _) | (_, None) => {
-                    let submitted = self.engine.submit(self.submission(&mut rng)).unwrap();
+                    let submitted = self.engine.submissions().submit(self.submission(&mut rng)).unwrap();
                     self.record(requested_at, &submitted.task);
                     self.tasks.lock().unwrap().push(submitted.task.id);
                 }

@@ -5,7 +5,7 @@ use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::SandboxKind;
 use delegator_engine::{
     Agent, EnclosureProblem, HealthCheck, HealthStatus, HealthSubject, Variables, agent_version,
-    check_environment, check_sign_in, locate_agent, probe_agent_sandbox, sandbox_advice,
+    check_environment, check_sign_in, locate_agent, probe_agent_sandbox, probe_enclosure, sandbox_advice,
 };
 
 use super::agent_table::AgentRow;
@@ -28,7 +28,7 @@ pub fn examine(context: &Context<'_>) -> Findings {
         return Findings { checks: vec![check], agents: Vec::new() };
     };
     let variables = variables(context);
-    let enclosure = engine.probe_enclosure(context.config.settings.enclosure, &variables);
+    let enclosure = probe_enclosure(&engine, context.config.settings.enclosure, &variables);
     let mut findings = Findings { checks: vec![enclosure_check(&enclosure)], agents: Vec::new() };
     let configured = context.config.agent_names().into_iter().filter_map(|name| context.config.agent(name));
     let examined: Vec<(ConfiguredAgent, AgentRow, Vec<Check>)> = configured

@@ -52,7 +52,8 @@ pub(super) fn run(
         },
         ..TaskInput::default()
     };
-    let submitted = engine.submit(build_submission(context, engine, TaskRequest::new(input))?)?;
+    let submitted =
+        engine.submissions().submit(build_submission(context, engine, TaskRequest::new(input))?)?;
     let id = submitted.task.id;
     let waited = attach(context, engine, &id, WaitHint::for_task(&id))?;
     let mut task = None;

@@ -132,7 +132,7 @@ pub fn submit_attempts(
         let hashes: Vec<String> = std::iter::once(own).chain(of_others.map(|key| key.request_hash)).collect();
         key.request_hash = fingerprint(&json!(hashes));
     }
-    Ok(engine.submit_attempts(attempts)?)
+    Ok(engine.submissions().submit_attempts(attempts)?)
 }
 
 /// The tasks that an id stands for: one, or all attempts of a group.

@@ -99,7 +99,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     };
     let request =
         TaskRequest { resume: earlier, thread: Some(thread), ..TaskRequest::new(input.task_input()) };
-    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
+    let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
     accepted_output(&engine, submitted, Capability::Background)
 }
 

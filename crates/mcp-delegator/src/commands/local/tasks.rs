@@ -20,7 +20,7 @@ use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, HostedCodex, Isolation, Limits, Nesting,
     Notifications, NotifySettings, Providers, Reviewed, Settings, Submission, TaskFiles, Verify, WaitOutcome,
-    Webhook, WorktreeRequest, WorktreeState, own_task,
+    Webhook, WorktreeRequest, WorktreeState, check_thread, own_task,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -127,7 +127,7 @@ pub fn build_task(
     let isolation = isolation(context, engine, config, &request, &working_dir)?;
     let configured = select(config)?;
     if let (Some(thread), [agent, ..]) = (&request.thread, configured.as_slice()) {
-        engine.check_thread(agent, &variables(context), thread)?;
+        check_thread(engine, agent, &variables(context), thread)?;
     }
     let (mut choices, skipped) = match (request.program, configured.first()) {
         (Some(agent), Some(first)) => {
