@@ -279,4 +279,8 @@ macro_rules! parts {
 parts! {
     /// Submits tasks of this machine.
     submissions: Submissions,
+    /// The worktrees of isolated tasks, and their disk space.
+    worktrees: Worktrees,
+    /// The restore points that a repository holds.
+    restore_points: RestorePoints,
 }

@@ -14,7 +14,9 @@ use crate::Engine;
 use crate::error::{IsolationError, Result};
 use crate::shared::git_program::git;
 use crate::worktrees::plan::WorktreePlan;
-use crate::worktrees::recorded::{ClaimedWorktree, PresentWorktree, WorktreeChanges, worktree_changes};
+use crate::worktrees::recorded::{
+    ClaimedWorktree, PresentWorktree, WorktreeChanges, claim_worktree, worktree_changes,
+};
 
 const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -144,7 +146,7 @@ impl Engine {
         environment: &'a Variables,
     ) -> Result<ClaimedWorktree<'a>> {
         self.rescue_in(registry)?;
-        let _claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
+        let _claim = claim_worktree(self, registry, owner, ClaimKind::Removal)?;
         refuse_while_used(registry, owner)?;
         Ok(ClaimedWorktree { engine: self, registry, owner, environment, _claim })
     }

@@ -17,7 +17,7 @@ use delegator_registry::{Registry, TaskDir};
 use delegator_supervisor::agent::Variables;
 use tempfile::TempDir;
 
-use crate::Engine;
+use crate::RestorePoints;
 use crate::error::{EngineError, Result};
 use crate::restore_points::record::{REF_PREFIX, RestorePointRecord, reference};
 use crate::shared::git_program::git;
@@ -170,13 +170,9 @@ pub struct DroppedPoint {
     pub bytes: u64,
 }
 
-impl Engine {
+impl RestorePoints<'_> {
     /// The restore points in the repository that contains `here`; `None` outside a git work tree.
-    pub fn list_restore_points(
-        &self,
-        here: &Path,
-        environment: &Variables,
-    ) -> Result<Option<Vec<ListedPoint>>> {
+    pub fn list(&self, here: &Path, environment: &Variables) -> Result<Option<Vec<ListedPoint>>> {
         let git = git(environment, here, GIT_TIMEOUT)?;
         let stored = stored_points(&git, here).map_err(RestoreError::from)?;
         let to_listed = |stored: delegator_git::StoredPoint| {
@@ -188,14 +184,14 @@ impl Engine {
     }
 
     /// Deletes all restore points of a task, including undo points, with their objects.
-    pub fn delete_restore_points(
+    pub fn delete(
         &self,
         task: &TaskId,
         dry_run: bool,
         environment: &Variables,
         here: &Path,
     ) -> Result<Vec<DroppedPoint>> {
-        let mut registry = self.find_registry()?;
+        let mut registry = self.engine.find_registry()?;
         let row = registry.as_deref().map(|registry| registry.get(task)).transpose()?.flatten();
         if let Some(row) = row.filter(|row| !row.state.is_terminal()) {
             return Err(EngineError::NotEnded { task: task.clone(), state: row.state });

@@ -13,6 +13,7 @@ use crate::shared::directories::remove_directory;
 use crate::shared::format_version::FormatVersion;
 use crate::shared::git_program::git;
 use crate::worktrees::plan::{BRANCH_FOLDER, WorktreePlan};
+use crate::worktrees::recorded::claim_worktree;
 use delegator_domain::task::TaskId;
 use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
 use delegator_registry::{ClaimKind, Registry, WorktreeClaim};
@@ -57,7 +58,7 @@ pub(super) fn isolate(
         Isolation::None => return Ok((Vec::new(), None)),
         Isolation::New(request) => plan_worktree(engine, submission, request, id)?,
         Isolation::Of(owner) => {
-            claim = Some(engine.claim_worktree(registry, owner, ClaimKind::Use)?);
+            claim = Some(claim_worktree(engine, registry, owner, ClaimKind::Use)?);
             let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
             let stored = stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
             (WorktreePlan::of_stored(&stored)?, Vec::new())

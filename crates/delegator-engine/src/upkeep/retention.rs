@@ -18,6 +18,7 @@ use crate::error::{EngineError, Result};
 use crate::restore_points::retained::{DropPolicy, PointsToRecord, drop_due_points, to_record};
 use crate::shared::format_version::encode;
 use crate::system_port::BootTime;
+use crate::worktrees::recorded::remove_incomplete_worktree;
 
 /// The argument that makes this program the pruning process.
 pub const PRUNE: &str = "prune";
@@ -78,7 +79,7 @@ impl Engine {
         let mut ids = registry.ended_before(before_ms, limit)?;
         let PointsToRecord { by_task, unreadable: mut not_deleted } = to_record(registry, &ids)?;
         for worktree in registry.present_worktrees()?.into_iter().filter(|found| ids.contains(&found.owner)) {
-            if let Err(error) = self.remove_incomplete_worktree(registry, &worktree.owner, environment) {
+            if let Err(error) = remove_incomplete_worktree(self, registry, &worktree.owner, environment) {
                 not_deleted.insert(worktree.owner, error);
             }
         }

@@ -7,7 +7,7 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{ClaimKind, Registry, StoredWorktree};
 use delegator_supervisor::agent::Variables;
 
-use crate::Engine;
+use crate::Worktrees;
 use crate::error::{IsolationError, Result};
 use crate::shared::directories::disk_usage;
 use crate::worktrees::recorded::ClaimedWorktree;
@@ -21,18 +21,18 @@ pub struct WorktreeSize {
     pub bytes: u64,
 }
 
-impl Engine {
+impl Worktrees<'_> {
     /// The disk space of every worktree, the oldest first.
-    pub fn worktree_sizes(&self) -> Result<Vec<WorktreeSize>> {
-        match self.find_registry()? {
+    pub fn sizes(&self) -> Result<Vec<WorktreeSize>> {
+        match self.engine.find_registry()? {
             Some(mut registry) => sizes(&mut registry),
             None => Ok(Vec::new()),
         }
     }
 
     /// Removes unchanged worktrees, the oldest first, until all take at most `quota` bytes; else an error.
-    pub fn enforce_worktree_quota(&self, quota: u64, environment: &Variables) -> Result<()> {
-        let Some(mut registry) = self.find_registry()? else { return Ok(()) };
+    pub fn enforce_quota(&self, quota: u64, environment: &Variables) -> Result<()> {
+        let Some(mut registry) = self.engine.find_registry()? else { return Ok(()) };
         let mut sizes = sizes(&mut registry)?;
         let used = |sizes: &[WorktreeSize]| sizes.iter().map(|size| size.bytes).sum::<u64>();
         let mut next = 0;
@@ -64,7 +64,7 @@ impl Engine {
         let claim = registry.dir().task(owner).try_claim_worktree(ClaimKind::Removal)?;
         let is_unused = registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty());
         let Some(_claim) = claim.filter(|_| is_unused) else { return Ok(false) };
-        let mut worktree = ClaimedWorktree { engine: self, registry, owner, environment, _claim };
+        let mut worktree = ClaimedWorktree { engine: self.engine, registry, owner, environment, _claim };
         let changes = worktree.changes()?;
         let is_unneeded = changes.diff.is_empty() && changes.is_complete();
         Ok(is_unneeded && worktree.remove(&changes)?)

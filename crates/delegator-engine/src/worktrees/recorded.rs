@@ -13,12 +13,12 @@ use delegator_registry::{ClaimKind, Registry, StoredWorktree, Task, TaskFile, Wo
 use delegator_supervisor::agent::Variables;
 use serde::{Deserialize, Serialize};
 
-use crate::Engine;
 use crate::error::{EngineError, IsolationError, NoDiff, Result};
 use crate::shared::directories::remove_directory;
 use crate::shared::format_version::read_record;
 use crate::shared::git_program::git;
 use crate::worktrees::plan::WorktreePlan;
+use crate::{Engine, Worktrees};
 
 /// Long, because all files of a large worktree are compared.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(300);
@@ -186,45 +186,45 @@ impl DiffOmissions {
     }
 }
 
-impl Engine {
-    pub fn worktree_of(&self, task: &Task) -> Result<Option<RecordedWorktree>> {
+impl Worktrees<'_> {
+    pub fn of(&self, task: &Task) -> Result<Option<RecordedWorktree>> {
         let Some(owner) = &task.worktree else { return Ok(None) };
-        let Some(registry) = self.find_registry()? else { return Ok(None) };
+        let Some(registry) = self.engine.find_registry()? else { return Ok(None) };
         RecordedWorktree::read(&registry, owner)
     }
+}
 
-    /// Claims a worktree. The claim of a process that was killed ends with it.
-    pub(crate) fn claim_worktree(
-        &self,
-        registry: &Registry,
-        owner: &TaskId,
-        kind: ClaimKind,
-    ) -> Result<WorktreeClaim> {
-        let dir = registry.dir().task(owner);
-        for _ in 0..MAX_CLAIM_TRIES {
-            if let Some(claim) = dir.try_claim_worktree(kind)? {
-                return Ok(claim);
-            }
-            self.system.sleep(CLAIM_PAUSE);
+/// Claims a worktree. The claim of a process that was killed ends with it.
+pub(crate) fn claim_worktree(
+    engine: &Engine,
+    registry: &Registry,
+    owner: &TaskId,
+    kind: ClaimKind,
+) -> Result<WorktreeClaim> {
+    let dir = registry.dir().task(owner);
+    for _ in 0..MAX_CLAIM_TRIES {
+        if let Some(claim) = dir.try_claim_worktree(kind)? {
+            return Ok(claim);
         }
-        Err(IsolationError::Claimed { task: owner.clone() }.into())
+        engine.system.sleep(CLAIM_PAUSE);
     }
+    Err(IsolationError::Claimed { task: owner.clone() }.into())
+}
 
-    /// Removes what there is of a worktree that was never complete, because its task was cancelled before or
-    /// its supervisor was killed: nothing that an agent did is in it.
-    pub(crate) fn remove_incomplete_worktree(
-        &self,
-        registry: &mut Registry,
-        owner: &TaskId,
-        environment: &Variables,
-    ) -> Result<()> {
-        if registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none()) {
-            let _claim = self.claim_worktree(registry, owner, ClaimKind::Removal)?;
-            let mut worktree = ClaimedWorktree { engine: self, registry, owner, environment, _claim };
-            worktree.remove(&WorktreeChanges::default())?;
-        }
-        Ok(())
+/// Removes what there is of a worktree that was never complete, because its task was cancelled before or
+/// its supervisor was killed: nothing that an agent did is in it.
+pub(crate) fn remove_incomplete_worktree(
+    engine: &Engine,
+    registry: &mut Registry,
+    owner: &TaskId,
+    environment: &Variables,
+) -> Result<()> {
+    if registry.worktree(owner)?.is_some_and(|stored| stored.created_at_ms.is_none()) {
+        let _claim = claim_worktree(engine, registry, owner, ClaimKind::Removal)?;
+        let mut worktree = ClaimedWorktree { engine, registry, owner, environment, _claim };
+        worktree.remove(&WorktreeChanges::default())?;
     }
+    Ok(())
 }
 
 /// Everything that changed in a worktree since it was created; of a removed one, what was stored before.

@@ -113,7 +113,7 @@ fn discard(
     task: &Task,
     may_lose: bool,
 ) -> Result<(DiscardedWorktree, Vec<Warning>), AppError> {
-    let Some(worktree) = engine.worktree_of(task)? else {
+    let Some(worktree) = engine.worktrees().of(task)? else {
         let message = "The task has no worktree, so there is nothing to discard.";
         return Err(AppError::new(ErrorCode::Unsupported, message)
             .context("task_id", task.id.as_str())

@@ -134,7 +134,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     }
     let id = resolve(&engine, input.task_id.as_ref().map(TaskRef::as_str).unwrap_or_default())?;
     if input.drop {
-        let points = engine.delete_restore_points(&id, input.dry_run, &environment, &start_dir)?;
+        let points = engine.restore_points().delete(&id, input.dry_run, &environment, &start_dir)?;
         let (action, done) =
             if input.dry_run { (DELETION_PLANNED, "would be deleted") } else { (POINTS_DELETED, "deleted") };
         let message = format!("{} restore points {done}", points.len());
@@ -217,7 +217,7 @@ fn command_output(data: RestoreOutput, message: String, shape: Shape) -> Command
 }
 
 fn list(engine: &Engine, start_dir: &Path, environment: &Variables) -> Result<CommandOutput, AppError> {
-    let points = engine.list_restore_points(start_dir, environment)?;
+    let points = engine.restore_points().list(start_dir, environment)?;
     let points = points.ok_or_else(|| {
         AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))
             .suggest("Give a directory of the repository as {input:working_dir}.")

@@ -98,7 +98,7 @@ pub struct Scope {
 
 fn usage(engine: &Engine, wanted: &OverviewRequest, limit: u32) -> Result<Usage, AppError> {
     let table = engine.usage(wanted, limit.max(MIN_USAGE_ROWS))?;
-    Ok(Usage::of(table.unwrap_or_default(), &engine.worktree_sizes()?))
+    Ok(Usage::of(table.unwrap_or_default(), &engine.worktrees().sizes()?))
 }
 
 pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<CommandOutput, AppError> {
@@ -240,7 +240,7 @@ fn listed_groups(engine: &Engine, overview: &Overview) -> Result<Vec<GroupData>,
 
 fn worktree_of_only(engine: &Engine, wanted: &OverviewRequest) -> Result<Option<String>, AppError> {
     let [only] = wanted.only.as_slice() else { return Ok(None) };
-    let worktree = engine.worktree_of(&engine.recorded_task(only)?)?;
+    let worktree = engine.worktrees().of(&engine.recorded_task(only)?)?;
     Ok(worktree.map(|worktree| worktree.path.display().to_string()))
 }
 

@@ -200,13 +200,13 @@ fn isolation(
         (None, Some(Reviewed::Task(id))) => Some(engine.task(id)?),
         (None, Some(Reviewed::Predecessor) | None) => None,
     };
-    let worktree = earlier.map(|task| engine.worktree_of(&task)).transpose()?.flatten();
+    let worktree = earlier.map(|task| engine.worktrees().of(&task)).transpose()?.flatten();
     let present = worktree.filter(|worktree| worktree.state == WorktreeState::Present);
     Ok(match (inputs.isolation, present) {
         (Some(inputs::Isolation::None), _) | (None, None) => Isolation::None,
         (_, Some(worktree)) => Isolation::Of(worktree.owner),
         (Some(inputs::Isolation::Worktree), None) => {
-            engine.enforce_worktree_quota(config.settings.worktree_quota_bytes, &variables(context))?;
+            engine.worktrees().enforce_quota(config.settings.worktree_quota_bytes, &variables(context))?;
             let repository = config.settings.repository(working_dir);
             Isolation::New(WorktreeRequest {
                 base: inputs.base.clone(),
