@@ -14,6 +14,7 @@ use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
 use crate::submit::promote::promote;
 use crate::supervise::wake_socket;
+use crate::upkeep::delivery::start_delivery_if_due;
 use crate::wait::blocking::WaitOutcome;
 
 /// A task that ended in another state is [`EngineError::AlreadyEnded`].
@@ -90,7 +91,7 @@ impl Engine {
     fn promote_after_cancel(&self, registry: &mut Registry) {
         // The requests are stored. If this fails, the next pass starts them.
         let _ = promote(self, registry);
-        let _ = self.start_delivery_if_due(registry);
+        let _ = start_delivery_if_due(self, registry);
     }
 
     pub(crate) fn store_cancel_request(

@@ -121,7 +121,7 @@ pub use supervise::niceness::processors;
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_diff::{DiffSource, TaskDiff};
 pub use supervise::task_report::{Record, Salvage, SweptProcesses, tokens};
-pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};
+pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS, clean};
 pub use upkeep::delivery::{DELIVER, UndeliveredNotifications, deliver};
 pub use upkeep::delivery_retry::RetryPolicy;
 pub use upkeep::queue_pause::QueueStatus;
@@ -283,4 +283,8 @@ parts! {
     worktrees: Worktrees,
     /// The restore points that a repository holds.
     restore_points: RestorePoints,
+    /// The notifications that are not delivered yet, and tests of channels.
+    outbox: Outbox,
+    /// The queue, which a user can pause.
+    queue: Queue,
 }

@@ -18,6 +18,8 @@ use crate::error::{EngineError, Result};
 use crate::submit::detach::spawn_launcher;
 use crate::supervise::lost_run::finish_lost_run;
 use crate::system_port::{BackgroundJob, BootTime, System};
+use crate::upkeep::delivery::spawn_delivery_process;
+use crate::upkeep::retention::spawn_pruning_process;
 
 #[derive(Debug)]
 pub(crate) struct RealSystem;
@@ -74,11 +76,11 @@ impl System for RealSystem {
         tasks_before_ms: i64,
         points_before_ms: Option<i64>,
     ) -> Result<()> {
-        engine.spawn_pruning_process(tasks_before_ms, points_before_ms)
+        spawn_pruning_process(engine, tasks_before_ms, points_before_ms)
     }
 
     fn start_delivery(&self, engine: &Engine) -> Result<()> {
-        engine.spawn_delivery_process()
+        spawn_delivery_process(engine)
     }
 
     fn run_in_background(&self, name: &'static str, job: BackgroundJob) -> Result<()> {

@@ -20,6 +20,7 @@ use crate::remote::provider::ProviderRecord;
 use crate::restore_points::record::{RestorePointRecord, reference};
 use crate::shared::git_program::git;
 use crate::supervise::task_diff::{TaskDiff, recorded_diff};
+use crate::upkeep::rescue::rescue_in;
 use crate::worktrees::recorded::DiffOmissions;
 
 /// Long, because the files of a large diff are merged one by one.
@@ -120,7 +121,7 @@ impl Engine {
         options: ApplyOptions<'_>,
     ) -> Result<DiffApplication> {
         let mut registry = self.registry_of(id)?;
-        self.rescue_in(&mut registry)?;
+        rescue_in(self, &mut registry)?;
         let (dir, directory, diff) = (registry.dir().task(id), request.work_tree, request.diff);
         let git = git(environment, directory, APPLY_TIMEOUT)?;
         let reference = reference(id, 0);

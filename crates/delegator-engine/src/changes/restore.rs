@@ -24,6 +24,7 @@ use crate::restore_points::lookup::{FoundPoints, PointSource};
 use crate::restore_points::record::undo_reference;
 use crate::shared::git_program::git;
 use crate::shared::mount_alias::primary_path;
+use crate::upkeep::rescue::rescue_in;
 
 /// Long, because a restore copies what it overwrites, whatever its size.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -116,7 +117,7 @@ impl Engine {
     ) -> Result<RestoreReport> {
         let mut registry = self.find_registry()?;
         if let Some(registry) = &mut registry {
-            self.rescue_in(registry)?;
+            rescue_in(self, registry)?;
         }
         let source = PointSource { registry: registry.as_deref(), environment, here };
         let mut found = source.find(task)?;

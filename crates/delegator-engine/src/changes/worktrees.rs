@@ -13,6 +13,7 @@ use super::apply::{ApplyOptions, DiffApplication};
 use crate::Engine;
 use crate::error::{IsolationError, Result};
 use crate::shared::git_program::git;
+use crate::upkeep::rescue::rescue_in;
 use crate::worktrees::plan::WorktreePlan;
 use crate::worktrees::recorded::{
     ClaimedWorktree, PresentWorktree, WorktreeChanges, claim_worktree, worktree_changes,
@@ -145,7 +146,7 @@ impl Engine {
         owner: &'a TaskId,
         environment: &'a Variables,
     ) -> Result<ClaimedWorktree<'a>> {
-        self.rescue_in(registry)?;
+        rescue_in(self, registry)?;
         let _claim = claim_worktree(self, registry, owner, ClaimKind::Removal)?;
         refuse_while_used(registry, owner)?;
         Ok(ClaimedWorktree { engine: self, registry, owner, environment, _claim })

@@ -11,6 +11,7 @@ use crate::error::{ConversationError, EngineError, Result};
 use crate::provider_error::UnsupportedAction;
 use crate::remote::refresh::unsupported;
 use crate::supervise::wake_socket;
+use crate::upkeep::rescue::rescue_task;
 
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// Messages that are listed; the others are only counted.
@@ -51,7 +52,7 @@ impl Engine {
     ) -> Result<SentMessage> {
         let unknown = || EngineError::unknown(id);
         let mut registry = self.registry_of(id)?;
-        self.rescue_task(&mut registry, id)?;
+        rescue_task(self, &mut registry, id)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         check_recipient(&task, delivery, support)?;
         if text.len() > MAX_MESSAGE_BYTES {

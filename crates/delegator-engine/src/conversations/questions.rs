@@ -9,12 +9,13 @@ use crate::Engine;
 use crate::error::{AnswerProblem, ConversationError, EngineError, Result};
 use crate::shared::task_of_process::own_task;
 use crate::supervise::wake_socket;
+use crate::upkeep::rescue::rescue_task;
 
 impl Engine {
     /// The question that a caller means: the one with this number, or the only open one.
     pub fn question(&self, id: &TaskId, number: Option<QuestionNumber>) -> Result<StoredQuestion> {
         let mut registry = self.registry_of(id)?;
-        self.rescue_task(&mut registry, id)?;
+        rescue_task(self, &mut registry, id)?;
         find(&registry, id, number)
     }
 

@@ -12,6 +12,8 @@ use serde_json::json;
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
 use crate::submit::promote::promote;
+use crate::upkeep::clean::clean;
+use crate::upkeep::rescue::rescue;
 use crate::{Agent, CleanRequest, Ending, Engine, Follower, MessageSupport, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
@@ -73,10 +75,10 @@ impl Action {
             Action::Cancel(id) => cancel_one(engine, &id),
             Action::Send(id) => send(engine, simulator, id),
             Action::Query(id) => engine.task(&id).map(drop),
-            Action::Rescue => engine.rescue(),
-            Action::Clean { old_after_ms } => engine.clean(&clean_request(old_after_ms)).map(drop),
+            Action::Rescue => rescue(engine),
+            Action::Clean { old_after_ms } => clean(engine, &clean_request(old_after_ms)).map(drop),
             Action::Delete(ids) => delete_all(engine, &ids),
-            Action::PauseQueue(is_paused) => engine.set_queue_paused(is_paused).map(drop),
+            Action::PauseQueue(is_paused) => engine.queue().set_paused(is_paused).map(drop),
         };
         match result {
             Ok(()) | Err(EngineError::UnknownTask { .. } | EngineError::AlreadyEnded { .. }) => {}
@@ -109,7 +111,7 @@ fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
 
 /// Makes retention trust the simulated clock; otherwise it would only after an hour without a jump.
 pub(super) fn trust_clock(engine: &Engine) -> Result<(), EngineError> {
-    engine.clean(&CleanRequest { trust_clock: true, ..clean_request(0) }).map(drop)
+    clean(engine, &CleanRequest { trust_clock: true, ..clean_request(0) }).map(drop)
 }
 
 fn clean_request(old_after_ms: i64) -> CleanRequest {

@@ -14,6 +14,7 @@ use crate::error::{EngineError, Result};
 use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::shared::format_version::encode;
 use crate::supervise::summary::one_sentence_summary;
+use crate::upkeep::delivery::start_delivery_if_due;
 
 /// A provider deletes a task days after its end. If it does not know a younger task, the configuration
 /// probably names another provider, and the task must not end because of that.
@@ -63,7 +64,7 @@ impl Engine {
             problems.extend(self.refresh_from(registry, provider, &tasks)?);
         }
         // A task may have ended. If this fails, the next pass starts the delivery.
-        let _ = self.start_delivery_if_due(registry);
+        let _ = start_delivery_if_due(self, registry);
         Ok(problems)
     }
 

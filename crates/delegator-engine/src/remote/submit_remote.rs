@@ -21,6 +21,7 @@ use crate::shared::notifications::task_notify;
 use crate::shared::task_of_process::own_task;
 use crate::submit::chain::without_key;
 use crate::submit::nesting::check_mode;
+use crate::upkeep::rescue::may_lock_soon;
 
 /// Pauses before a submission without an answer is repeated with the same id.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
@@ -145,7 +146,7 @@ impl Engine {
         task: &Task,
         provider: Provider,
     ) -> Result<Option<ProviderError>> {
-        if self.may_lock_soon(task.created_at_ms) {
+        if may_lock_soon(self, task.created_at_ms) {
             return Ok(None);
         }
         let LockAttempt::Locked(_lock) = registry.dir().task(&task.id).try_lock()? else { return Ok(None) };

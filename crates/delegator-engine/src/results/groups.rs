@@ -11,6 +11,7 @@ use delegator_transcript::TestReport;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::supervise::task_report::Record;
+use crate::upkeep::rescue::rescue_in;
 use crate::worktrees::recorded::worktree_changes;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl Engine {
     pub fn group(&self, id: &GroupId) -> Result<Vec<Task>> {
         let unknown = || EngineError::UnknownGroup { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        self.rescue_in(&mut registry)?;
+        rescue_in(self, &mut registry)?;
         let tasks = registry.group(id)?;
         if tasks.is_empty() { Err(unknown()) } else { Ok(tasks) }
     }

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::remote::refresh::ProviderProblem;
 use crate::shared::estimate::DurationHistory;
 use crate::shared::snapshot_file::read_cached_snapshot;
+use crate::upkeep::rescue::rescue_unless_recent;
 
 #[derive(Debug, Clone, Default)]
 pub struct OverviewRequest {
@@ -92,7 +93,7 @@ impl Engine {
     /// Running, queued and recently ended tasks, after an upkeep pass. `None` if there is no registry.
     pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>> {
         let Some(mut registry) = self.find_registry()? else { return Ok(None) };
-        self.rescue_unless_recent(&mut registry)?;
+        rescue_unless_recent(self, &mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
         let provider_problems = self.refresh_remote(&mut registry, &remote)?;
         registry

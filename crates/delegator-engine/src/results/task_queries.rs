@@ -20,6 +20,7 @@ use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
 use crate::submit::launch_file::Launch;
 use crate::supervise::task_report::Record;
+use crate::upkeep::rescue::rescue_in;
 use crate::worktrees::recorded::RecordedWorktree;
 
 /// Tasks to read at once in search of the last one. Usually the first of them is it.
@@ -108,7 +109,7 @@ impl Engine {
     pub fn task(&self, id: &TaskId) -> Result<Task> {
         let unknown = || EngineError::unknown(id);
         let mut registry = self.registry_of(id)?;
-        self.rescue_in(&mut registry)?;
+        rescue_in(self, &mut registry)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         if task.remote.is_none() || task.state.is_terminal() {
             return Ok(task);

@@ -39,6 +39,7 @@ use crate::shared::task_of_process::owner_of;
 use crate::shared::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::submit::budget_use::used_by_others;
 use crate::submit::launch_file::Launch;
+use crate::upkeep::rescue::{is_rescue_due, rescue};
 
 /// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
 const UPKEEP_INTERVAL_MS: i64 = 25_000;
@@ -278,9 +279,9 @@ impl Ports for TaskPorts {
         if *turn.as_ref().unwrap_or(&false) {
             let _ = self.registry.borrow_mut().remove_dead_submits();
         }
-        if turn.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
+        if turn.unwrap_or(false) && is_rescue_due(&self.engine, &self.registry.borrow()).unwrap_or(false) {
             let engine = self.engine.clone();
-            let _ = self.engine.system.run_in_background("rescue", Box::new(move || engine.rescue()));
+            let _ = self.engine.system.run_in_background("rescue", Box::new(move || rescue(&engine)));
         }
     }
 

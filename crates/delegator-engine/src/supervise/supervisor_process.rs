@@ -43,7 +43,9 @@ use crate::shared::worker_contact::ContactWatch;
 use crate::submit::detach::open_session;
 use crate::submit::launch_file::{Launch, SkippedAgent, Verify};
 use crate::submit::promote::{start_all, with_promotion};
-use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
+use crate::upkeep::delivery::start_delivery_if_due;
+use crate::upkeep::leftovers::{remove_orphaned_launches, remove_temporary_dir, remove_wake_socket};
+use crate::upkeep::retention::start_pruning_if_due;
 use crate::worktrees::plan::WorktreePlan;
 
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<()> {
@@ -124,9 +126,9 @@ pub(crate) fn supervise_task(
     start_all(engine, &mut registry, claimed)?;
     crash_point(CrashPoint::SuccessorsStarted);
     record_worktree_size(&mut registry, worktree.as_ref())?;
-    engine.start_delivery_if_due(&registry)?;
-    engine.start_pruning_if_due(&mut registry)?;
-    engine.remove_orphaned_launches(&mut registry)?;
+    start_delivery_if_due(engine, &registry)?;
+    start_pruning_if_due(engine, &mut registry)?;
+    remove_orphaned_launches(engine, &mut registry)?;
     merge_restore_points(&dir, &environment);
     Ok(())
 }

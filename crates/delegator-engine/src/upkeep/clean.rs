@@ -14,7 +14,8 @@ use delegator_registry::{Leftover, LeftoverKind, RegistryError};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
-use super::retention::{read_clocks, store_clock, stored_clock};
+use super::rescue::{is_abandoned, rescue_one};
+use super::retention::{delete_some_old_tasks, read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
 use crate::error::{EngineError, Result};
@@ -88,25 +89,23 @@ pub const MAX_LISTED_POINTS: u32 = 200;
 /// Time limit for git in all repositories together.
 const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Engine {
-    pub fn clean(&self, request: &CleanRequest) -> Result<CleanReport> {
-        let Some(registry) = self.find_registry()? else { return Ok(CleanReport::default()) };
-        let mut pass = CleaningPass { engine: self, registry, request, report: CleanReport::default() };
-        let clock = pass.judge_clock()?;
-        if let ClockVerdict::Jumped { by_ms } = clock {
-            pass.report.clock_jumped_by_ms = Some(by_ms);
-            if !request.dry_run {
-                return Err(EngineError::ClockJumped { by_ms });
-            }
+pub fn clean(engine: &Engine, request: &CleanRequest) -> Result<CleanReport> {
+    let Some(registry) = engine.find_registry()? else { return Ok(CleanReport::default()) };
+    let mut pass = CleaningPass { engine, registry, request, report: CleanReport::default() };
+    let clock = pass.judge_clock()?;
+    if let ClockVerdict::Jumped { by_ms } = clock {
+        pass.report.clock_jumped_by_ms = Some(by_ms);
+        if !request.dry_run {
+            return Err(EngineError::ClockJumped { by_ms });
         }
-        let cleaned = pass.clean_registry(clock);
-        if request.dry_run {
-            cleaned?
-        } else {
-            cleaned.and_then(|()| promote(self, &mut pass.registry)).map_err(EngineError::in_cleanup)?;
-        }
-        Ok(pass.report)
     }
+    let cleaned = pass.clean_registry(clock);
+    if request.dry_run {
+        cleaned?
+    } else {
+        cleaned.and_then(|()| promote(engine, &mut pass.registry)).map_err(EngineError::in_cleanup)?;
+    }
+    Ok(pass.report)
 }
 
 struct CleaningPass<'a> {
@@ -140,14 +139,14 @@ impl CleaningPass<'_> {
         let before = self.engine.now_ms() - self.request.stuck_after_ms;
         for active in self.registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
-            if since > before || !self.engine.is_abandoned(&self.registry, &active)? {
+            if since > before || !is_abandoned(self.engine, &self.registry, &active)? {
                 continue;
             }
             self.report.stuck.push(active.id.clone());
             if self.request.dry_run {
                 continue;
             }
-            if let Err(error) = self.engine.rescue_one(&mut self.registry, &active) {
+            if let Err(error) = rescue_one(self.engine, &mut self.registry, &active) {
                 self.report.failures.push(CleanFailure::of_task(&active.id, error));
                 continue;
             }
@@ -175,7 +174,8 @@ impl CleaningPass<'_> {
         }
         let mut not_deleted = BTreeMap::new();
         loop {
-            let batch = self.engine.delete_some_old_tasks(
+            let batch = delete_some_old_tasks(
+                self.engine,
                 &mut self.registry,
                 before,
                 DELETE_BATCH,

@@ -18,9 +18,9 @@ use delegator_registry::{DeliveryOutcome, Registry, StoredNotification, Task, Ta
 
 use super::background_process::BackgroundProcess;
 use super::delivery_retry::RetryPolicy;
-use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::shared::notifications::{Notifications, stored_settings};
+use crate::{Engine, Outbox};
 
 pub const DELIVER: &str = "deliver-notifications";
 
@@ -39,58 +39,35 @@ pub struct UndeliveredNotifications {
     pub failed: Vec<StoredNotification>,
 }
 
-impl Engine {
-    /// I/O errors are left to the next pass: they must not fail the call that triggered this one.
-    pub(crate) fn start_delivery_if_due(&self, registry: &Registry) -> Result<()> {
-        DELIVERY_PROCESS.reap();
-        if !self.is_delivery_due(registry)? {
-            return Ok(());
-        }
-        match self.system.start_delivery(self) {
-            Err(EngineError::Io { .. }) => Ok(()),
-            other => other,
-        }
-    }
-
-    pub(crate) fn is_delivery_due(&self, registry: &Registry) -> Result<bool> {
-        // Most registries never have one, and this query is much cheaper.
-        let has_pending = registry.next_notification_at()?.is_some();
-        let has_due = has_pending && !due(self, registry, 1)?.is_empty();
-        Ok(has_due && registry.dir().try_lock_delivery()?.is_some())
-    }
-
-    pub(crate) fn spawn_delivery_process(&self) -> Result<()> {
-        DELIVERY_PROCESS.spawn(self, &[DELIVER])
-    }
-
+impl Outbox<'_> {
     /// Up to `limit` notifications of each kind that were not delivered.
-    pub fn undelivered_notifications(&self, limit: u32) -> Result<UndeliveredNotifications> {
-        let (pending, failed) = self.query(|registry| registry.undelivered_notifications(limit))?;
+    pub fn undelivered(&self, limit: u32) -> Result<UndeliveredNotifications> {
+        let (pending, failed) = self.engine.query(|registry| registry.undelivered_notifications(limit))?;
         Ok(UndeliveredNotifications { pending, failed })
     }
 
     /// Through the channels of these settings, now and with them. Returns how many.
-    pub fn retry_notifications(&self, notifications: &Notifications) -> Result<usize> {
-        let Some(mut registry) = self.find_registry()? else { return Ok(0) };
+    pub fn retry(&self, notifications: &Notifications) -> Result<usize> {
+        let Some(mut registry) = self.engine.find_registry()? else { return Ok(0) };
         let (pending, failed) = registry.undelivered_notifications(MAX_RETRIED)?;
         let is_configured = |found: &StoredNotification| notifications.plan.channels.contains(&found.channel);
         let found: Vec<StoredNotification> =
             pending.into_iter().chain(failed).filter(is_configured).collect();
         let settings = stored_settings(&notifications.settings)?;
-        let retried = registry.retry_notifications(&found, &settings, self.now_ms())?;
-        self.start_delivery_if_due(&registry)?;
+        let retried = registry.retry_notifications(&found, &settings, self.engine.now_ms())?;
+        start_delivery_if_due(self.engine, &registry)?;
         Ok(retried)
     }
 
     /// Sends a notification about a task that does not exist through one channel, once.
-    pub fn send_test_notification(
+    pub fn send_test(
         &self,
         channel: Channel,
         settings: &NotifySettings,
         working_dir: &str,
     ) -> Result<Result<(), SendError>> {
         let facts = NotifiedTask {
-            id: TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?),
+            id: TaskId::from_random(TaskLocation::Local, self.engine.system.random_bytes()?),
             attempt: None,
             state: State::Completed,
             title: "Test of notifications".to_owned(),
@@ -99,12 +76,35 @@ impl Engine {
             working_dir: working_dir.to_owned(),
             agent: "none".to_owned(),
             labels: BTreeMap::new(),
-            ended_at_ms: self.now_ms(),
+            ended_at_ms: self.engine.now_ms(),
             duration_ms: Some(0),
         };
         let notification = Notification::new(&NotifiedWork::of_task(facts), 1, settings).into_test();
-        Ok(send(channel, settings, &notification, self.now_ms()))
+        Ok(send(channel, settings, &notification, self.engine.now_ms()))
     }
+}
+
+/// I/O errors are left to the next pass: they must not fail the call that triggered this one.
+pub(crate) fn start_delivery_if_due(engine: &Engine, registry: &Registry) -> Result<()> {
+    DELIVERY_PROCESS.reap();
+    if !is_delivery_due(engine, registry)? {
+        return Ok(());
+    }
+    match engine.system.start_delivery(engine) {
+        Err(EngineError::Io { .. }) => Ok(()),
+        other => other,
+    }
+}
+
+pub(crate) fn is_delivery_due(engine: &Engine, registry: &Registry) -> Result<bool> {
+    // Most registries never have one, and this query is much cheaper.
+    let has_pending = registry.next_notification_at()?.is_some();
+    let has_due = has_pending && !due(engine, registry, 1)?.is_empty();
+    Ok(has_due && registry.dir().try_lock_delivery()?.is_some())
+}
+
+pub(crate) fn spawn_delivery_process(engine: &Engine) -> Result<()> {
+    DELIVERY_PROCESS.spawn(engine, &[DELIVER])
 }
 
 pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<()> {

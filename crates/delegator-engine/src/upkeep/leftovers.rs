@@ -22,30 +22,28 @@ const SCAN_INTERVAL_MS: i64 = 60 * 60 * 1000;
 /// During a submit there is a directory without a row for a moment; only older ones are leftovers.
 pub(crate) const MIN_LEFTOVER_AGE_MS: i64 = 60 * 60 * 1000;
 
-impl Engine {
-    /// Scans all directories, unless a process did so in the last hour.
-    pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<()> {
-        if registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
-            self.scan(registry)
-        } else {
-            Ok(())
-        }
-    }
-
-    pub(crate) fn remove_orphaned_launches_in_background(&self, registry: &mut Registry) -> Result<()> {
-        if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
-            return Ok(());
-        }
-        let engine = self.clone();
-        let scan = move || engine.find_registry()?.map_or(Ok(()), |mut registry| engine.scan(&mut registry));
-        self.system.run_in_background("leftovers", Box::new(scan))
-    }
-
-    fn scan(&self, registry: &mut Registry) -> Result<()> {
-        let found = registry.orphaned_launches(self.now_ms() - MIN_LEFTOVER_AGE_MS)?;
-        registry.remove_orphans(&found)?;
+/// Scans all directories, unless a process did so in the last hour.
+pub(crate) fn remove_orphaned_launches(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    if registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, engine.now_ms())? {
+        scan(engine, registry)
+    } else {
         Ok(())
     }
+}
+
+pub(crate) fn remove_orphaned_launches_in_background(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, engine.now_ms())? {
+        return Ok(());
+    }
+    let cloned = engine.clone();
+    let scan = move || cloned.find_registry()?.map_or(Ok(()), |mut registry| scan(&cloned, &mut registry));
+    engine.system.run_in_background("leftovers", Box::new(scan))
+}
+
+fn scan(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    let found = registry.orphaned_launches(engine.now_ms() - MIN_LEFTOVER_AGE_MS)?;
+    registry.remove_orphans(&found)?;
+    Ok(())
 }
 
 pub(crate) fn remove_wake_socket(dir: &TaskDir) {

@@ -14,6 +14,7 @@ use delegator_domain::task::{State, TaskId};
 use delegator_registry::{ActiveTask, Attempt, LockAttempt, Registry, TaskFile};
 use delegator_supervisor::process::Cgroup;
 
+use super::delivery::{is_delivery_due, start_delivery_if_due};
 use super::leftovers;
 use crate::Engine;
 use crate::error::Result;
@@ -29,119 +30,117 @@ static DIRS_WITH_SCHEDULED_UPKEEP: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The state directory and time of the last pass that an overview made in this process.
 static LAST_PASS: Mutex<Option<(PathBuf, Instant)>> = Mutex::new(None);
 
-impl Engine {
-    pub fn rescue(&self) -> Result<()> {
-        match self.find_registry()? {
-            Some(mut registry) => self.rescue_in(&mut registry),
-            None => Ok(()),
-        }
+pub(crate) fn rescue(engine: &Engine) -> Result<()> {
+    match engine.find_registry()? {
+        Some(mut registry) => rescue_in(engine, &mut registry),
+        None => Ok(()),
     }
+}
 
-    /// For calls that come many times a second.
-    pub(crate) fn rescue_unless_recent(&self, registry: &mut Registry) -> Result<()> {
-        let is_recent = |(dir, at): &(PathBuf, Instant)| {
-            *dir == self.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
-        };
-        if lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP).contains(&self.state_dir)
-            || lock_mutex(&LAST_PASS).as_ref().is_some_and(is_recent)
-        {
-            return Ok(());
-        }
-        *lock_mutex(&LAST_PASS) = Some((self.state_dir.clone(), Instant::now()));
-        self.rescue_in(registry)
+/// For calls that come many times a second.
+pub(crate) fn rescue_unless_recent(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    let is_recent = |(dir, at): &(PathBuf, Instant)| {
+        *dir == engine.state_dir && at.elapsed() < MIN_OVERVIEW_PASS_INTERVAL
+    };
+    if lock_mutex(&DIRS_WITH_SCHEDULED_UPKEEP).contains(&engine.state_dir)
+        || lock_mutex(&LAST_PASS).as_ref().is_some_and(is_recent)
+    {
+        return Ok(());
     }
+    *lock_mutex(&LAST_PASS) = Some((engine.state_dir.clone(), Instant::now()));
+    rescue_in(engine, registry)
+}
 
-    /// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap
-    /// reads if nothing is due.
-    pub(crate) fn rescue_in(&self, registry: &mut Registry) -> Result<()> {
-        // A directory that cannot be removed must not prevent a rescue.
-        let _ = registry.remove_dead_submits();
-        for active in registry.active()? {
-            self.rescue_one(registry, &active)?;
-        }
-        // Also if no task was rescued: a failed start leaves its task in the queue.
-        promote(self, registry)?;
-        self.start_delivery_if_due(registry)
+/// Ends tasks without a supervisor, starts what may start, and the delivery of notifications. A few cheap
+/// reads if nothing is due.
+pub(crate) fn rescue_in(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    // A directory that cannot be removed must not prevent a rescue.
+    let _ = registry.remove_dead_submits();
+    for active in registry.active()? {
+        rescue_one(engine, registry, &active)?;
     }
+    // Also if no task was rescued: a failed start leaves its task in the queue.
+    promote(engine, registry)?;
+    start_delivery_if_due(engine, registry)
+}
 
-    pub(crate) fn rescue_task(&self, registry: &mut Registry, id: &TaskId) -> Result<()> {
-        match registry.active()?.into_iter().find(|active| active.id == *id) {
-            Some(active) => self.rescue_one(registry, &active),
-            None => Ok(()),
-        }
+pub(crate) fn rescue_task(engine: &Engine, registry: &mut Registry, id: &TaskId) -> Result<()> {
+    match registry.active()?.into_iter().find(|active| active.id == *id) {
+        Some(active) => rescue_one(engine, registry, &active),
+        None => Ok(()),
     }
+}
 
-    pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool> {
-        for active in registry.active()? {
-            if self.is_abandoned(registry, &active)? {
-                return Ok(true);
-            }
+pub(crate) fn is_rescue_due(engine: &Engine, registry: &Registry) -> Result<bool> {
+    for active in registry.active()? {
+        if is_abandoned(engine, registry, &active)? {
+            return Ok(true);
         }
-        let can_claim = with_promotion(self, |promotion| Ok(registry.can_claim(promotion, self.now_ms())?))?;
-        Ok(can_claim || self.is_delivery_due(registry)?)
     }
+    let can_claim = with_promotion(engine, |promotion| Ok(registry.can_claim(promotion, engine.now_ms())?))?;
+    Ok(can_claim || is_delivery_due(engine, registry)?)
+}
 
-    pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<()> {
-        if self.is_just_claimed(active) {
-            return Ok(());
-        }
-        let dir = registry.dir().task(&active.id);
-        let lock = dir.try_lock()?;
-        // Usually the task has just ended normally.
-        if matches!(lock, LockAttempt::Held) || !is_unchanged(registry, active)? {
-            return Ok(());
-        }
-        crash_point(CrashPoint::RescueLocked);
-        if active.state == State::Starting {
-            // The supervisor may have created its control group already.
-            drop(Cgroup::find_left_by(&active.id));
-            registry.give_back(&active.id, &active.nonce, self.now_ms())?;
-            return Ok(());
-        }
-        let owner = |pid| owner_of(registry, &active.id, pid);
-        let survivors = self.system.sweep_lost(&active.id, &owner);
-        crash_point(CrashPoint::RescueSwept);
-        // A partial last line is no event. If it cannot be removed, record the end anyway; readers skip it.
-        if let LockAttempt::Locked(task_lock) = &lock {
-            let _ = dir.truncate_torn_tail(TaskFile::Events, task_lock);
-        }
-        // Before the end is recorded: afterwards no process looks at the task again.
-        leftovers::remove_temporary_dir(&dir);
-        let finish = self.system.finish_lost_run(registry, &active.id, survivors);
-        let attempt = Attempt::working(active.nonce.clone());
-        let claimed = with_promotion(self, |promotion| {
-            Ok(registry.finish(&active.id, &attempt, &finish, promotion, self.now_ms())?)
-        })?;
-        crash_point(CrashPoint::RescueCommitted);
-        leftovers::remove_wake_socket(&dir);
-        leftovers::remove_scratch_dirs(&dir);
-        if let delegator_registry::Cas::Applied(claimed) = claimed {
-            start_all(self, registry, claimed)?;
-        }
-        Ok(())
+pub(crate) fn rescue_one(engine: &Engine, registry: &mut Registry, active: &ActiveTask) -> Result<()> {
+    if is_just_claimed(engine, active) {
+        return Ok(());
     }
+    let dir = registry.dir().task(&active.id);
+    let lock = dir.try_lock()?;
+    // Usually the task has just ended normally.
+    if matches!(lock, LockAttempt::Held) || !is_unchanged(registry, active)? {
+        return Ok(());
+    }
+    crash_point(CrashPoint::RescueLocked);
+    if active.state == State::Starting {
+        // The supervisor may have created its control group already.
+        drop(Cgroup::find_left_by(&active.id));
+        registry.give_back(&active.id, &active.nonce, engine.now_ms())?;
+        return Ok(());
+    }
+    let owner = |pid| owner_of(registry, &active.id, pid);
+    let survivors = engine.system.sweep_lost(&active.id, &owner);
+    crash_point(CrashPoint::RescueSwept);
+    // A partial last line is no event. If it cannot be removed, record the end anyway; readers skip it.
+    if let LockAttempt::Locked(task_lock) = &lock {
+        let _ = dir.truncate_torn_tail(TaskFile::Events, task_lock);
+    }
+    // Before the end is recorded: afterwards no process looks at the task again.
+    leftovers::remove_temporary_dir(&dir);
+    let finish = engine.system.finish_lost_run(registry, &active.id, survivors);
+    let attempt = Attempt::working(active.nonce.clone());
+    let claimed = with_promotion(engine, |promotion| {
+        Ok(registry.finish(&active.id, &attempt, &finish, promotion, engine.now_ms())?)
+    })?;
+    crash_point(CrashPoint::RescueCommitted);
+    leftovers::remove_wake_socket(&dir);
+    leftovers::remove_scratch_dirs(&dir);
+    if let delegator_registry::Cas::Applied(claimed) = claimed {
+        start_all(engine, registry, claimed)?;
+    }
+    Ok(())
+}
 
-    /// Its lock is free, and its end was not recorded since `active` was read.
-    pub(crate) fn is_abandoned(&self, registry: &Registry, active: &ActiveTask) -> Result<bool> {
-        if self.is_just_claimed(active) {
-            return Ok(false);
-        }
-        let lock = registry.dir().task(&active.id).try_lock()?;
-        if matches!(lock, LockAttempt::Held) {
-            return Ok(false);
-        }
-        is_unchanged(registry, active)
+/// Its lock is free, and its end was not recorded since `active` was read.
+pub(crate) fn is_abandoned(engine: &Engine, registry: &Registry, active: &ActiveTask) -> Result<bool> {
+    if is_just_claimed(engine, active) {
+        return Ok(false);
     }
+    let lock = registry.dir().task(&active.id).try_lock()?;
+    if matches!(lock, LockAttempt::Held) {
+        return Ok(false);
+    }
+    is_unchanged(registry, active)
+}
 
-    fn is_just_claimed(&self, active: &ActiveTask) -> bool {
-        active.state == State::Starting && self.may_lock_soon(active.claimed_at_ms)
-    }
+fn is_just_claimed(engine: &Engine, active: &ActiveTask) -> bool {
+    active.state == State::Starting && may_lock_soon(engine, active.claimed_at_ms)
+}
 
-    /// Whether the process that claimed or stored a task at this time may be about to lock it. A negative age
-    /// does not count: a clock that was set back must not block the rescue forever.
-    pub(crate) fn may_lock_soon(&self, since_ms: i64) -> bool {
-        (0..LOCK_GRACE_MS).contains(&(self.now_ms() - since_ms))
-    }
+/// Whether the process that claimed or stored a task at this time may be about to lock it. A negative age
+/// does not count: a clock that was set back must not block the rescue forever.
+pub(crate) fn may_lock_soon(engine: &Engine, since_ms: i64) -> bool {
+    (0..LOCK_GRACE_MS).contains(&(engine.now_ms() - since_ms))
 }
 
 fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

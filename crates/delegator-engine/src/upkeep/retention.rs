@@ -42,70 +42,67 @@ pub(crate) struct DeletedTasks {
     pub(crate) not_deleted: BTreeMap<TaskId, EngineError>,
 }
 
-impl Engine {
-    /// Starts the pruning process, unless a process did so in the last hour and if there is something to
-    /// delete. I/O errors are left to the next pass: they must not fail the wait that triggered this one.
-    pub(crate) fn start_pruning_if_due(&self, registry: &mut Registry) -> Result<()> {
-        match self.try_start_pruning(registry) {
-            Err(EngineError::Io { .. }) => Ok(()),
-            other => other,
-        }
+/// Starts the pruning process, unless a process did so in the last hour and if there is something to
+/// delete. I/O errors are left to the next pass: they must not fail the wait that triggered this one.
+pub(crate) fn start_pruning_if_due(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    match try_start_pruning(engine, registry) {
+        Err(EngineError::Io { .. }) => Ok(()),
+        other => other,
     }
+}
 
-    fn try_start_pruning(&self, registry: &mut Registry) -> Result<()> {
-        PRUNING_PROCESS.reap();
-        let Some(retention_ms) = self.retention_ms else { return Ok(()) };
-        let now = self.now_ms();
-        if !registry.claim_periodic_job("retention", INTERVAL_MS, now)? {
-            return Ok(());
-        }
-        let verdict = observe_clock(self, registry)?;
-        let points_before_ms = self.restore_point_retention_ms.map(|ms| now - ms);
-        if verdict != ClockVerdict::Trusted || !is_due(registry, now - retention_ms, points_before_ms)? {
-            return Ok(());
-        }
-        self.system.start_pruning(self, now - retention_ms, points_before_ms)
+fn try_start_pruning(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    PRUNING_PROCESS.reap();
+    let Some(retention_ms) = engine.retention_ms else { return Ok(()) };
+    let now = engine.now_ms();
+    if !registry.claim_periodic_job("retention", INTERVAL_MS, now)? {
+        return Ok(());
     }
+    let verdict = observe_clock(engine, registry)?;
+    let points_before_ms = engine.restore_point_retention_ms.map(|ms| now - ms);
+    if verdict != ClockVerdict::Trusted || !is_due(registry, now - retention_ms, points_before_ms)? {
+        return Ok(());
+    }
+    engine.system.start_pruning(engine, now - retention_ms, points_before_ms)
+}
 
-    /// Deletes up to `limit` tasks that ended before this time, with what there is of worktrees that were
-    /// never complete. Runs git only for these.
-    pub(crate) fn delete_some_old_tasks(
-        &self,
-        registry: &mut Registry,
-        before_ms: i64,
-        limit: u32,
-        environment: &Variables,
-    ) -> Result<DeletedTasks> {
-        let mut ids = registry.ended_before(before_ms, limit)?;
-        let PointsToRecord { by_task, unreadable: mut not_deleted } = to_record(registry, &ids)?;
-        for worktree in registry.present_worktrees()?.into_iter().filter(|found| ids.contains(&found.owner)) {
-            if let Err(error) = remove_incomplete_worktree(self, registry, &worktree.owner, environment) {
-                not_deleted.insert(worktree.owner, error);
-            }
+/// Deletes up to `limit` tasks that ended before this time, with what there is of worktrees that were
+/// never complete. Runs git only for these.
+pub(crate) fn delete_some_old_tasks(
+    engine: &Engine,
+    registry: &mut Registry,
+    before_ms: i64,
+    limit: u32,
+    environment: &Variables,
+) -> Result<DeletedTasks> {
+    let mut ids = registry.ended_before(before_ms, limit)?;
+    let PointsToRecord { by_task, unreadable: mut not_deleted } = to_record(registry, &ids)?;
+    for worktree in registry.present_worktrees()?.into_iter().filter(|found| ids.contains(&found.owner)) {
+        if let Err(error) = remove_incomplete_worktree(engine, registry, &worktree.owner, environment) {
+            not_deleted.insert(worktree.owner, error);
         }
-        ids.retain(|id| !not_deleted.contains_key(id));
-        let PruneOutcome { pruned: mut deleted, not_removed, .. } =
-            registry.prune_and_record(&ids, &by_task)?;
-        let has_more = !deleted.is_empty();
-        deleted.retain(|id| not_removed.iter().all(|(failed, _)| failed != id));
-        Ok(DeletedTasks { deleted, has_more, not_removed, not_deleted })
     }
+    ids.retain(|id| !not_deleted.contains_key(id));
+    let PruneOutcome { pruned: mut deleted, not_removed, .. } = registry.prune_and_record(&ids, &by_task)?;
+    let has_more = !deleted.is_empty();
+    deleted.retain(|id| not_removed.iter().all(|(failed, _)| failed != id));
+    Ok(DeletedTasks { deleted, has_more, not_removed, not_deleted })
+}
 
-    pub(crate) fn spawn_pruning_process(
-        &self,
-        tasks_before_ms: i64,
-        points_before_ms: Option<i64>,
-    ) -> Result<()> {
-        let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
-        PRUNING_PROCESS.spawn(self, &[PRUNE, &tasks_before_ms.to_string(), &points_before])
-    }
+pub(crate) fn spawn_pruning_process(
+    engine: &Engine,
+    tasks_before_ms: i64,
+    points_before_ms: Option<i64>,
+) -> Result<()> {
+    let points_before = points_before_ms.map_or_else(|| "never".to_owned(), |time| time.to_string());
+    PRUNING_PROCESS.spawn(engine, &[PRUNE, &tasks_before_ms.to_string(), &points_before])
 }
 
 pub fn prune(engine: &Engine, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<()> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     let Some(_lock) = registry.dir().try_lock_pruning()? else { return Ok(()) };
     let environment: Variables = vec![("PATH".into(), USUAL_PATH.into())];
-    engine.delete_some_old_tasks(&mut registry, tasks_before_ms, MAX_TASKS_PER_PASS, &environment)?;
+    delete_some_old_tasks(engine, &mut registry, tasks_before_ms, MAX_TASKS_PER_PASS, &environment)?;
     registry.finish_pruning()?;
     let policy = DropPolicy {
         expired_before_ms: points_before_ms,

@@ -14,7 +14,9 @@ use super::task_watch::{TaskWatch, sleep_unless_woken};
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::shared::snapshot_file::read_snapshot;
-use crate::upkeep::rescue::UpkeepRegistration;
+use crate::upkeep::leftovers::remove_orphaned_launches_in_background;
+use crate::upkeep::rescue::{UpkeepRegistration, rescue_in};
+use crate::upkeep::retention::start_pruning_if_due;
 
 /// How soon to look again for a registry that does not exist.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -177,10 +179,10 @@ impl UpkeepSchedule {
         if Instant::now() < self.next(watch) {
             return Ok(false);
         }
-        engine.rescue_in(&mut watch.registry)?;
+        rescue_in(engine, &mut watch.registry)?;
         self.registration.get_or_insert_with(|| UpkeepRegistration::register(&engine.state_dir));
-        engine.start_pruning_if_due(&mut watch.registry)?;
-        engine.remove_orphaned_launches_in_background(&mut watch.registry)?;
+        start_pruning_if_due(engine, &mut watch.registry)?;
+        remove_orphaned_launches_in_background(engine, &mut watch.registry)?;
         let now = Instant::now();
         (self.next, self.next_if_supervisor_missing) = (now + PASS_INTERVAL, now + MISSING_RETRY_INTERVAL);
         Ok(true)

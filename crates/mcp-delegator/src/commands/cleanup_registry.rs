@@ -6,7 +6,7 @@
 
 use delegator_engine::{
     CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS, RetainedRestorePoint,
-    RetentionReason,
+    RetentionReason, clean,
 };
 
 use crate::commands::prelude::*;
@@ -63,14 +63,15 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, AppError> {
     let retention_hours = context.config.settings.retention.as_secs() / 3600;
     let old_after_hours = input.old_task_max_age_hours.map_or(retention_hours, u64::from);
-    let mut cleaned = engine(context)?.clean(&CleanRequest {
+    let request = CleanRequest {
         stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
         old_after_ms: i64::try_from(old_after_hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS),
         dry_run: input.dry_run,
         include_restore_points: input.include_restore_points,
         trust_clock: input.trust_clock,
         environment: variables(context),
-    })?;
+    };
+    let mut cleaned = clean(&engine(context)?, &request)?;
     let failures = std::mem::take(&mut cleaned.failures);
     let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
     let batch = batch_of(batch, &cleaned, failures, input.dry_run);

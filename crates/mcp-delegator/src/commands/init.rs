@@ -200,7 +200,7 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
 
 fn is_queue_paused(context: &Context<'_>) -> bool {
     // An error here is one of the task, too, which reports it.
-    engine(context).is_ok_and(|engine| engine.is_queue_paused().unwrap_or(false))
+    engine(context).is_ok_and(|engine| engine.queue().is_paused().unwrap_or(false))
 }
 
 fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found: bool) {

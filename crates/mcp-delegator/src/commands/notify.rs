@@ -87,11 +87,11 @@ fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> 
     let engine = engine(context)?;
     let configured = notifications(context);
     let retried_count = match (&configured, input.retry) {
-        (Some(configured), true) => Some(engine.retry_notifications(configured)?),
+        (Some(configured), true) => Some(engine.outbox().retry(configured)?),
         (None, true) => return Err(no_channel()),
         (_, false) => None,
     };
-    let UndeliveredNotifications { pending, failed } = engine.undelivered_notifications(MAX_LISTED)?;
+    let UndeliveredNotifications { pending, failed } = engine.outbox().undelivered(MAX_LISTED)?;
     let listed = |found: &[StoredNotification]| found.iter().map(NotificationData::of).collect();
     let mut data = NotifyOutput {
         retried_count,
@@ -118,7 +118,7 @@ fn send_tests(
 ) -> Result<Vec<ChannelData>, AppError> {
     let working_dir = context.process.current_dir.display().to_string();
     let send = |channel: &Channel| {
-        let sent = engine.send_test_notification(*channel, settings, &working_dir)?;
+        let sent = engine.outbox().send_test(*channel, settings, &working_dir)?;
         let (is_delivered, error) = (Some(sent.is_ok()), sent.err().map(|error| error.to_string()));
         Ok(ChannelData { is_delivered, error, ..untested(*channel) })
     };

@@ -80,8 +80,8 @@ fn check_agent(context: &Context<'_>, input: &Queue) -> Result<(), AppError> {
 
 fn set_paused(engine: &Engine, input: Queue, paused: bool) -> Result<QueueState, AppError> {
     let status = match &input.agent {
-        Some(agent) => engine.set_agent_paused(agent, paused)?,
-        None => engine.set_queue_paused(paused)?,
+        Some(agent) => engine.queue().set_agent_paused(agent, paused)?,
+        None => engine.queue().set_paused(paused)?,
     };
     let QueueStatus { is_changed, is_paused, agent_pauses, queued, running } = status;
     Ok(QueueState {

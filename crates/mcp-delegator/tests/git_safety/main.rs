@@ -9,6 +9,7 @@ mod settings;
 
 use std::path::PathBuf;
 
+use delegator_engine::clean;
 use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -377,7 +378,7 @@ fn a_restore_of_a_cleaned_task_works_from_any_directory() {
         trust_clock: true,
         environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
     };
-    assert_eq!(engine(&stage).clean(&cleaning).unwrap().old.len(), 1);
+    assert_eq!(clean(&engine(&stage), &cleaning).unwrap().old.len(), 1);
     assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is still in the registry");
     let home = stage.world.home().display().to_string();
     let elsewhere = ["--confirm-destructive", "--working-dir", &home];

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
 use delegator_engine::wait_thread::{WaitGoal, WaitThread};
-use delegator_engine::{Agent, CleanRequest, Ending, Engine, EngineError, Settings, Submission};
+use delegator_engine::{Agent, CleanRequest, Ending, Engine, EngineError, Settings, Submission, clean};
 use delegator_registry::{OpenOptions, Registry, StateDir, Task};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -98,9 +98,9 @@ impl SharedWorld {
                         trust_clock: false,
                         environment: Vec::new(),
                     };
-                    self.engine.clean(&stuck_only).unwrap();
+                    clean(&self.engine, &stuck_only).unwrap();
                 }
-                (_, Some(_)) => drop(self.engine.set_queue_paused(rng.below(3) == 0).unwrap()),
+                (_, Some(_)) => drop(self.engine.queue().set_paused(rng.below(3) == 0).unwrap()),
             }
         }
     }
@@ -243,7 +243,7 @@ fn run_plan(seed: u64) -> String {
             server.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
         }
     });
-    shared.engine.set_queue_paused(false).unwrap();
+    shared.engine.queue().set_paused(false).unwrap();
     let wait_thread = WaitThread::start(shared.engine.clone()).unwrap();
     let (sender, receiver) = channel();
     let ids = shared.tasks.lock().unwrap().clone();

@@ -168,11 +168,11 @@ fn disk(state_dir: &Path) -> Option<Check> {
 fn queue(context: &Context<'_>) -> Option<Check> {
     // An error here is one of the state directory, too, which reports it.
     let engine = engine(context).ok()?;
-    if engine.is_queue_paused().unwrap_or(false) {
+    if engine.queue().is_paused().unwrap_or(false) {
         let advice = "Run: mcp-delegator queue resume";
         return Some(Check::warning("queue", "paused: no queued task starts", advice));
     }
-    let pauses = engine.agent_pauses().unwrap_or_default();
+    let pauses = engine.queue().agent_pauses().unwrap_or_default();
     let names: Vec<&str> = pauses.iter().map(|pause| pause.agent.as_str()).collect();
     let first = names.first()?;
     let message = format!("no queued task of these agents starts for now: {}", names.join(", "));

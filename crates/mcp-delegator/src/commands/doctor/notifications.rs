@@ -57,7 +57,7 @@ fn secret(context: &Context<'_>) -> Option<Check> {
 
 fn undelivered(context: &Context<'_>) -> Option<Check> {
     // An error here is one of the state directory, too, which reports it.
-    let found = engine(context).ok()?.undelivered_notifications(MAX_COUNTED).ok()?;
+    let found = engine(context).ok()?.outbox().undelivered(MAX_COUNTED).ok()?;
     let is_retried = |notification: &&StoredNotification| notification.last_error.is_some();
     let retried: Vec<&StoredNotification> = found.pending.iter().filter(is_retried).collect();
     let last = found.failed.first().or(retried.first().copied())?;

@@ -463,11 +463,11 @@ pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOut
     let queued = tasks.iter().filter(|task| task.state == State::Queued && task.remote.is_none());
     let queued_agents: Vec<&str> = queued.map(|task| task.agent.as_str()).collect();
     if !queued_agents.is_empty() {
-        if engine.is_queue_paused()? {
+        if engine.queue().is_paused()? {
             output.facts.insert("is_queue_paused".into(), true.into());
             output.warnings.push(warnings::queue_paused());
         }
-        let pauses = engine.agent_pauses()?;
+        let pauses = engine.queue().agent_pauses()?;
         let concerned = pauses.iter().filter(|pause| queued_agents.contains(&pause.agent.as_str()));
         output.warnings.extend(concerned.map(warnings::agent_paused));
     }
