@@ -11,6 +11,7 @@ use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::CancelProgress;
+use crate::remote::refresh::request_remote_cancel;
 use crate::results::overview::unfinished_tasks;
 use crate::submit::promote::promote;
 use crate::supervise::wake_socket;
@@ -101,7 +102,7 @@ impl Engine {
         reason: Option<&str>,
     ) -> Result<Requested> {
         let first = |previous| Ok(Requested { previous, was_cancelled: false });
-        let remote = self.request_remote_cancel(registry, id, reason)?;
+        let remote = request_remote_cancel(self, registry, id, reason)?;
         match registry.request_cancel(id, reason, self.now_ms())? {
             CancelOutcome::Unknown => Err(EngineError::unknown(id)),
             CancelOutcome::Cancelled => first(State::Queued),

@@ -287,4 +287,6 @@ parts! {
     outbox: Outbox,
     /// The queue, which a user can pause.
     queue: Queue,
+    /// The tasks that providers run.
+    remote: RemoteTasks,
 }

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::event_fold::EventFold;
 use super::provider::{EventPage, EventPosition, RemoteProvider};
-use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::provider_error::ProviderError;
 use crate::shared::estimate::DurationHistory;
 use crate::shared::format_version::{FormatVersion, encode};
 use crate::shared::snapshot_file::{read_snapshot, write_snapshot};
+use crate::{Engine, RemoteTasks};
 
 const PAGE_BYTES: usize = 1 << 20;
 /// Pages of one task that a query of the provider copies at most; the next query continues.
@@ -46,60 +46,65 @@ pub(super) enum MirrorPass {
     Complete,
 }
 
-impl Engine {
+impl RemoteTasks<'_> {
     /// Copies the events that the provider has; all of them if the task has ended.
     pub fn fetch_events(&self, task: &Task) -> Result<()> {
-        let Some(registry) = self.find_registry()? else { return Ok(()) };
+        let Some(registry) = self.engine.find_registry()? else { return Ok(()) };
         let dir = registry.dir().task(&task.id);
-        let Some(source) = self.event_source(task)? else { return Ok(()) };
-        let Some(_lock) = self.lock_files(&dir)? else { return Ok(()) };
+        let Some(source) = event_source(self.engine, task)? else { return Ok(()) };
+        let Some(_lock) = lock_files(self.engine, &dir)? else { return Ok(()) };
         copy_events(&dir, task, source, usize::MAX)?;
         Ok(())
     }
+}
 
-    /// The lock of the task's files; `None` if another process keeps it for long, or the task was deleted.
-    pub(super) fn lock_files(&self, dir: &TaskDir) -> Result<Option<LockGuard>> {
-        let deadline = Instant::now() + MAX_LOCK_WAIT;
-        loop {
-            match dir.try_lock()? {
-                LockAttempt::Locked(lock) => return Ok(Some(lock)),
-                LockAttempt::Held if Instant::now() < deadline => self.system.sleep(LOCK_PAUSE),
-                LockAttempt::Held | LockAttempt::Gone => return Ok(None),
-            }
+/// The lock of the task's files; `None` if another process keeps it for long, or the task was deleted.
+pub(super) fn lock_files(engine: &Engine, dir: &TaskDir) -> Result<Option<LockGuard>> {
+    let deadline = Instant::now() + MAX_LOCK_WAIT;
+    loop {
+        match dir.try_lock()? {
+            LockAttempt::Locked(lock) => return Ok(Some(lock)),
+            LockAttempt::Held if Instant::now() < deadline => engine.system.sleep(LOCK_PAUSE),
+            LockAttempt::Held | LockAttempt::Gone => return Ok(None),
         }
     }
+}
 
-    pub(super) fn mirror_for_progress(&self, registry: &Registry, task: &Task) -> Result<()> {
-        let dir = registry.dir().task(&task.id);
-        self.mirror_pass(&dir, task, MAX_PROGRESS_PAGES)?;
-        // Another process may have copied the events.
-        let folded_bytes = read_snapshot(&dir)?.map_or(0, |snapshot| snapshot.stdout_bytes);
-        if folded_bytes != dir.size(TaskFile::Events)? {
-            let typical = DurationHistory::typical(registry, &task.id)?;
-            let elapsed_ms = self.now_ms() - task.started_at_ms.unwrap_or(task.created_at_ms);
-            let elapsed = Duration::from_millis(elapsed_ms.max(0).unsigned_abs());
-            let fold = |fold: &mut EventFold| fold.snapshot(elapsed, typical);
-            write_snapshot(&dir, &self.event_folds.update(&dir, fold)?);
-        }
-        Ok(())
+pub(super) fn mirror_for_progress(engine: &Engine, registry: &Registry, task: &Task) -> Result<()> {
+    let dir = registry.dir().task(&task.id);
+    mirror_pass(engine, &dir, task, MAX_PROGRESS_PAGES)?;
+    // Another process may have copied the events.
+    let folded_bytes = read_snapshot(&dir)?.map_or(0, |snapshot| snapshot.stdout_bytes);
+    if folded_bytes != dir.size(TaskFile::Events)? {
+        let typical = DurationHistory::typical(registry, &task.id)?;
+        let elapsed_ms = engine.now_ms() - task.started_at_ms.unwrap_or(task.created_at_ms);
+        let elapsed = Duration::from_millis(elapsed_ms.max(0).unsigned_abs());
+        let fold = |fold: &mut EventFold| fold.snapshot(elapsed, typical);
+        write_snapshot(&dir, &engine.event_folds.update(&dir, fold)?);
     }
+    Ok(())
+}
 
-    pub(super) fn mirror_pass(&self, dir: &TaskDir, task: &Task, max_pages: usize) -> Result<MirrorPass> {
-        let Some(source) = self.event_source(task)? else { return Ok(MirrorPass::Complete) };
-        let LockAttempt::Locked(_lock) = dir.try_lock()? else { return Ok(MirrorPass::Locked) };
-        copy_events(dir, task, source, max_pages)
-    }
+pub(super) fn mirror_pass(
+    engine: &Engine,
+    dir: &TaskDir,
+    task: &Task,
+    max_pages: usize,
+) -> Result<MirrorPass> {
+    let Some(source) = event_source(engine, task)? else { return Ok(MirrorPass::Complete) };
+    let LockAttempt::Locked(_lock) = dir.try_lock()? else { return Ok(MirrorPass::Locked) };
+    copy_events(dir, task, source, max_pages)
+}
 
-    /// `None` for a task of this machine, one that was never submitted, and if the provider has no events.
-    fn event_source<'a>(&'a self, task: &'a Task) -> Result<Option<EventSource<'a>>> {
-        let Some(remote) = &task.remote else { return Ok(None) };
-        let (provider, Some(accepted)) = (remote.environment.provider, &remote.accepted) else {
-            return Ok(None);
-        };
-        let failed = EngineError::provider(provider, Some(&task.id));
-        let service = self.providers.get(provider).map_err(failed)?;
-        Ok(service.has_events().then_some(EventSource { provider, service, accepted }))
-    }
+/// `None` for a task of this machine, one that was never submitted, and if the provider has no events.
+fn event_source<'a>(engine: &'a Engine, task: &'a Task) -> Result<Option<EventSource<'a>>> {
+    let Some(remote) = &task.remote else { return Ok(None) };
+    let (provider, Some(accepted)) = (remote.environment.provider, &remote.accepted) else {
+        return Ok(None);
+    };
+    let failed = EngineError::provider(provider, Some(&task.id));
+    let service = engine.providers.get(provider).map_err(failed)?;
+    Ok(service.has_events().then_some(EventSource { provider, service, accepted }))
 }
 
 struct EventSource<'a> {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Registry, Task, TaskFile};
 
-use super::event_mirror::MirrorPass;
-use crate::Engine;
+use super::event_mirror::{MirrorPass, mirror_pass};
+use super::refresh::refresh_remote;
 use crate::error::{EngineError, Result};
+use crate::{Engine, RemoteTasks};
 
 /// How soon to look for new events after some arrived, and at last if none arrive.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -28,7 +29,7 @@ pub struct EventFollower {
     _stop: Sender<()>,
 }
 
-impl Engine {
+impl RemoteTasks<'_> {
     /// Starts to copy the events of a task. `None` for a task of this machine.
     pub fn follow_events(&self, task: &Task) -> Result<Option<EventFollower>> {
         if task.remote.is_none() {
@@ -36,7 +37,7 @@ impl Engine {
         }
         self.check_events(task)?;
         let (stop, stopped) = channel();
-        let (engine, id) = (self.clone(), task.id.clone());
+        let (engine, id) = (self.engine.clone(), task.id.clone());
         let thread = std::thread::Builder::new()
             .name("events".to_owned())
             .spawn(move || Follow { engine, id, stopped }.run())
@@ -105,13 +106,13 @@ impl Follow {
         let size_before = dir.size(TaskFile::Events)?;
         let mut task = registry.get(&self.id)?.ok_or_else(unknown)?;
         if !task.state.is_terminal() {
-            let problems = self.engine.refresh_remote(registry, std::slice::from_ref(&task))?;
+            let problems = refresh_remote(&self.engine, registry, std::slice::from_ref(&task))?;
             if let Some(problem) = problems.first() {
                 return Err(problem.for_task(&self.id));
             }
             task = registry.get(&self.id)?.ok_or_else(unknown)?;
         }
-        let pass = self.engine.mirror_pass(&dir, &task, usize::MAX)?;
+        let pass = mirror_pass(&self.engine, &dir, &task, usize::MAX)?;
         if pass == MirrorPass::Complete && task.state.is_terminal() {
             return Ok(FollowStep::Complete);
         }

@@ -7,14 +7,15 @@ use delegator_domain::environment::FleetObstacle;
 use delegator_domain::task::{FailureKind, Provider, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, Task, TaskFile};
 
+use super::event_mirror::{lock_files, mirror_for_progress};
 use super::provider::{CancelProgress, RemoteEnd, RemoteStatus};
-use super::submit_remote::{failure, is_unreported};
-use crate::Engine;
+use super::submit_remote::{end_interrupted_submission, failure, is_unreported, lets_choose_ids};
 use crate::error::{EngineError, Result};
 use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::shared::format_version::encode;
 use crate::supervise::summary::one_sentence_summary;
 use crate::upkeep::delivery::start_delivery_if_due;
+use crate::{Engine, RemoteTasks};
 
 /// A provider deletes a task days after its end. If it does not know a younger task, the configuration
 /// probably names another provider, and the task must not end because of that.
@@ -40,61 +41,11 @@ impl ProviderProblem {
     }
 }
 
-impl Engine {
-    /// Queries the providers of those tasks for which a query is due. Returns who did not answer.
-    pub(crate) fn refresh_remote(
-        &self,
-        registry: &mut Registry,
-        tasks: &[Task],
-    ) -> Result<Vec<ProviderProblem>> {
-        let mut due: BTreeMap<Provider, Vec<&Task>> = BTreeMap::new();
-        for task in tasks {
-            if let Some(remote) = &task.remote
-                && !task.state.is_terminal()
-                && self.query_due_in(remote).is_zero()
-            {
-                due.entry(remote.environment.provider).or_default().push(task);
-            }
-        }
-        if due.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut problems = Vec::new();
-        for (provider, tasks) in due {
-            problems.extend(self.refresh_from(registry, provider, &tasks)?);
-        }
-        // A task may have ended. If this fails, the next pass starts the delivery.
-        let _ = start_delivery_if_due(self, registry);
-        Ok(problems)
-    }
-
-    /// Requests the end of a task that a provider runs. `None` if no provider runs it, or it has ended.
-    pub(crate) fn request_remote_cancel(
-        &self,
-        registry: &Registry,
-        id: &TaskId,
-        reason: Option<&str>,
-    ) -> Result<Option<CancelProgress>> {
-        if id.location() == TaskLocation::Local {
-            return Ok(None);
-        }
-        let task = registry.get(id)?.filter(|task| !task.state.is_terminal());
-        let Some(remote) = task.and_then(|task| task.remote) else { return Ok(None) };
-        let provider = remote.environment.provider;
-        let cancelled = self.providers.get(provider).and_then(|service| match &remote.accepted {
-            Some(accepted) => service.cancel(accepted, reason),
-            None => {
-                let reason = "the submission of the task has not been confirmed yet".to_owned();
-                Err(ProviderError::NotAvailable { provider, reason })
-            }
-        });
-        cancelled.map(Some).map_err(EngineError::provider(provider, Some(id)))
-    }
-
+impl RemoteTasks<'_> {
     pub fn check_events(&self, task: &Task) -> Result<()> {
         let Some(remote) = &task.remote else { return Ok(()) };
         let provider = remote.environment.provider;
-        match self.providers.get(provider) {
+        match self.engine.providers.get(provider) {
             Ok(service) if service.has_events() => Ok(()),
             Ok(_) => Err(unsupported(&task.id, remote, UnsupportedAction::ShowEvents)),
             Err(error) => Err(EngineError::provider(provider, Some(&task.id))(error)),
@@ -111,7 +62,7 @@ impl Engine {
         if cloud.is_empty() {
             return BTreeMap::new();
         }
-        let Ok(Some(registry)) = self.find_registry() else { return BTreeMap::new() };
+        let Ok(Some(registry)) = self.engine.find_registry() else { return BTreeMap::new() };
         let mut queued: BTreeMap<Provider, Vec<(TaskId, RemoteRef)>> = BTreeMap::new();
         for task in cloud.into_iter().filter_map(|id| registry.get(id).ok().flatten()) {
             if let Some(RemoteTask { environment, accepted: Some(accepted), .. }) = task.remote
@@ -123,7 +74,8 @@ impl Engine {
         let mut found: BTreeMap<FleetObstacle, Vec<TaskId>> = BTreeMap::new();
         for (provider, tasks) in queued {
             let (ids, references): (Vec<TaskId>, Vec<RemoteRef>) = tasks.into_iter().unzip();
-            let answers = self.providers.get(provider).and_then(|service| service.obstacles(&references));
+            let answers =
+                self.engine.providers.get(provider).and_then(|service| service.obstacles(&references));
             for (id, obstacle) in ids.into_iter().zip(answers.unwrap_or_default()) {
                 if let Some(obstacle) = obstacle {
                     found.entry(obstacle).or_default().push(id);
@@ -132,122 +84,171 @@ impl Engine {
         }
         found
     }
+}
 
-    pub(crate) fn query_due_in(&self, remote: &RemoteTask) -> Duration {
-        let Some(checked_at_ms) = remote.checked_at_ms else { return Duration::ZERO };
-        let Ok(provider) = self.providers.get(remote.environment.provider) else { return Duration::ZERO };
-        // If the clock was set back, the time since the last query is unknown.
-        let Ok(passed_ms) = u64::try_from(self.now_ms() - checked_at_ms) else { return Duration::ZERO };
-        let interval = provider.query_interval(remote.checks);
-        interval.saturating_sub(Duration::from_millis(passed_ms))
+/// Queries the providers of those tasks for which a query is due. Returns who did not answer.
+pub(crate) fn refresh_remote(
+    engine: &Engine,
+    registry: &mut Registry,
+    tasks: &[Task],
+) -> Result<Vec<ProviderProblem>> {
+    let mut due: BTreeMap<Provider, Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        if let Some(remote) = &task.remote
+            && !task.state.is_terminal()
+            && query_due_in(engine, remote).is_zero()
+        {
+            due.entry(remote.environment.provider).or_default().push(task);
+        }
     }
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut problems = Vec::new();
+    for (provider, tasks) in due {
+        problems.extend(refresh_from(engine, registry, provider, &tasks)?);
+    }
+    // A task may have ended. If this fails, the next pass starts the delivery.
+    let _ = start_delivery_if_due(engine, registry);
+    Ok(problems)
+}
 
-    fn refresh_from(
-        &self,
-        registry: &mut Registry,
-        provider: Provider,
-        tasks: &[&Task],
-    ) -> Result<Vec<ProviderProblem>> {
-        let to_problem =
-            |task: &Task, error| ProviderProblem { provider, task: Some(task.id.clone()), error };
-        let (mut accepted, mut problems) = (Vec::new(), Vec::new());
-        for task in tasks {
-            match task.remote.as_ref().and_then(|remote| remote.accepted.clone()) {
-                Some(reference) => accepted.push((*task, reference)),
-                None => {
-                    let problem = self.end_interrupted_submission(registry, task, provider)?;
-                    problems.extend(problem.map(|error| to_problem(task, error)));
-                }
+/// Requests the end of a task that a provider runs. `None` if no provider runs it, or it has ended.
+pub(crate) fn request_remote_cancel(
+    engine: &Engine,
+    registry: &Registry,
+    id: &TaskId,
+    reason: Option<&str>,
+) -> Result<Option<CancelProgress>> {
+    if id.location() == TaskLocation::Local {
+        return Ok(None);
+    }
+    let task = registry.get(id)?.filter(|task| !task.state.is_terminal());
+    let Some(remote) = task.and_then(|task| task.remote) else { return Ok(None) };
+    let provider = remote.environment.provider;
+    let cancelled = engine.providers.get(provider).and_then(|service| match &remote.accepted {
+        Some(accepted) => service.cancel(accepted, reason),
+        None => {
+            let reason = "the submission of the task has not been confirmed yet".to_owned();
+            Err(ProviderError::NotAvailable { provider, reason })
+        }
+    });
+    cancelled.map(Some).map_err(EngineError::provider(provider, Some(id)))
+}
+
+pub(crate) fn query_due_in(engine: &Engine, remote: &RemoteTask) -> Duration {
+    let Some(checked_at_ms) = remote.checked_at_ms else { return Duration::ZERO };
+    let Ok(provider) = engine.providers.get(remote.environment.provider) else { return Duration::ZERO };
+    // If the clock was set back, the time since the last query is unknown.
+    let Ok(passed_ms) = u64::try_from(engine.now_ms() - checked_at_ms) else { return Duration::ZERO };
+    let interval = provider.query_interval(remote.checks);
+    interval.saturating_sub(Duration::from_millis(passed_ms))
+}
+
+fn refresh_from(
+    engine: &Engine,
+    registry: &mut Registry,
+    provider: Provider,
+    tasks: &[&Task],
+) -> Result<Vec<ProviderProblem>> {
+    let to_problem = |task: &Task, error| ProviderProblem { provider, task: Some(task.id.clone()), error };
+    let (mut accepted, mut problems) = (Vec::new(), Vec::new());
+    for task in tasks {
+        match task.remote.as_ref().and_then(|remote| remote.accepted.clone()) {
+            Some(reference) => accepted.push((*task, reference)),
+            None => {
+                let problem = end_interrupted_submission(engine, registry, task, provider)?;
+                problems.extend(problem.map(|error| to_problem(task, error)));
             }
         }
-        if accepted.is_empty() {
+    }
+    if accepted.is_empty() {
+        return Ok(problems);
+    }
+    let references: Vec<_> = accepted.iter().map(|(_, reference)| reference.clone()).collect();
+    let answers = match engine.providers.get(provider).and_then(|service| service.query(&references)) {
+        Ok(answers) => answers,
+        Err(error) => {
+            problems.push(ProviderProblem { provider, task: None, error });
             return Ok(problems);
         }
-        let references: Vec<_> = accepted.iter().map(|(_, reference)| reference.clone()).collect();
-        let answers = match self.providers.get(provider).and_then(|service| service.query(&references)) {
-            Ok(answers) => answers,
-            Err(error) => {
-                problems.push(ProviderProblem { provider, task: None, error });
-                return Ok(problems);
-            }
+    };
+    for ((task, _), answer) in accepted.into_iter().zip(answers) {
+        let problem = match answer {
+            Ok(status) => record_status(engine, registry, task, status)?,
+            Err(error) => record_failed_query(engine, registry, task, error)?,
         };
-        for ((task, _), answer) in accepted.into_iter().zip(answers) {
-            let problem = match answer {
-                Ok(status) => self.record_status(registry, task, status)?,
-                Err(error) => self.record_failed_query(registry, task, error)?,
-            };
-            problems.extend(problem.map(|error| to_problem(task, error)));
-        }
-        Ok(problems)
+        problems.extend(problem.map(|error| to_problem(task, error)));
     }
+    Ok(problems)
+}
 
-    /// Returns the error, unless it is the end of the task.
-    fn record_failed_query(
-        &self,
-        registry: &mut Registry,
-        task: &Task,
-        error: ProviderError,
-    ) -> Result<Option<ProviderError>> {
-        match &error {
-            ProviderError::UnknownTask { provider, .. } if self.lets_choose_ids(*provider) => {
-                if is_unreported(task) {
-                    return self.end_interrupted_submission(registry, task, *provider);
-                }
-                if self.now_ms() - task.created_at_ms < GONE_AFTER_MS {
-                    return Ok(Some(error));
-                }
-                let what = format!("{} no longer has the task", provider.description());
-                // So how it ended is unknown.
-                let cause = "it was deleted, or this is not where the task was submitted";
-                let end = failure(FailureKind::RemoteGone, &what, cause);
-                registry.record_remote(&task.id, &end, self.now_ms())?;
-                self.event_folds.remove(&task.id);
-                Ok(None)
+/// Returns the error, unless it is the end of the task.
+fn record_failed_query(
+    engine: &Engine,
+    registry: &mut Registry,
+    task: &Task,
+    error: ProviderError,
+) -> Result<Option<ProviderError>> {
+    match &error {
+        ProviderError::UnknownTask { provider, .. } if lets_choose_ids(engine, *provider) => {
+            if is_unreported(task) {
+                return end_interrupted_submission(engine, registry, task, *provider);
             }
-            _ => Ok(Some(error)),
+            if engine.now_ms() - task.created_at_ms < GONE_AFTER_MS {
+                return Ok(Some(error));
+            }
+            let what = format!("{} no longer has the task", provider.description());
+            // So how it ended is unknown.
+            let cause = "it was deleted, or this is not where the task was submitted";
+            let end = failure(FailureKind::RemoteGone, &what, cause);
+            registry.record_remote(&task.id, &end, engine.now_ms())?;
+            engine.event_folds.remove(&task.id);
+            Ok(None)
         }
+        _ => Ok(Some(error)),
     }
+}
 
-    fn record_status(
-        &self,
-        registry: &mut Registry,
-        task: &Task,
-        status: RemoteStatus,
-    ) -> Result<Option<ProviderError>> {
-        let is_working = matches!(status, RemoteStatus::Working { .. });
-        let report = match status {
-            RemoteStatus::Queued => RemoteReport::Queued,
-            RemoteStatus::Working { started_at_ms } => RemoteReport::Working { started_at_ms },
-            RemoteStatus::Ended(ended) => {
-                self.record_end(registry, task, *ended)?;
-                return Ok(None);
-            }
-        };
-        registry.record_remote(&task.id, &report, self.now_ms())?;
-        if !is_working {
-            self.event_folds.remove(&task.id);
+fn record_status(
+    engine: &Engine,
+    registry: &mut Registry,
+    task: &Task,
+    status: RemoteStatus,
+) -> Result<Option<ProviderError>> {
+    let is_working = matches!(status, RemoteStatus::Working { .. });
+    let report = match status {
+        RemoteStatus::Queued => RemoteReport::Queued,
+        RemoteStatus::Working { started_at_ms } => RemoteReport::Working { started_at_ms },
+        RemoteStatus::Ended(ended) => {
+            record_end(engine, registry, task, *ended)?;
             return Ok(None);
         }
-        match self.mirror_for_progress(registry, task) {
-            Ok(()) => Ok(None),
-            Err(EngineError::Provider { source, .. }) => Ok(Some(source)),
-            Err(error) => Err(error),
-        }
+    };
+    registry.record_remote(&task.id, &report, engine.now_ms())?;
+    if !is_working {
+        engine.event_folds.remove(&task.id);
+        return Ok(None);
     }
+    match mirror_for_progress(engine, registry, task) {
+        Ok(()) => Ok(None),
+        Err(EngineError::Provider { source, .. }) => Ok(Some(source)),
+        Err(error) => Err(error),
+    }
+}
 
-    /// Does nothing if another process was first or is about to do it.
-    fn record_end(&self, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<()> {
-        self.event_folds.remove(&task.id);
-        let Some(_lock) = self.lock_files(&registry.dir().task(&task.id))? else { return Ok(()) };
-        if registry.get(&task.id)?.is_none_or(|task| task.state.is_terminal()) {
-            return Ok(());
-        }
-        let (started_at_ms, at_ms) = (ended.started_at_ms, ended.at_ms);
-        let finish = store_files(registry, task, ended)?;
-        let report = RemoteReport::Ended { finish, started_at_ms, at_ms };
-        registry.record_remote(&task.id, &report, self.now_ms())?;
-        Ok(())
+/// Does nothing if another process was first or is about to do it.
+fn record_end(engine: &Engine, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<()> {
+    engine.event_folds.remove(&task.id);
+    let Some(_lock) = lock_files(engine, &registry.dir().task(&task.id))? else { return Ok(()) };
+    if registry.get(&task.id)?.is_none_or(|task| task.state.is_terminal()) {
+        return Ok(());
     }
+    let (started_at_ms, at_ms) = (ended.started_at_ms, ended.at_ms);
+    let finish = store_files(registry, task, ended)?;
+    let report = RemoteReport::Ended { finish, started_at_ms, at_ms };
+    registry.record_remote(&task.id, &report, engine.now_ms())?;
+    Ok(())
 }
 
 pub(crate) fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedAction) -> EngineError {

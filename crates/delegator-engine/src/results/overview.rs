@@ -13,7 +13,7 @@ use super::task_queries::LongLog;
 use crate::Engine;
 use crate::conversations::messages::TaskMessages;
 use crate::error::Result;
-use crate::remote::refresh::ProviderProblem;
+use crate::remote::refresh::{ProviderProblem, refresh_remote};
 use crate::shared::estimate::DurationHistory;
 use crate::shared::snapshot_file::read_cached_snapshot;
 use crate::upkeep::rescue::rescue_unless_recent;
@@ -95,7 +95,7 @@ impl Engine {
         let Some(mut registry) = self.find_registry()? else { return Ok(None) };
         rescue_unless_recent(self, &mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
-        let provider_problems = self.refresh_remote(&mut registry, &remote)?;
+        let provider_problems = refresh_remote(self, &mut registry, &remote)?;
         registry
             .in_read_transaction(|| self.recorded_overview(&registry, request, provider_problems))
             .map(Some)

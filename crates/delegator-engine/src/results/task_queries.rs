@@ -15,6 +15,7 @@ use crate::Engine;
 use crate::conversations::messages::TaskMessages;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::ProviderRecord;
+use crate::remote::refresh::refresh_remote;
 use crate::restore_points::record::RestorePointRecord;
 use crate::shared::snapshot_file::read_snapshot;
 use crate::shared::work_tree::find_work_tree;
@@ -114,7 +115,7 @@ impl Engine {
         if task.remote.is_none() || task.state.is_terminal() {
             return Ok(task);
         }
-        match self.refresh_remote(&mut registry, std::slice::from_ref(&task))?.first() {
+        match refresh_remote(self, &mut registry, std::slice::from_ref(&task))?.first() {
             Some(problem) => Err(problem.for_task(id)),
             None => registry.get(id)?.ok_or_else(unknown),
         }

@@ -8,7 +8,7 @@ use delegator_registry::Task;
 
 use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::remote::refresh::ProviderProblem;
+use crate::remote::refresh::{ProviderProblem, query_due_in, refresh_remote};
 
 /// How long to wait after a provider did not answer.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ impl RemoteWatch {
             return Ok(());
         }
         let is_due =
-            |task: &&Task| task.remote.as_ref().is_some_and(|remote| engine.query_due_in(remote).is_zero());
+            |task: &&Task| task.remote.as_ref().is_some_and(|remote| query_due_in(engine, remote).is_zero());
         let due: Vec<Task> = awaited.filter(is_due).cloned().collect();
         if due.is_empty() {
             return Ok(());
@@ -57,7 +57,7 @@ impl RemoteWatch {
         let engine = engine.clone();
         let query = std::thread::Builder::new().name("provider".to_owned()).spawn(move || {
             let Some(mut registry) = engine.find_registry()? else { return Ok(Vec::new()) };
-            engine.refresh_remote(&mut registry, &due)
+            refresh_remote(&engine, &mut registry, &due)
         });
         self.query = Some(query.map_err(EngineError::io("start a thread"))?);
         Ok(())

@@ -47,7 +47,7 @@ fn a_query_copies_the_events_of_a_running_task_and_its_progress() {
     provider.add_events(1, FIRST);
     provider.add_events(1, MORE);
     let task = engine.task(&id).unwrap();
-    engine.fetch_events(&task).unwrap();
+    engine.remote().fetch_events(&task).unwrap();
     assert_eq!(stored(&engine, &id), format!("{{}}\n{FIRST}{MORE}"));
     // Copied by a reader; the next query folds it.
     engine.task(&id).unwrap();
@@ -60,9 +60,9 @@ fn a_new_attempt_replaces_the_events() {
     let world = World::new();
     let (engine, provider, id) = working_task(&world);
     provider.add_events(1, FIRST);
-    engine.fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
     provider.add_events(2, MORE);
-    engine.fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
     assert_eq!(stored(&engine, &id), MORE);
     engine.task(&id).unwrap();
     assert_eq!(engine.files(&id).unwrap().snapshot.unwrap().events, 1);
@@ -76,10 +76,10 @@ fn the_events_of_an_ended_task_are_fetched_once() {
     provider.add_events(1, FIRST);
     let task = engine.task(&id).unwrap();
     assert_eq!((task.state, stored(&engine, &id).as_str()), (State::Completed, ""));
-    engine.fetch_events(&task).unwrap();
+    engine.remote().fetch_events(&task).unwrap();
     assert_eq!(stored(&engine, &id), FIRST);
     provider.add_events(1, "impossible");
-    engine.fetch_events(&task).unwrap();
+    engine.remote().fetch_events(&task).unwrap();
     assert_eq!(stored(&engine, &id), FIRST);
 }
 
@@ -92,7 +92,7 @@ fn processes_that_copy_at_the_same_time_store_every_byte_once() {
     let task = engine.task(&id).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| engine.fetch_events(&task).unwrap());
+            scope.spawn(|| engine.remote().fetch_events(&task).unwrap());
         }
     });
     assert_eq!(stored(&engine, &id), expected);
@@ -103,11 +103,11 @@ fn a_copy_that_lost_its_position_begins_again() {
     let world = World::new();
     let (engine, provider, id) = working_task(&world);
     provider.add_events(1, FIRST);
-    engine.fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
     let dir = engine.task_dir(&id).unwrap().unwrap();
     dir.remove_file(TaskFile::EventPosition).unwrap();
     provider.add_events(1, MORE);
-    engine.fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
     assert_eq!(stored(&engine, &id), format!("{FIRST}{MORE}"));
 }
 
@@ -115,7 +115,7 @@ fn a_copy_that_lost_its_position_begins_again() {
 fn a_follower_copies_until_the_task_has_ended() {
     let world = World::new();
     let (engine, provider, id) = working_task(&world);
-    let mut follower = engine.follow_events(&engine.task(&id).unwrap()).unwrap().unwrap();
+    let mut follower = engine.remote().follow_events(&engine.task(&id).unwrap()).unwrap().unwrap();
     provider.add_events(1, FIRST);
     while stored(&engine, &id) != FIRST {
         std::thread::yield_now();

@@ -57,7 +57,7 @@ fn a_refused_task_does_not_exist() {
     let world = World::new();
     let refused = ProviderError::NotSignedIn { output: "y".to_owned() };
     let (engine, _) = world.engine(ScriptedProvider::failing(refused.clone()));
-    let error = engine.submit_remote(&submission()).unwrap_err();
+    let error = engine.remote().submit(&submission()).unwrap_err();
     assert!(
         matches!(&error, EngineError::Provider { task: None, source, .. } if *source == refused),
         "{error:?}"
@@ -69,7 +69,7 @@ fn a_refused_task_does_not_exist() {
 fn a_submission_without_an_answer_fails_with_the_task_that_may_exist() {
     let world = World::new();
     let (engine, _) = world.engine(ScriptedProvider::failing(unreachable_provider()));
-    let error = engine.submit_remote(&submission()).unwrap_err();
+    let error = engine.remote().submit(&submission()).unwrap_err();
     let EngineError::Provider { task: Some(id), .. } = error else { panic!("{error:?}") };
     assert_unconfirmed(&engine, &id);
 }
@@ -80,7 +80,8 @@ fn an_interrupted_submission_is_not_repeated() {
     let provider = ScriptedProvider::answering(&[Ok(completed())]);
     let (engine, provider) = world.engine(ScriptedProvider { dies_at_submission: true, ..provider });
     // Like a kill between the row and the answer of the provider: nothing is recorded, and the lock is released.
-    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| engine.submit_remote(&submission())));
+    let died =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| engine.remote().submit(&submission())));
     died.unwrap_err();
     let id = world.registry().unfinished_remote().unwrap()[0].id.clone();
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -125,7 +126,7 @@ fn a_lost_reply_is_repeated_with_the_same_id() {
     let provider = with_chosen_id(ScriptedProvider::answering(&[Ok(RemoteStatus::Queued)]));
     let (engine, provider) =
         world.engine(ScriptedProvider { failed_submissions: lost_replies(2), ..provider });
-    let submitted = engine.submit_remote(&submission()).unwrap();
+    let submitted = engine.remote().submit(&submission()).unwrap();
     assert_eq!((submitted.task.state, submitted.replayed), (State::Queued, false));
     assert_eq!(*provider.submitted_ids.lock().unwrap(), vec![Some("chosen".to_owned()); 3]);
 }
@@ -137,7 +138,7 @@ fn a_submission_with_a_chosen_id_is_decided_by_the_provider() {
         [Err(unreachable_provider()), Ok(RemoteStatus::Working { started_at_ms: None }), Ok(completed())];
     let provider = with_chosen_id(ScriptedProvider::answering(&answers));
     let (engine, _) = world.engine(ScriptedProvider { failed_submissions: lost_replies(3), ..provider });
-    let error = engine.submit_remote(&submission()).unwrap_err();
+    let error = engine.remote().submit(&submission()).unwrap_err();
     let EngineError::Provider { task: Some(id), .. } = error else { panic!("{error:?}") };
     engine.task(&id).unwrap_err();
     let states: Vec<State> = (0..2).map(|_| engine.task(&id).unwrap().state).collect();
@@ -193,7 +194,7 @@ fn a_refused_repetition_does_not_withdraw_a_submission_without_an_answer() {
     let provider = with_chosen_id(ScriptedProvider::failing(refused));
     let failed_submissions = Mutex::new(vec![unavailable, unreachable_provider()]);
     let (engine, _) = world.engine(ScriptedProvider { failed_submissions, ..provider });
-    let error = engine.submit_remote(&submission()).unwrap_err();
+    let error = engine.remote().submit(&submission()).unwrap_err();
     let EngineError::Provider { task: Some(id), .. } = error else { panic!("{error:?}") };
     assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
 }
@@ -232,13 +233,13 @@ fn a_key_whose_submission_got_no_answer_submits_the_same_task_again() {
         idempotency: Some(Idempotency::new("key".to_owned(), "hash".to_owned())),
         ..submission()
     };
-    let failed_id = || match engine.submit_remote(&submission).unwrap_err() {
+    let failed_id = || match engine.remote().submit(&submission).unwrap_err() {
         EngineError::Provider { task: Some(id), .. } => id,
         error => panic!("{error:?}"),
     };
     let id = failed_id();
     assert_eq!(failed_id(), id, "it is not accepted yet");
-    let submitted = engine.submit_remote(&submission).unwrap();
+    let submitted = engine.remote().submit(&submission).unwrap();
     assert_eq!((submitted.task.id, submitted.replayed), (id, true));
     let ids = provider.submitted_ids.lock().unwrap();
     assert!(ids.iter().all(|id| id.as_deref() == Some("chosen")) && ids.len() == 7, "{ids:?}");
@@ -261,7 +262,7 @@ fn a_refused_task_with_a_chosen_id_does_not_exist() {
     let world = World::new();
     let refused = ProviderError::KeyConflict { provider: environment().provider };
     let (engine, _) = world.engine(with_chosen_id(ScriptedProvider::failing(refused)));
-    engine.submit_remote(&submission()).unwrap_err();
+    engine.remote().submit(&submission()).unwrap_err();
     assert_eq!(world.registry().counts().unwrap().iter().count(), 0);
 }
 
@@ -270,7 +271,7 @@ fn a_key_that_another_machine_used_returns_the_task_of_that_machine() {
     let world = World::new();
     let provider = with_chosen_id(ScriptedProvider::answering(&[Ok(completed())]));
     let (engine, _) = world.engine(ScriptedProvider { submission: Ok(reference("theirs")), ..provider });
-    let submitted = engine.submit_remote(&submission()).unwrap();
+    let submitted = engine.remote().submit(&submission()).unwrap();
     assert_eq!(submitted.task.remote.unwrap().accepted, Some(reference("theirs")));
     assert!(submitted.replayed);
 }
@@ -374,5 +375,5 @@ fn a_task_of_a_provider_that_is_not_configured_is_reported() {
         matches!(error, EngineError::Provider { source: ProviderError::NotAvailable { .. }, .. })
     };
     assert!(source(&error), "{error:?}");
-    assert!(source(&without.submit_remote(&submission()).unwrap_err()));
+    assert!(source(&without.remote().submit(&submission()).unwrap_err()));
 }

@@ -199,7 +199,7 @@ pub(crate) fn unreachable_provider() -> ProviderError {
 }
 
 pub(crate) fn submit(engine: &Engine) -> TaskId {
-    engine.submit_remote(&submission()).unwrap().task.id
+    engine.remote().submit(&submission()).unwrap().task.id
 }
 
 pub(crate) fn completed() -> RemoteStatus {

@@ -69,7 +69,7 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
-    engine.check_events(&engine.recorded_task(&id)?)?;
+    engine.remote().check_events(&engine.recorded_task(&id)?)?;
     match context.screen.presentation.items() {
         ItemFormat::Text => {
             let lines = printing::LogLines::new(context, &engine, &id, input.follow)?;
@@ -99,7 +99,7 @@ fn printed(
 
 fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput, AppError> {
     let task = if follow { engine.wait(id, None, |_| {})?.task } else { engine.task(id)? };
-    engine.fetch_events(&task)?;
+    engine.remote().fetch_events(&task)?;
     let text =
         |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let streams =

@@ -105,7 +105,7 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let find_task = |id: &str| engine.task(&engine.resolve(id)?);
     if let Some(id) = path.strip_suffix(EVENTS) {
         let task = find_task(id)?;
-        engine.fetch_events(&task)?;
+        engine.remote().fetch_events(&task)?;
         let stored = engine.read_stored(&task.id, TaskFile::Events)?;
         let stored = String::from_utf8_lossy(last_lines(&stored));
         let text: String = stored.split_inclusive('\n').map(without_repeated_keys).collect();

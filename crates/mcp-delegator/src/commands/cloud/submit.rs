@@ -96,7 +96,8 @@ pub fn submit(context: &Context<'_>, input: &Submit) -> Result<Submission, AppEr
         idempotency: idempotency.map(|key| Idempotency::new(key, fingerprint(&hashed))),
     };
     engine(context)?
-        .submit_remote(&submission)
+        .remote()
+        .submit(&submission)
         .map_err(|error| submission_error(error, submission.idempotency.is_some()))
 }
 

@@ -124,7 +124,7 @@ impl FollowedFile<'_> {
 }
 
 fn follow_remote((engine, id): &(Engine, TaskId)) -> Result<Option<EventFollower>, AppError> {
-    Ok(engine.follow_events(&engine.recorded_task(id)?)?)
+    Ok(engine.remote().follow_events(&engine.recorded_task(id)?)?)
 }
 
 fn changed_file(code: WarningCode, change: &str) -> Warning {

@@ -156,10 +156,10 @@ fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppErr
     let engine = engine(context)?;
     let id = engine.resolve(given)?;
     let recorded = engine.recorded_task(&id)?;
-    engine.check_events(&recorded)?;
+    engine.remote().check_events(&recorded)?;
     // Those of an unfinished task are complete only after its end was recorded.
     let task = if recorded.remote.is_some() { engine.task(&id)? } else { recorded };
-    engine.fetch_events(&task)?;
+    engine.remote().fetch_events(&task)?;
     let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
     let path = engine.task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
     let name = path.display().to_string();

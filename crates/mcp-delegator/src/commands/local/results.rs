@@ -102,7 +102,7 @@ fn events_page(
         let count = count.unwrap_or(0);
         return Ok(EventsPage { included: false, count, reason, items: None, next_cursor: None });
     }
-    engine.fetch_events(task)?;
+    engine.remote().fetch_events(task)?;
     let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
         Some(cursor) => {

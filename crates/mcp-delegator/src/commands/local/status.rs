@@ -213,7 +213,7 @@ fn overview_warnings(
     // A provider that does not answer is not queried again.
     if overview.provider_problems.is_empty() {
         let queued: Vec<TaskId> = overview.queued.tasks.iter().map(|queued| queued.task.id.clone()).collect();
-        found.extend(warnings::fleet_obstacles(&engine.obstacles(&queued)));
+        found.extend(warnings::fleet_obstacles(&engine.remote().obstacles(&queued)));
     }
     found.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
     found.extend(overview.running.tasks.iter().flat_map(warnings::of_running_task));

@@ -414,7 +414,7 @@ pub fn task_result(
     budget: u32,
 ) -> Result<TaskResult, AppError> {
     let streams = task_data::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
-        match engine.fetch_events(task) {
+        match engine.remote().fetch_events(task) {
             // The result is complete without the output, unless the caller requested it.
             Err(error) if include_output => return Err(error.into()),
             _ => {}
@@ -471,7 +471,7 @@ pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOut
         let concerned = pauses.iter().filter(|pause| queued_agents.contains(&pause.agent.as_str()));
         output.warnings.extend(concerned.map(warnings::agent_paused));
     }
-    let obstacles = engine.obstacles(tasks.iter().map(|task| &task.id));
+    let obstacles = engine.remote().obstacles(tasks.iter().map(|task| &task.id));
     output.warnings.extend(warnings::fleet_obstacles(&obstacles));
     Ok(())
 }

@@ -69,14 +69,14 @@ pub(super) fn print(
         Ok(())
     };
     // The state is read before the last output, so that everything written before the end is printed.
-    let _copy = follow.then(|| engine.follow_events(&engine.recorded_task(id)?)).transpose()?;
+    let _copy = follow.then(|| engine.remote().follow_events(&engine.recorded_task(id)?)).transpose()?;
     let task = if follow {
         engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false))
     } else {
         engine.task(id).map_err(PrintEnd::from)
     };
     let printed = task.and_then(|task| {
-        engine.fetch_events(&task)?;
+        engine.remote().fetch_events(&task)?;
         print_new(task.state.is_terminal())?;
         Ok(task)
     });
