@@ -289,4 +289,6 @@ parts! {
     queue: Queue,
     /// The tasks that providers run.
     remote: RemoteTasks,
+    /// What is said to the agent of a task, and what it asks.
+    conversations: Conversations,
 }

@@ -6,7 +6,7 @@ use delegator_domain::task::{State, TaskId};
 use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts, Registry, Task};
 use delegator_supervisor::agent::MessageSupport;
 
-use crate::Engine;
+use crate::Conversations;
 use crate::error::{ConversationError, EngineError, Result};
 use crate::provider_error::UnsupportedAction;
 use crate::remote::refresh::unsupported;
@@ -41,9 +41,9 @@ impl TaskMessages {
     }
 }
 
-impl Engine {
+impl Conversations<'_> {
     /// `support` is what the task's agent takes.
-    pub fn send_message(
+    pub fn send(
         &self,
         id: &TaskId,
         text: &str,
@@ -51,8 +51,8 @@ impl Engine {
         support: MessageSupport,
     ) -> Result<SentMessage> {
         let unknown = || EngineError::unknown(id);
-        let mut registry = self.registry_of(id)?;
-        rescue_task(self, &mut registry, id)?;
+        let mut registry = self.engine.registry_of(id)?;
+        rescue_task(self.engine, &mut registry, id)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         check_recipient(&task, delivery, support)?;
         if text.len() > MAX_MESSAGE_BYTES {
@@ -60,8 +60,8 @@ impl Engine {
                 ConversationError::MessageTooLong { bytes: text.len(), allowed: MAX_MESSAGE_BYTES }.into()
             );
         }
-        let file = self.system.fresh_nonce()?;
-        let message = match registry.enqueue(id, text, delivery, &file, self.now_ms())? {
+        let file = self.engine.system.fresh_nonce()?;
+        let message = match registry.enqueue(id, text, delivery, &file, self.engine.now_ms())? {
             EnqueueOutcome::Queued(message) => message,
             EnqueueOutcome::Ended { state } => {
                 return Err(EngineError::AlreadyEnded { task: id.clone(), state });

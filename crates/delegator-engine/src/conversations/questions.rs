@@ -5,32 +5,27 @@ use delegator_domain::question::{Answer, Question, QuestionNumber, QuestionState
 use delegator_domain::task::TaskId;
 use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
 
-use crate::Engine;
+use crate::Conversations;
 use crate::error::{AnswerProblem, ConversationError, EngineError, Result};
 use crate::shared::task_of_process::own_task;
 use crate::supervise::wake_socket;
 use crate::upkeep::rescue::rescue_task;
 
-impl Engine {
+impl Conversations<'_> {
     /// The question that a caller means: the one with this number, or the only open one.
     pub fn question(&self, id: &TaskId, number: Option<QuestionNumber>) -> Result<StoredQuestion> {
-        let mut registry = self.registry_of(id)?;
-        rescue_task(self, &mut registry, id)?;
+        let mut registry = self.engine.registry_of(id)?;
+        rescue_task(self.engine, &mut registry, id)?;
         find(&registry, id, number)
     }
 
     pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>> {
-        let open = self.query(Registry::all_open_questions)?;
+        let open = self.engine.query(Registry::all_open_questions)?;
         Ok(open.into_iter().filter(|(task, _)| ids.contains(task)).collect())
     }
 
-    pub fn answer_question(
-        &self,
-        id: &TaskId,
-        number: QuestionNumber,
-        answer: &Answer,
-    ) -> Result<StoredQuestion> {
-        let mut registry = self.registry_of(id)?;
+    pub fn answer(&self, id: &TaskId, number: QuestionNumber, answer: &Answer) -> Result<StoredQuestion> {
+        let mut registry = self.engine.registry_of(id)?;
         let stored = find(&registry, id, Some(number))?;
         let closed =
             |question| ConversationError::QuestionClosed { task: id.clone(), question: Box::new(question) };
@@ -38,13 +33,19 @@ impl Engine {
             return Err(closed(stored).into());
         }
         // A permission that an agent gives itself is none.
-        if own_task(self)?.is_some_and(|caller| caller.is_inside(id)) {
+        if own_task(self.engine)?.is_some_and(|caller| caller.is_inside(id)) {
             return Err(ConversationError::OwnQuestion { task: id.clone() }.into());
         }
         let answer = checked_answer(&stored.question, answer).map_err(|problem| {
             ConversationError::InvalidAnswer { question: Box::new(stored.question), problem }
         })?;
-        match registry.answer(id, number, &answer, &self.system.fresh_nonce()?, self.now_ms())? {
+        match registry.answer(
+            id,
+            number,
+            &answer,
+            &self.engine.system.fresh_nonce()?,
+            self.engine.now_ms(),
+        )? {
             AnswerOutcome::Recorded(question) => {
                 wake_socket::wake(&registry.dir().task(id));
                 Ok(question)

@@ -97,7 +97,7 @@ fn submit(engine: &Engine, simulator: &Arc<Simulator>, submission: Submission) -
 }
 
 fn send(engine: &Engine, simulator: &Arc<Simulator>, id: TaskId) -> Result<(), EngineError> {
-    let sent = engine.send_message(&id, "go on", Delivery::Next, MessageSupport::NextTurn)?;
+    let sent = engine.conversations().send(&id, "go on", Delivery::Next, MessageSupport::NextTurn)?;
     simulator.state().sent.push((id, sent.message.number));
     Ok(())
 }

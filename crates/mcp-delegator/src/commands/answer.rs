@@ -67,12 +67,12 @@ impl InputRules for Answer {
 fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
-    let stored = engine.question(&id, input.question.map(QuestionNumber))?;
+    let stored = engine.conversations().question(&id, input.question.map(QuestionNumber))?;
     let Some(answer) = requested_answer(&stored.question, &input) else {
         let output = output(&id, &stored);
         return Ok(CommandOutput { shape: Some(Shape::Action(QUESTION_SHOWN)), ..output });
     };
-    let answered = engine.answer_question(&id, stored.question.number, &answer)?;
+    let answered = engine.conversations().answer(&id, stored.question.number, &answer)?;
     let message = format!("Question {} of {id} answered", answered.question.number);
     Ok(CommandOutput { message: Some(message), ..output(&id, &answered) })
 }

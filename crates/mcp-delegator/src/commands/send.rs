@@ -72,7 +72,8 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
     let delivery = if input.now { Delivery::Now } else { Delivery::Next };
     let capabilities = Capabilities::of(configured.kind());
     let SentMessage { message, state, queued } = engine
-        .send_message(&id, &input.text, delivery, capabilities.messages)
+        .conversations()
+        .send(&id, &input.text, delivery, capabilities.messages)
         .map_err(|error| refusal(error, &id, capabilities.threads))?;
     let output = CommandOutput::done(SentData {
         task_id: id.to_string(),

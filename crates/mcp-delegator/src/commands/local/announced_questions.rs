@@ -28,7 +28,7 @@ impl<'a> AnnouncedQuestions<'a> {
             return;
         }
         // An error here is one of the wait, too, which reports it.
-        for (task, stored) in self.engine.open_questions(self.ids).unwrap_or_default() {
+        for (task, stored) in self.engine.conversations().open_questions(self.ids).unwrap_or_default() {
             let key = (task, stored.question.number);
             if !self.announced.contains(&key) {
                 let question = QuestionData::from(&stored);

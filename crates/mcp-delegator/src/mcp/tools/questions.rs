@@ -69,7 +69,7 @@ pub(super) async fn ask_user(
 /// others.
 async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
     let engine = engine.clone();
-    let recorded = run_blocking(move || Ok(engine.answer_question(&task, number, &answer)?)).await;
+    let recorded = run_blocking(move || Ok(engine.conversations().answer(&task, number, &answer)?)).await;
     if let Err(error) = recorded {
         tracing::debug!(error = error.message, "an answer was not recorded");
     }
@@ -186,7 +186,7 @@ pub(super) async fn record_answers(engine: &Engine, awaited: &[TaskId], request:
         }
         let Ok(result) = serde_json::from_value::<ElicitResult>(response.clone()) else { continue };
         let (reader, id) = (engine.clone(), task.clone());
-        let stored = run_blocking(move || Ok(reader.question(&id, Some(number))?)).await;
+        let stored = run_blocking(move || Ok(reader.conversations().question(&id, Some(number))?)).await;
         if let Ok(stored) = stored
             && let Some(answer) = parse_answer(&stored.question, &result)
         {
