@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{CancelOutcome, Filter, Registry, Task};
+use delegator_registry::{CancelOutcome, Registry, Task};
 
 use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::CancelProgress;
 use crate::remote::refresh::request_remote_cancel;
-use crate::results::overview::unfinished_tasks;
 use crate::submit::promote::promote;
 use crate::supervise::wake_socket;
 use crate::upkeep::delivery::start_delivery_if_due;
@@ -47,16 +46,6 @@ impl Engine {
         self.store_cancel_request(&mut registry, id, reason)?;
         self.promote_after_cancel(&mut registry);
         Ok(())
-    }
-
-    pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>> {
-        self.query(|registry| unfinished_tasks(registry, filter))
-    }
-
-    /// The tasks that follow a task in a chain and have not ended, each after the one it follows.
-    pub fn unfinished_followers(&self, id: &TaskId) -> Result<Vec<Task>> {
-        let rest = self.rest_of_chain(id)?.into_iter();
-        Ok(rest.filter(|task| !task.state.is_terminal()).collect())
     }
 
     /// Stores all requests first, then waits. One result per id, in the same order; the failure of one does

@@ -291,4 +291,6 @@ parts! {
     remote: RemoteTasks,
     /// What is said to the agent of a task, and what it asks.
     conversations: Conversations,
+    /// What is recorded about tasks: rows, files, groups, lists.
+    results: Results,
 }

@@ -96,7 +96,7 @@ fn detail(end: &TaskEnd) -> Option<String> {
 
 fn finish(attempt: &Attempt<'_>, ended: Ended) -> Result<(), FinishError> {
     let Attempt { shared, control, spec, .. } = attempt;
-    let stored = ended.local.as_ref().map(|local| shared.engine.files(local)).transpose();
+    let stored = ended.local.as_ref().map(|local| shared.engine.results().files(local)).transpose();
     let (mut record, mut warnings) = record_of(stored);
     warnings.extend(ended.warnings);
     let (mut changes, mut missing) = (None, DiffOmissions::default());

@@ -33,7 +33,7 @@ pub(crate) enum Followed {
 /// Sends the events of the local task until it has ended, and cancels it when the attempt shall stop.
 pub(crate) fn follow(shared: &WorkerState<'_>, control: &AttemptControl, local: &TaskId) -> Followed {
     let gone = || Followed::GivenUp(format!("the task {local} is gone from the worker"));
-    let dir = match repeat_local(shared, control, || shared.engine.task_dir(local)) {
+    let dir = match repeat_local(shared, control, || shared.engine.results().task_dir(local)) {
         Some(Some(dir)) => dir,
         Some(None) => return gone(),
         None => return Followed::Dropped,
@@ -96,7 +96,8 @@ fn poll(
     is_upkeep_due: bool,
     cancelled_for: &mut Option<Stop>,
 ) -> Result<Task, EngineError> {
-    let task = if is_upkeep_due { shared.engine.task(local)? } else { shared.engine.recorded_task(local)? };
+    let results = shared.engine.results();
+    let task = if is_upkeep_due { results.task(local)? } else { results.recorded_task(local)? };
     let stop = control.stop();
     if stop != *cancelled_for && !task.state.is_terminal() {
         cancel(shared, control, local, stop.as_ref())?;

@@ -81,7 +81,7 @@ fn cancel_tasks(shared: &WorkerState<'_>, dir: &Path) -> Result<bool, EngineErro
 
 fn unfinished_in(shared: &WorkerState<'_>, dir: &Path) -> Result<Vec<Task>, EngineError> {
     let filter = Filter { working_dir: Some(dir.display().to_string()), ..Filter::default() };
-    shared.engine.unfinished_tasks(&filter)
+    shared.engine.results().unfinished_tasks(&filter)
 }
 
 pub(crate) fn remove_checkout(shared: &WorkerState<'_>, dir: &Path) {

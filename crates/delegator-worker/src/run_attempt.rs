@@ -158,7 +158,7 @@ fn find(
     request: &LocalRequest,
 ) -> Result<Option<TaskId>, NotSubmitted> {
     let key = Idempotency::new(&request.idempotency_key, &request.idempotency_key);
-    repeat_local(shared, control, || shared.engine.task_with_key(&key)).ok_or(NotSubmitted::Unknown)
+    repeat_local(shared, control, || shared.engine.results().task_with_key(&key)).ok_or(NotSubmitted::Unknown)
 }
 
 /// Submits the task here. A busy registry or a full disk may be over soon, and the idempotency key makes it

@@ -134,7 +134,7 @@ impl World {
     }
 
     fn state(&self, id: &TaskId) -> State {
-        self.engine.recorded_task(id).unwrap().state
+        self.engine.results().recorded_task(id).unwrap().state
     }
 }
 
@@ -225,7 +225,7 @@ fn events_that_cannot_be_read_are_a_warning() {
     let world = World::new();
     let (shared, control) = (world.shared(), control());
     let local = world.submit(&control);
-    let dir = world.engine.task_dir(&local).unwrap().unwrap();
+    let dir = world.engine.results().task_dir(&local).unwrap().unwrap();
     let events: PathBuf = dir.file(TaskFile::Events);
     fs::create_dir(events).unwrap();
     // No pauses.

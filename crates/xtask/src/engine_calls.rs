@@ -91,7 +91,7 @@ impl EngineClient {
 
     /// A complete status query, as a server answers it. Returns the number of running and queued tasks.
     pub(crate) fn status(&self) -> Result<(u64, u64), LoadError> {
-        let overview = self.engine.overview(&OverviewRequest {
+        let overview = self.engine.results().overview(&OverviewRequest {
             under: self.config.project.display().to_string(),
             ended_since_ms: crate::clock::wall_ms() - 24 * 60 * 60 * 1000,
             ended_limit: 5,
@@ -103,7 +103,7 @@ impl EngineClient {
 
     /// Reads one task, which runs the engine's upkeep as any call does.
     pub(crate) fn run_upkeep(&self, id: &TaskId) -> Result<Task, LoadError> {
-        Ok(self.engine.task(id)?)
+        Ok(self.engine.results().task(id)?)
     }
 
     pub(crate) fn registry(&self) -> Result<Registry, LoadError> {
@@ -114,7 +114,7 @@ impl EngineClient {
 
     /// Number of tasks that have not ended.
     pub(crate) fn open_tasks(&self) -> Result<u64, LoadError> {
-        let counts = self.engine.counts()?;
+        let counts = self.engine.results().counts()?;
         Ok(counts.map_or(0, |(counts, _)| {
             counts.iter().filter(|(state, _)| !state.is_terminal()).map(|(_, count)| count).sum()
         }))

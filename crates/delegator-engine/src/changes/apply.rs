@@ -48,7 +48,7 @@ pub struct DiffApplication {
 impl Engine {
     /// Without the secrets that were known at its submission. If a provider made several attempts, the first.
     pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
-        let task = self.task(id)?;
+        let task = self.results().task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {
             return Err(EngineError::NotEnded { task: task.id, state: task.state });
         }
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>> {
-        let stored = self.read_stored(id, TaskFile::SecretDigests)?;
+        let stored = self.results().read_stored(id, TaskFile::SecretDigests)?;
         if stored.is_empty() {
             return Ok(text);
         }
@@ -82,7 +82,7 @@ impl Engine {
                 let diff = diff.map_err(EngineError::provider(provider, Some(&task.id)))?;
                 Ok(diff.unwrap_or_default())
             }
-            _ => self.read_stored(&task.id, TaskFile::Diff),
+            _ => self.results().read_stored(&task.id, TaskFile::Diff),
         }
     }
 
@@ -92,7 +92,7 @@ impl Engine {
     }
 
     fn remote_facts(&self, id: &TaskId) -> Result<ProviderRecord> {
-        let facts = self.task_dir(id)?.map(|dir| ProviderRecord::read(&dir)).transpose()?;
+        let facts = self.results().task_dir(id)?.map(|dir| ProviderRecord::read(&dir)).transpose()?;
         Ok(facts.flatten().unwrap_or_default())
     }
 

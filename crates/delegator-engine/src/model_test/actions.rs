@@ -74,7 +74,7 @@ impl Action {
             Action::Submit(submission) => submit(engine, simulator, *submission),
             Action::Cancel(id) => cancel_one(engine, &id),
             Action::Send(id) => send(engine, simulator, id),
-            Action::Query(id) => engine.task(&id).map(drop),
+            Action::Query(id) => engine.results().task(&id).map(drop),
             Action::Rescue => rescue(engine),
             Action::Clean { old_after_ms } => clean(engine, &clean_request(old_after_ms)).map(drop),
             Action::Delete(ids) => delete_all(engine, &ids),

@@ -8,7 +8,7 @@ use delegator_registry::Task;
 use delegator_supervisor::agent::Variables;
 use delegator_transcript::TestReport;
 
-use crate::Engine;
+use crate::Results;
 use crate::error::{EngineError, Result};
 use crate::supervise::task_report::Record;
 use crate::upkeep::rescue::rescue_in;
@@ -69,13 +69,13 @@ impl ComparedAttempt {
     }
 }
 
-impl Engine {
+impl Results<'_> {
     /// By an id or a unique beginning of one. That of a group begins with `G-local-`.
     pub fn resolve_target(&self, given: &str) -> Result<Target> {
         let Some(beginning) = GroupId::beginning(given) else {
             return self.resolve(given).map(Target::Task);
         };
-        let found = self.query(|registry| registry.groups_beginning_with(&beginning))?;
+        let found = self.engine.query(|registry| registry.groups_beginning_with(&beginning))?;
         let unknown = EngineError::UnknownGroup { given: given.to_owned() };
         only_match(found, given, unknown).map(Target::Group)
     }
@@ -83,14 +83,14 @@ impl Engine {
     /// The attempts of a group in order, after an upkeep pass; at least one.
     pub fn group(&self, id: &GroupId) -> Result<Vec<Task>> {
         let unknown = || EngineError::UnknownGroup { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        rescue_in(self, &mut registry)?;
+        let mut registry = self.engine.find_registry()?.ok_or_else(unknown)?;
+        rescue_in(self.engine, &mut registry)?;
         let tasks = registry.group(id)?;
         if tasks.is_empty() { Err(unknown()) } else { Ok(tasks) }
     }
 
     pub fn recorded_group(&self, id: &GroupId) -> Result<Vec<Task>> {
-        self.query(|registry| registry.group(id))
+        self.engine.query(|registry| registry.group(id))
     }
 
     pub fn compare_group(&self, id: &GroupId, environment: &Variables) -> Result<ComparedGroup> {
@@ -116,7 +116,7 @@ impl Engine {
         let of_agent = record.as_ref().and_then(|record| record.report.tests.as_ref());
         let tests = check.and_then(|check| check.tests.as_ref()).or(of_agent).and_then(counted_tests);
         // A worktree that cannot be read must not hide the other attempts.
-        let changes = worktree_changes(&*self.registry_of(&task.id)?, &task.id, environment).ok();
+        let changes = worktree_changes(&*self.engine.registry_of(&task.id)?, &task.id, environment).ok();
         Ok(ComparedAttempt {
             number: task.group.as_ref().map_or(1, |member| member.attempt),
             verification: verification(&task, record.as_ref()),

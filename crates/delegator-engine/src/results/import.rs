@@ -19,7 +19,7 @@ use delegator_transcript::{
 
 use jiff::Zoned;
 
-use crate::Engine;
+use crate::Results;
 use crate::error::{EngineError, Result};
 use crate::supervise::summary::one_sentence_summary;
 use crate::supervise::task_report::{Record, tokens};
@@ -27,7 +27,7 @@ use crate::supervise::task_report::{Record, tokens};
 /// How much of the file is searched for thread id, times and prompt.
 const HEAD_BYTES: usize = 4 << 20;
 
-impl Engine {
+impl Results<'_> {
     /// Imports one session file; `path` is only for error messages.
     pub fn import(
         &self,
@@ -41,7 +41,7 @@ impl Engine {
         let (head, report, events) =
             read_session(file, redactor).map_err(|error| refuse(&error.to_string()))?;
         let head = head.ok_or_else(|| refuse("it is not a Codex session"))?;
-        let imported_at_ms = self.now_ms();
+        let imported_at_ms = self.engine.now_ms();
         let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or(imported_at_ms);
         let ended_at_ms =
             head.last_at.as_deref().and_then(&to_ms).unwrap_or(started_at_ms).max(started_at_ms);
@@ -57,8 +57,8 @@ impl Engine {
             ImportedSession { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();
         let files = [(TaskFile::Events, &*events), (TaskFile::Stderr, b""), (TaskFile::Report, &report)];
-        self.system.with_fresh_id(TaskLocation::Local, |id| {
-            let mut registry = self.open_registry()?;
+        self.engine.system.with_fresh_id(TaskLocation::Local, |id| {
+            let mut registry = self.engine.open_registry()?;
             registry.also_redact(redactor.clone());
             Ok(registry.import(&new_task(id, &head, redactor), &past, &finish, &files)?)
         })

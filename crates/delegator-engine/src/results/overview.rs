@@ -10,7 +10,7 @@ use delegator_registry::{
 use delegator_supervisor::run::Snapshot;
 
 use super::task_queries::LongLog;
-use crate::Engine;
+use crate::Results;
 use crate::conversations::messages::TaskMessages;
 use crate::error::Result;
 use crate::remote::refresh::{ProviderProblem, refresh_remote};
@@ -89,13 +89,13 @@ const MAX_ESTIMATED: usize = 1000;
 const MAX_UNREAD_LISTED: u32 = 20;
 const UNFINISHED: [State; 3] = [State::Queued, State::Starting, State::Working];
 
-impl Engine {
+impl Results<'_> {
     /// Running, queued and recently ended tasks, after an upkeep pass. `None` if there is no registry.
     pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>> {
-        let Some(mut registry) = self.find_registry()? else { return Ok(None) };
-        rescue_unless_recent(self, &mut registry)?;
+        let Some(mut registry) = self.engine.find_registry()? else { return Ok(None) };
+        rescue_unless_recent(self.engine, &mut registry)?;
         let remote = self.selected_remote(&registry, request)?;
-        let provider_problems = refresh_remote(self, &mut registry, &remote)?;
+        let provider_problems = refresh_remote(self.engine, &mut registry, &remote)?;
         registry
             .in_read_transaction(|| self.recorded_overview(&registry, request, provider_problems))
             .map(Some)
@@ -138,7 +138,7 @@ impl Engine {
             unread: registry.unread(&request.under, request.filter.location, MAX_UNREAD_LISTED)?,
             cloud: cloud_counts(registry, request)?,
             queue_paused,
-            agent_pauses: registry.agent_pauses(self.now_ms())?,
+            agent_pauses: registry.agent_pauses(self.engine.now_ms())?,
             questions: if request.only.is_empty() {
                 registry.all_open_questions()?
             } else {
@@ -163,7 +163,11 @@ impl Engine {
 
     /// The tasks that pass the filter, newest first.
     pub fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<Task>> {
-        self.query(|registry| Ok(registry.list(filter, limit, None)?.tasks))
+        self.engine.query(|registry| Ok(registry.list(filter, limit, None)?.tasks))
+    }
+
+    pub fn unfinished_tasks(&self, filter: &Filter) -> Result<Vec<Task>> {
+        self.engine.query(|registry| unfinished_tasks(registry, filter))
     }
 
     /// The tasks to wait for: those that pass the filter and have not ended, and those that ended at or after
@@ -178,7 +182,7 @@ impl Engine {
         ended_limit: u32,
         unread_first: bool,
     ) -> Result<AwaitedTasks> {
-        let Some(registry) = self.find_registry()? else { return Ok(AwaitedTasks::default()) };
+        let Some(registry) = self.engine.find_registry()? else { return Ok(AwaitedTasks::default()) };
         let unfinished = unfinished_tasks(&registry, filter)?;
         // Read second, so that a task that ends in between is in one of the lists.
         let ended = registry.list_ended(filter, ended_since_ms, ended_limit, None)?;
@@ -200,7 +204,7 @@ impl Engine {
 
     pub fn usage(&self, request: &OverviewRequest, limit: u32) -> Result<Option<UsageTable>> {
         let OverviewRequest { filter, only, .. } = request;
-        self.query(|registry| registry.usage(filter, only, limit).map(Some))
+        self.engine.query(|registry| registry.usage(filter, only, limit).map(Some))
     }
 
     fn with_queue_positions(
@@ -214,11 +218,11 @@ impl Engine {
         }
         // Starts cannot be estimated while the queue is paused.
         let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
-        let starts = history.map(|history| history.start_times(registry, self, MAX_ESTIMATED));
+        let starts = history.map(|history| history.start_times(registry, self.engine, MAX_ESTIMATED));
         let starts = starts.transpose()?.unwrap_or_default();
         let mut positions: HashMap<TaskId, (usize, QueueEntry)> = HashMap::new();
         let mut ahead = 0;
-        for entry in registry.queue_with_blockers(self.now_ms())? {
+        for entry in registry.queue_with_blockers(self.engine.now_ms())? {
             // A task that waits for its predecessor delays no other one.
             let blocker = entry.blocked_by.as_ref().map(|blocker| blocker.obstacle);
             let is_ahead_of_others = blocker != Some(Obstacle::Predecessor);
@@ -248,7 +252,7 @@ impl Engine {
     }
 }
 
-pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, RegistryError> {
+fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, RegistryError> {
     match narrow_filter(filter, &UNFINISHED) {
         Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
         None => Ok(Vec::new()),

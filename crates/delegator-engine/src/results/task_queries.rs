@@ -11,7 +11,7 @@ use delegator_registry::{
 use delegator_supervisor::run::Snapshot;
 
 use super::groups::{Target, only_match};
-use crate::Engine;
+use crate::Results;
 use crate::conversations::messages::TaskMessages;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::ProviderRecord;
@@ -57,7 +57,7 @@ impl LongLog {
     }
 }
 
-impl Engine {
+impl Results<'_> {
     /// The task with this id, or with this unique beginning of an id.
     pub fn resolve(&self, given: &str) -> Result<TaskId> {
         if GroupId::beginning(given).is_some()
@@ -68,7 +68,7 @@ impl Engine {
         }
         let invalid = |_| EngineError::InvalidTaskId { given: given.to_owned() };
         let prefix: TaskIdPrefix = given.parse().map_err(invalid)?;
-        let found = self.query(|registry| registry.find_by_prefix(&prefix))?;
+        let found = self.engine.query(|registry| registry.find_by_prefix(&prefix))?;
         only_match(found, given, EngineError::UnknownTask { given: given.to_owned() })
     }
 
@@ -82,7 +82,7 @@ impl Engine {
         let filter = Filter { working_dir, ..Filter::default() };
         let is_here = |task: &Task| tree.is_none() || find_work_tree(Path::new(&task.working_dir)) == tree;
         let no_task_here = || EngineError::NoTaskHere { directory: root.clone() };
-        let registry = self.find_registry()?.ok_or_else(no_task_here)?;
+        let registry = self.engine.find_registry()?.ok_or_else(no_task_here)?;
         let mut from = None;
         loop {
             let page = registry.list(&filter, LAST_TASK_PAGE, from)?;
@@ -109,33 +109,33 @@ impl Engine {
     /// A task, after an upkeep pass. For a task that a provider runs, the provider is queried first.
     pub fn task(&self, id: &TaskId) -> Result<Task> {
         let unknown = || EngineError::unknown(id);
-        let mut registry = self.registry_of(id)?;
-        rescue_in(self, &mut registry)?;
+        let mut registry = self.engine.registry_of(id)?;
+        rescue_in(self.engine, &mut registry)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
         if task.remote.is_none() || task.state.is_terminal() {
             return Ok(task);
         }
-        match refresh_remote(self, &mut registry, std::slice::from_ref(&task))?.first() {
+        match refresh_remote(self.engine, &mut registry, std::slice::from_ref(&task))?.first() {
             Some(problem) => Err(problem.for_task(id)),
             None => registry.get(id)?.ok_or_else(unknown),
         }
     }
 
     pub fn recorded_task(&self, id: &TaskId) -> Result<Task> {
-        self.registry_of(id)?.get(id)?.ok_or_else(|| EngineError::unknown(id))
+        self.engine.registry_of(id)?.get(id)?.ok_or_else(|| EngineError::unknown(id))
     }
 
     pub fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>> {
-        self.query(|registry| Ok(registry.find_by_key(key)?.map(|task| task.id)))
+        self.engine.query(|registry| Ok(registry.find_by_key(key)?.map(|task| task.id)))
     }
 
     pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>> {
-        self.query(|registry| Ok(registry.by_thread(thread_id, 1)?.into_iter().next()))
+        self.engine.query(|registry| Ok(registry.by_thread(thread_id, 1)?.into_iter().next()))
     }
 
     /// An error if the report, the restore points or the registry cannot be read.
     pub fn files(&self, id: &TaskId) -> Result<TaskFiles> {
-        let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
+        let Some(registry) = self.engine.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
         let owner = registry.get(id)?.and_then(|task| task.worktree);
         let files = TaskFiles {
@@ -162,7 +162,13 @@ impl Engine {
 
     /// All tasks that follow this one, directly or not, each after its predecessor.
     pub fn rest_of_chain(&self, id: &TaskId) -> Result<Vec<Task>> {
-        self.query(|registry| registry.rest_of_chain(id))
+        self.engine.query(|registry| registry.rest_of_chain(id))
+    }
+
+    /// The tasks that follow a task in a chain and have not ended, each after the one it follows.
+    pub fn unfinished_followers(&self, id: &TaskId) -> Result<Vec<Task>> {
+        let rest = self.rest_of_chain(id)?.into_iter();
+        Ok(rest.filter(|task| !task.state.is_terminal()).collect())
     }
 
     /// From the launch file before the start, then from the snapshot, at last from the record.
@@ -177,7 +183,7 @@ impl Engine {
     }
 
     pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>> {
-        self.query(|registry| Ok(Some(registry.dir().task(id))))
+        self.engine.query(|registry| Ok(Some(registry.dir().task(id))))
     }
 
     /// The content of a task file; empty if it is missing.
@@ -191,30 +197,31 @@ impl Engine {
         id: &TaskId,
         read: impl FnOnce(&TaskDir) -> Result<T, RegistryError>,
     ) -> Result<T> {
-        self.query(|registry| read(&registry.dir().task(id)))
+        self.engine.query(|registry| read(&registry.dir().task(id)))
     }
 
     pub fn append_handle(&self, id: &TaskId, line: &str) -> Result<()> {
-        let mut file = self.registry_of(id)?.dir().task(id).open_append(TaskFile::Handles)?;
+        let mut file = self.engine.registry_of(id)?.dir().task(id).open_append(TaskFile::Handles)?;
         // One write, because another server may append at the same time.
         file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("record a handle"))
     }
 
     pub fn mark_read(&self, id: &TaskId) -> Result<()> {
-        if let Some(mut registry) = self.find_registry()? {
-            registry.mark_read(id, self.now_ms())?;
+        if let Some(mut registry) = self.engine.find_registry()? {
+            registry.mark_read(id, self.engine.now_ms())?;
         }
         Ok(())
     }
 
     /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.
     pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>> {
-        let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
-        Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?)
+        let dir =
+            StateDir::open(&self.engine.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
+        Ok(delegator_registry::set_aside_damaged(&dir, self.engine.now_ms())?)
     }
 
     /// `None` if there is no registry.
     pub fn counts(&self) -> Result<Option<(StateCounts, Option<LongLog>)>> {
-        self.query(|registry| Ok(Some((registry.counts()?, LongLog::of(registry)))))
+        self.engine.query(|registry| Ok(Some((registry.counts()?, LongLog::of(registry)))))
     }
 }

@@ -33,7 +33,7 @@ fn working_task(world: &World) -> (Engine, Arc<ScriptedProvider>, TaskId) {
 }
 
 fn stored(engine: &Engine, id: &TaskId) -> String {
-    String::from_utf8(engine.read_stored(id, TaskFile::Events).unwrap()).unwrap()
+    String::from_utf8(engine.results().read_stored(id, TaskFile::Events).unwrap()).unwrap()
 }
 
 #[test]
@@ -42,16 +42,16 @@ fn a_query_copies_the_events_of_a_running_task_and_its_progress() {
     let (engine, provider, id) = working_task(&world);
     assert_eq!(stored(&engine, &id), "");
     provider.add_events(1, "{}\n");
-    engine.task(&id).unwrap();
+    engine.results().task(&id).unwrap();
     assert_eq!(stored(&engine, &id), "{}\n");
     provider.add_events(1, FIRST);
     provider.add_events(1, MORE);
-    let task = engine.task(&id).unwrap();
+    let task = engine.results().task(&id).unwrap();
     engine.remote().fetch_events(&task).unwrap();
     assert_eq!(stored(&engine, &id), format!("{{}}\n{FIRST}{MORE}"));
     // Copied by a reader; the next query folds it.
-    engine.task(&id).unwrap();
-    let snapshot = engine.files(&id).unwrap().snapshot.unwrap();
+    engine.results().task(&id).unwrap();
+    let snapshot = engine.results().files(&id).unwrap().snapshot.unwrap();
     assert_eq!((snapshot.events, snapshot.current_activity.as_deref()), (4, Some("Running make")));
 }
 
@@ -60,12 +60,12 @@ fn a_new_attempt_replaces_the_events() {
     let world = World::new();
     let (engine, provider, id) = working_task(&world);
     provider.add_events(1, FIRST);
-    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.results().task(&id).unwrap()).unwrap();
     provider.add_events(2, MORE);
-    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.results().task(&id).unwrap()).unwrap();
     assert_eq!(stored(&engine, &id), MORE);
-    engine.task(&id).unwrap();
-    assert_eq!(engine.files(&id).unwrap().snapshot.unwrap().events, 1);
+    engine.results().task(&id).unwrap();
+    assert_eq!(engine.results().files(&id).unwrap().snapshot.unwrap().events, 1);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_events_of_an_ended_task_are_fetched_once() {
     let (engine, provider, id) = working_task(&world);
     provider.answer(completed());
     provider.add_events(1, FIRST);
-    let task = engine.task(&id).unwrap();
+    let task = engine.results().task(&id).unwrap();
     assert_eq!((task.state, stored(&engine, &id).as_str()), (State::Completed, ""));
     engine.remote().fetch_events(&task).unwrap();
     assert_eq!(stored(&engine, &id), FIRST);
@@ -89,7 +89,7 @@ fn processes_that_copy_at_the_same_time_store_every_byte_once() {
     let (engine, provider, id) = working_task(&world);
     let expected = FIRST.repeat(20);
     provider.add_events(1, &expected);
-    let task = engine.task(&id).unwrap();
+    let task = engine.results().task(&id).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| engine.remote().fetch_events(&task).unwrap());
@@ -103,11 +103,11 @@ fn a_copy_that_lost_its_position_begins_again() {
     let world = World::new();
     let (engine, provider, id) = working_task(&world);
     provider.add_events(1, FIRST);
-    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
-    let dir = engine.task_dir(&id).unwrap().unwrap();
+    engine.remote().fetch_events(&engine.results().task(&id).unwrap()).unwrap();
+    let dir = engine.results().task_dir(&id).unwrap().unwrap();
     dir.remove_file(TaskFile::EventPosition).unwrap();
     provider.add_events(1, MORE);
-    engine.remote().fetch_events(&engine.task(&id).unwrap()).unwrap();
+    engine.remote().fetch_events(&engine.results().task(&id).unwrap()).unwrap();
     assert_eq!(stored(&engine, &id), format!("{FIRST}{MORE}"));
 }
 
@@ -115,7 +115,7 @@ fn a_copy_that_lost_its_position_begins_again() {
 fn a_follower_copies_until_the_task_has_ended() {
     let world = World::new();
     let (engine, provider, id) = working_task(&world);
-    let mut follower = engine.remote().follow_events(&engine.task(&id).unwrap()).unwrap().unwrap();
+    let mut follower = engine.remote().follow_events(&engine.results().task(&id).unwrap()).unwrap().unwrap();
     provider.add_events(1, FIRST);
     while stored(&engine, &id) != FIRST {
         std::thread::yield_now();
@@ -127,7 +127,7 @@ fn a_follower_copies_until_the_task_has_ended() {
         std::thread::yield_now();
     }
     assert_eq!(stored(&engine, &id), format!("{FIRST}{MORE}"));
-    assert_eq!(engine.recorded_task(&id).unwrap().state, State::Completed);
+    assert_eq!(engine.results().recorded_task(&id).unwrap().state, State::Completed);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn processes_that_learn_the_end_at_the_same_time_store_it_once() {
             scope.spawn(|| {
                 let engine = engine.clone();
                 start.wait();
-                assert_eq!(engine.task(&id).unwrap().state, State::Completed);
+                assert_eq!(engine.results().task(&id).unwrap().state, State::Completed);
             });
         }
     });

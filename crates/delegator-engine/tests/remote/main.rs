@@ -28,12 +28,12 @@ fn a_task_is_queued_works_and_ends_as_its_provider_reports() {
     ]));
     let id = submit(&engine);
     assert!(id.as_str().starts_with("T-cloud-"), "{id}");
-    let states: Vec<State> = (0..4).map(|_| engine.task(&id).unwrap().state).collect();
+    let states: Vec<State> = (0..4).map(|_| engine.results().task(&id).unwrap().state).collect();
     assert_eq!(states, [State::Queued, State::Working, State::Completed, State::Completed]);
-    let files = engine.files(&id).unwrap();
+    let files = engine.results().files(&id).unwrap();
     assert!(files.record.is_some());
     assert_eq!(files.diff, b"diff --git a/f b/f\n");
-    assert_eq!(engine.read_stored(&id, TaskFile::Setup).unwrap(), b"installed\n");
+    assert_eq!(engine.results().read_stored(&id, TaskFile::Setup).unwrap(), b"installed\n");
 }
 
 #[test]
@@ -44,8 +44,9 @@ fn a_provider_is_not_queried_again_before_its_interval_is_over() {
         world.engine(ScriptedProvider { interval: Duration::from_secs(3600), ..provider });
     let id = submit(&engine);
     for _ in 0..5 {
-        assert_eq!(engine.task(&id).unwrap().state, State::Working);
+        assert_eq!(engine.results().task(&id).unwrap().state, State::Working);
         engine
+            .results()
             .overview(&OverviewRequest { unfinished_limit: 9, ended_limit: 9, ..OverviewRequest::default() })
             .unwrap();
     }
@@ -85,7 +86,7 @@ fn an_interrupted_submission_is_not_repeated() {
     died.unwrap_err();
     let id = world.registry().unfinished_remote().unwrap()[0].id.clone();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !engine.task(&id).unwrap().state.is_terminal() && Instant::now() < deadline {
+    while !engine.results().task(&id).unwrap().state.is_terminal() && Instant::now() < deadline {
         std::thread::yield_now();
     }
     assert_unconfirmed(&engine, &id);
@@ -97,7 +98,7 @@ fn assert_unconfirmed(engine: &Engine, id: &TaskId) {
 }
 
 fn assert_failed(engine: &Engine, id: &TaskId, kind: FailureKind) {
-    let task = engine.task(id).unwrap();
+    let task = engine.results().task(id).unwrap();
     let end = task.ended.unwrap().end;
     assert!(matches!(&end, TaskEnd::Failed { kind: found, .. } if *found == kind), "{end:?}");
 }
@@ -140,8 +141,8 @@ fn a_submission_with_a_chosen_id_is_decided_by_the_provider() {
     let (engine, _) = world.engine(ScriptedProvider { failed_submissions: lost_replies(3), ..provider });
     let error = engine.remote().submit(&submission()).unwrap_err();
     let EngineError::Provider { task: Some(id), .. } = error else { panic!("{error:?}") };
-    engine.task(&id).unwrap_err();
-    let states: Vec<State> = (0..2).map(|_| engine.task(&id).unwrap().state).collect();
+    engine.results().task(&id).unwrap_err();
+    let states: Vec<State> = (0..2).map(|_| engine.results().task(&id).unwrap().state).collect();
     assert_eq!(states, [State::Working, State::Completed]);
 }
 
@@ -164,9 +165,9 @@ fn a_task_that_its_provider_does_not_have_was_not_accepted() {
     let registry = world.registry();
     let lock = registry.dir().task(&id).try_lock().unwrap();
     assert!(matches!(lock, LockAttempt::Locked(_)));
-    assert_eq!(engine.task(&id).unwrap().state, State::Queued, "its submission is in flight");
+    assert_eq!(engine.results().task(&id).unwrap().state, State::Queued, "its submission is in flight");
     drop(lock);
-    engine.task(&id).unwrap();
+    engine.results().task(&id).unwrap();
     assert_failed(&engine, &id, FailureKind::NotAccepted);
 }
 
@@ -177,8 +178,8 @@ fn a_task_is_not_accepted_only_if_its_provider_confirms_it() {
         let provider = with_chosen_id(ScriptedProvider::answering(&[Err(unknown_task())]));
         let (engine, _) = world.engine(ScriptedProvider { refusal, ..provider });
         let id = interrupted(&world);
-        assert_eq!(engine.task(&id).is_err(), is_error);
-        assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
+        assert_eq!(engine.results().task(&id).is_err(), is_error);
+        assert_eq!(engine.results().recorded_task(&id).unwrap().state, State::Queued);
     }
 }
 
@@ -196,7 +197,7 @@ fn a_refused_repetition_does_not_withdraw_a_submission_without_an_answer() {
     let (engine, _) = world.engine(ScriptedProvider { failed_submissions, ..provider });
     let error = engine.remote().submit(&submission()).unwrap_err();
     let EngineError::Provider { task: Some(id), .. } = error else { panic!("{error:?}") };
-    assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
+    assert_eq!(engine.results().recorded_task(&id).unwrap().state, State::Queued);
 }
 
 /// Deleted by the fleet. It may have run, so it was not "not accepted".
@@ -207,7 +208,7 @@ fn an_old_task_that_its_provider_does_not_have_any_more_ends() {
     let (engine, _) = world.engine(with_chosen_id(ScriptedProvider::answering(&answers)));
     let id = interrupted(&world);
     for _ in &answers {
-        engine.task(&id).unwrap();
+        engine.results().task(&id).unwrap();
     }
     assert_failed(&engine, &id, FailureKind::RemoteGone);
 }
@@ -219,8 +220,8 @@ fn a_young_task_that_its_provider_does_not_know_does_not_end() {
     let answers = [Err(unknown_task()), Ok(completed())];
     let (engine, _) = world.engine(with_chosen_id(ScriptedProvider::answering(&answers)));
     let id = submit(&engine);
-    engine.task(&id).unwrap_err();
-    assert_eq!(engine.task(&id).unwrap().state, State::Completed);
+    engine.results().task(&id).unwrap_err();
+    assert_eq!(engine.results().task(&id).unwrap().state, State::Completed);
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn a_provider_that_chooses_ids_and_does_not_know_one_is_reported() {
     let world = World::new();
     let (engine, _) = world.engine(ScriptedProvider::answering(&[Err(unknown_task())]));
     let id = submit(&engine);
-    let error = engine.task(&id).unwrap_err();
+    let error = engine.results().task(&id).unwrap_err();
     assert!(
         matches!(error, EngineError::Provider { source: ProviderError::UnknownTask { .. }, .. }),
         "{error:?}"
@@ -319,7 +320,7 @@ fn a_cancelled_task_ends_when_its_provider_reports_it() {
     let (engine, _) =
         world.engine(ScriptedProvider::answering(&[Ok(RemoteStatus::Working { started_at_ms: None })]));
     let id = submit(&engine);
-    assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
+    assert_eq!(engine.results().recorded_task(&id).unwrap().state, State::Queued);
     let report = engine.cancel(&id, Some("enough"), Duration::from_secs(30)).unwrap();
     let reason = TaskEnd::Cancelled { reason: Some("enough".to_owned()) };
     assert_eq!((report.task.state, report.task.ended.unwrap().end), (State::Cancelled, reason));
@@ -334,11 +335,11 @@ fn an_overview_names_a_provider_that_does_not_answer() {
     let (engine, _) = world.engine(ScriptedProvider::answering(&[Err(unreachable_provider())]));
     let id = submit(&engine);
     let request = OverviewRequest { only: vec![id.clone()], ..OverviewRequest::default() };
-    let overview = engine.overview(&request).unwrap().unwrap();
+    let overview = engine.results().overview(&request).unwrap().unwrap();
     assert_eq!(overview.provider_problems[0].error, unreachable_provider());
-    let error = engine.task(&id).unwrap_err();
+    let error = engine.results().task(&id).unwrap_err();
     assert!(matches!(error, EngineError::Provider { .. }), "{error:?}");
-    assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
+    assert_eq!(engine.results().recorded_task(&id).unwrap().state, State::Queued);
 }
 
 #[test]
@@ -350,13 +351,13 @@ fn an_overview_of_this_machine_counts_cloud_tasks_and_lists_none() {
     let overview = |location| {
         let filter = Filter { location: Some(location), ..Filter::default() };
         let request = OverviewRequest { filter, under: "/p".to_owned(), ..OverviewRequest::default() };
-        engine.overview(&request).unwrap().unwrap()
+        engine.results().overview(&request).unwrap().unwrap()
     };
     let here = overview(TaskLocation::Local);
     assert_eq!((here.unread.count, here.cloud), (0, CloudCounts { unfinished: 2, unread: 0 }));
     assert_eq!(*provider.queries.lock().unwrap(), 0, "only the overview of cloud tasks queries providers");
     for _ in &answers {
-        engine.task(&ended).unwrap();
+        engine.results().task(&ended).unwrap();
     }
     let here = overview(TaskLocation::Local);
     assert_eq!((here.unread.count, here.cloud), (0, CloudCounts { unfinished: 1, unread: 1 }));
@@ -370,7 +371,7 @@ fn a_task_of_a_provider_that_is_not_configured_is_reported() {
     let (engine, _) = world.engine(ScriptedProvider::answering(&[Ok(completed())]));
     let id = submit(&engine);
     let without = Engine::new(world.state_dir(), "/bin/false");
-    let error = without.task(&id).unwrap_err();
+    let error = without.results().task(&id).unwrap_err();
     let source = |error: &EngineError| {
         matches!(error, EngineError::Provider { source: ProviderError::NotAvailable { .. }, .. })
     };

@@ -114,8 +114,9 @@ fn agent_names(sources: &Sources, typed: &OsStr) -> Vec<CompletionCandidate> {
 /// ids.
 fn task_ids(engine: Option<Engine>, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
-    let newest =
-        engine.and_then(|engine| engine.newest(&Filter::default(), MAX_TASKS).ok()).unwrap_or_default();
+    let newest = engine
+        .and_then(|engine| engine.results().newest(&Filter::default(), MAX_TASKS).ok())
+        .unwrap_or_default();
     let is_match = |id: &str| {
         let id = id.to_lowercase();
         id.starts_with(&typed) || id.rsplit('-').next().is_some_and(|random| random.starts_with(&typed))

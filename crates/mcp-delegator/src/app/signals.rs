@@ -154,7 +154,7 @@ fn cancel_result(task: &TaskId, result: Result<CancelReport, EngineError>) -> St
 
 /// What a call that is detached from its tasks knows about them, if the command returns data about tasks.
 fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Data> {
-    let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.task(id));
+    let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.results().task(id));
     let tasks: Vec<Task> = tasks.collect::<Result<_, _>>().ok()?;
     let now_ms = Timestamp::now().as_millisecond();
     let unfinished = |task: &Task| UnfinishedTask::of(task, &TaskFiles::default(), now_ms);

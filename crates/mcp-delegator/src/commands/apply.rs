@@ -102,11 +102,11 @@ impl InputRules for Apply {
 
 fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = match engine.resolve_target(input.task.task_id.as_str())? {
+    let id = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => id,
         Target::Group(group) => return apply_attempt(context, &engine, &group, &input),
     };
-    let task = ended(engine.task(&id)?)?;
+    let task = ended(engine.results().task(&id)?)?;
     let group = task.group.as_ref().filter(|_| !input.check && !input.force);
     let compared = group.map(|member| compare(context, &engine, &member.group)).transpose()?;
     confirm_choice(context, &engine, &task, compared.as_ref(), &input)?;
@@ -143,7 +143,7 @@ fn apply_attempt(
     group: &GroupId,
     input: &Apply,
 ) -> Result<CommandOutput, AppError> {
-    refuse_unfinished(engine, &engine.group(group)?)?;
+    refuse_unfinished(engine, &engine.results().group(group)?)?;
     let compared = compare(context, engine, group)?;
     let attempt = chosen(group, &compared, input.attempt.attempt)?;
     let task = &attempt.task;
@@ -182,7 +182,7 @@ fn confirm_choice(
     if input.check || input.force {
         return Ok(());
     }
-    let outcome = engine.verification(task)?.filter(|outcome| *outcome != Verification::Verified);
+    let outcome = engine.results().verification(task)?.filter(|outcome| *outcome != Verification::Verified);
     let attempt = task.group.as_ref().map(|member| member.attempt);
     let objection = match (outcome, compared.map(|compared| &compared.recommendation)) {
         (Some(outcome), _) => format!("its verify command did not pass ({})", outcome.name()),

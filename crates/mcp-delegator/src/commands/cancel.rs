@@ -146,7 +146,7 @@ impl InputRules for CancelMany {
 fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let targets: Targets = if input.task_ids.is_empty() {
-        let unfinished = engine.unfinished_tasks(&task_filter(context, &input))?;
+        let unfinished = engine.results().unfinished_tasks(&task_filter(context, &input))?;
         unfinished.into_iter().map(|task| (task.id.to_string(), Ok(task.id))).collect()
     } else {
         cancel_targets(&engine, &input.task_ids)?
@@ -165,9 +165,11 @@ fn cancel_targets(engine: &Engine, given: &[TaskRef]) -> Result<Targets, AppErro
     let ended: Vec<TaskId> = given.iter().flat_map(|given| ended_attempts(engine, given)).collect();
     let mut targets = Targets::new();
     for (target, id) in resolve_targets(engine, given) {
-        let followers = id.as_ref().map_or_else(|_| Ok(Vec::new()), |id| engine.unfinished_followers(id))?;
+        let followers =
+            id.as_ref().map_or_else(|_| Ok(Vec::new()), |id| engine.results().unfinished_followers(id))?;
         let is_done = |id: &TaskId| -> Result<bool, AppError> {
-            Ok(ended.contains(id) || !followers.is_empty() && engine.recorded_task(id)?.state.is_terminal())
+            Ok(ended.contains(id)
+                || !followers.is_empty() && engine.results().recorded_task(id)?.state.is_terminal())
         };
         let own = match &id {
             Ok(found) if is_done(found)? => None,
@@ -206,7 +208,7 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
 fn dry_run_output(engine: &Engine, targets: Targets, mut batch: Batch<'_>) -> CommandOutput {
     let mut tasks = Vec::new();
     for (target, id) in targets {
-        let task = id.and_then(|id| Ok(engine.task(&id)?)).and_then(|task| match task.state {
+        let task = id.and_then(|id| Ok(engine.results().task(&id)?)).and_then(|task| match task.state {
             state if state.is_terminal() && state != State::Cancelled => Err(already_ended(&task)),
             _ => Ok(task),
         });

@@ -65,8 +65,8 @@ impl InputRules for Diff {
 
 fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let (task, attempt) = match engine.resolve_target(input.task.task_id.as_str())? {
-        Target::Task(id) => (engine.task(&id)?, input.attempt.number()),
+    let (task, attempt) = match engine.results().resolve_target(input.task.task_id.as_str())? {
+        Target::Task(id) => (engine.results().task(&id)?, input.attempt.number()),
         Target::Group(group) => (attempt_of(context, &engine, &group, input.attempt.attempt)?, 1),
     };
     let diff = find_diff(context, &engine, &task, attempt)?;

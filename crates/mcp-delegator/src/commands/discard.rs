@@ -79,9 +79,9 @@ impl InputRules for Discard {
 
 fn run(context: &Context<'_>, input: Discard) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    match engine.resolve_target(input.task.task_id.as_str())? {
+    match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => {
-            let task = ended(engine.task(&id)?)?;
+            let task = ended(engine.results().task(&id)?)?;
             let (data, warnings) = discard(context, &engine, &task, input.include_only_copies)?;
             Ok(CommandOutput { warnings, ..CommandOutput::done(data) })
         }
@@ -95,7 +95,7 @@ fn discard_group(
     group: &GroupId,
     may_lose: bool,
 ) -> Result<CommandOutput, AppError> {
-    let attempts = engine.group(group)?;
+    let attempts = engine.results().group(group)?;
     refuse_unfinished(engine, &attempts)?;
     let (mut worktrees, mut warnings) = (Vec::new(), Vec::new());
     for attempt in &attempts {

@@ -66,7 +66,7 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {
-        let moved = engine(context)?.set_aside_damaged()?;
+        let moved = engine(context)?.results().set_aside_damaged()?;
         let moved: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();
         tracing::warn!(?moved, "the damaged registry was set aside");
     }

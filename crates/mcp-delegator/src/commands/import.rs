@@ -49,7 +49,7 @@ fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> 
         Surface::Server => Box::new(open_allowed_file(context, "rollout", path)?),
     };
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
-    let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;
+    let imported = engine(context)?.results().import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
     let mut output = CommandOutput::done(Imported {
         task_id: task.id.to_string(),

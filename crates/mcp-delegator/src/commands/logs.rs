@@ -69,7 +69,7 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
-    engine.remote().check_events(&engine.recorded_task(&id)?)?;
+    engine.remote().check_events(&engine.results().recorded_task(&id)?)?;
     match context.screen.presentation.items() {
         ItemFormat::Text => {
             let lines = printing::LogLines::new(context, &engine, &id, input.follow)?;
@@ -86,7 +86,7 @@ fn printed(
     lines: impl printing::LineSink,
     follow: bool,
 ) -> Result<CommandOutput, AppError> {
-    let Some(dir) = engine.task_dir(id)? else {
+    let Some(dir) = engine.results().task_dir(id)? else {
         return Err(EngineError::UnknownTask { given: id.to_string() }.into());
     };
     let (task, bytes) = printing::print(engine, id, &dir, lines, follow)?;
@@ -98,10 +98,12 @@ fn printed(
 }
 
 fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput, AppError> {
-    let task = if follow { engine.wait(id, None, |_| {})?.task } else { engine.task(id)? };
+    let results = engine.results();
+    let task = if follow { engine.wait(id, None, |_| {})?.task } else { results.task(id)? };
     engine.remote().fetch_events(&task)?;
-    let text =
-        |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text = |which| {
+        results.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
     let streams =
         [text(TaskFile::Setup)?, text(TaskFile::Events)?, text(TaskFile::Stderr)?, text(TaskFile::Verify)?];
     let log = Some(text(TaskFile::SupervisorLog)?).filter(|log| !log.is_empty());

@@ -230,7 +230,7 @@ fn list(engine: &Engine, start_dir: &Path, environment: &Variables) -> Result<Co
 /// registry.
 fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     let complete = given.parse::<TaskIdPrefix>().ok().and_then(|prefix| prefix.complete());
-    match (engine.resolve(given), complete) {
+    match (engine.results().resolve(given), complete) {
         (Err(EngineError::UnknownTask { .. }), Some(id)) => Ok(id),
         (resolved, _) => Ok(resolved?),
     }

@@ -56,10 +56,10 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = ended(engine.task(&resolve_task(&engine, &input.target.task_id)?)?)?;
+    let task = ended(engine.results().task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let text = match &input.task {
         Some(text) => text.clone(),
-        None => stored_text(&task, engine.read_stored(&task.id, TaskFile::Text)?)?,
+        None => stored_text(&task, engine.results().read_stored(&task.id, TaskFile::Text)?)?,
     };
     if let Some(input) = redacted_input(&task) {
         let problem = format!("The input {input} of {} contained a secret, which was not stored.", task.id);
@@ -133,7 +133,7 @@ fn retry_local(
         resume: task
             .resumed_thread
             .as_deref()
-            .map(|thread| engine.last_task_of_thread(thread))
+            .map(|thread| engine.results().last_task_of_thread(thread))
             .transpose()?
             .flatten(),
         ..TaskRequest::new(input)

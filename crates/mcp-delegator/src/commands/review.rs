@@ -45,7 +45,7 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = ended(engine.task(&resolve_task(&engine, &input.target.task_id)?)?)?;
+    let task = ended(engine.results().task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let earlier = stored_input(&task, String::new());
     let mut agent = AgentInputs {
         working_dir: Some(PathBuf::from(&task.working_dir)),

@@ -67,7 +67,7 @@ impl InputRules for Send {
 fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
-    let agent = engine.recorded_task(&id)?.agent;
+    let agent = engine.results().recorded_task(&id)?.agent;
     let configured = context.config.agent(&agent).ok_or_else(|| not_configured(&agent))?;
     let delivery = if input.now { Delivery::Now } else { Delivery::Next };
     let capabilities = Capabilities::of(configured.kind());

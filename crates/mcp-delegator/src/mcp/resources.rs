@@ -74,7 +74,8 @@ pub fn list(context: &Context<'_>) -> Vec<Resource> {
     let templates = environment_template::ALL.iter().map(|template| {
         resource(format!("{TEMPLATE}{}", template.name), template.name, template.about.to_owned(), JSON)
     });
-    let newest = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_LISTED_TASKS)?));
+    let newest = engine(context)
+        .and_then(|engine| Ok(engine.results().newest(&Filter::default(), MAX_LISTED_TASKS)?));
     // Without a registry there are no tasks, but the other resources exist. A tool call reports the problem.
     let tasks = newest.unwrap_or_default().into_iter().map(|task| {
         let about = format!("{}: {}", task.state.public_name(), task.title);
@@ -84,7 +85,7 @@ pub fn list(context: &Context<'_>) -> Vec<Resource> {
 }
 
 pub fn complete_task_ids(context: &Context<'_>, prefix: &str) -> Result<Vec<String>, AppError> {
-    let newest = engine(context)?.newest(&Filter::default(), 1_000)?;
+    let newest = engine(context)?.results().newest(&Filter::default(), 1_000)?;
     let ids = newest.into_iter().map(|task| task.id.to_string());
     Ok(ids.filter(|id| id.starts_with(prefix)).take(100).collect())
 }
@@ -102,11 +103,11 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     }
     let path = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
-    let find_task = |id: &str| engine.task(&engine.resolve(id)?);
+    let find_task = |id: &str| engine.results().task(&engine.results().resolve(id)?);
     if let Some(id) = path.strip_suffix(EVENTS) {
         let task = find_task(id)?;
         engine.remote().fetch_events(&task)?;
-        let stored = engine.read_stored(&task.id, TaskFile::Events)?;
+        let stored = engine.results().read_stored(&task.id, TaskFile::Events)?;
         let stored = String::from_utf8_lossy(last_lines(&stored));
         let text: String = stored.split_inclusive('\n').map(without_repeated_keys).collect();
         return Ok(contents(uri, "application/x-ndjson", text));
@@ -118,9 +119,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         return Ok(contents(uri, DIFF_TYPE, shorten(&text, MAX_DIFF_BYTES).unwrap_or(text)));
     }
     let task = find_task(path)?;
-    let files = engine.files(&task.id)?;
+    let files = engine.results().files(&task.id)?;
     let report = if task.state.is_terminal() {
-        engine.mark_read(&task.id)?;
+        engine.results().mark_read(&task.id)?;
         Report::Ended(Box::new(TaskResult::of(
             &task,
             &files,

@@ -82,7 +82,7 @@ impl SharedWorld {
                     self.tasks.lock().unwrap().push(submitted.task.id);
                 }
                 (4..=5, Some(id)) => self.cancel(requested_at, &id, &mut rng),
-                (6..=7, Some(id)) => self.record(requested_at, &self.engine.task(&id).unwrap()),
+                (6..=7, Some(id)) => self.record(requested_at, &self.engine.results().task(&id).unwrap()),
                 (8..=9, Some(id)) => self.wait(&wait_thread, requested_at, id, &mut rng),
                 (10, Some(_)) if rng.below(2) == 0 => {
                     drop(wait_thread);

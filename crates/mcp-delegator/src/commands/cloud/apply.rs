@@ -116,7 +116,7 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolve_task(&engine, &input.task.task_id)?)?;
+    let task = engine.results().task(&resolve_task(&engine, &input.task.task_id)?)?;
     if task.remote.is_none() {
         let message = "A task of this machine is not applied by this command.";
         return Err(AppError::new(ErrorCode::Unsupported, message)

@@ -48,7 +48,8 @@ fn write_error(path: &Path, error: &io::Error) -> AppError {
 fn text(context: &Context<'_>, checks: &[Check]) -> String {
     let changed = context.config.sourced().iter().filter(|setting| setting.origin != Origin::Default);
     let settings: Vec<Value> = changed.map(|setting| json!(to_setting(setting))).collect();
-    let tasks = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_COUNTED)?));
+    let tasks =
+        engine(context).and_then(|engine| Ok(engine.results().newest(&Filter::default(), MAX_COUNTED)?));
     let (tasks, failures) = match tasks {
         Ok(tasks) => {
             let reports: Value = tasks.iter().take(MAX_TASKS).map(report_of_task).collect();

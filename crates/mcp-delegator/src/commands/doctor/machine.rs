@@ -66,7 +66,7 @@ fn state_dir(context: &Context<'_>) -> Check {
     if let Err(error) = try_to_write(existing) {
         return unwritable(NAME, path, existing, &error);
     }
-    let counts = match engine.counts() {
+    let counts = match engine.results().counts() {
         Ok(counts) => counts,
         Err(error) => return Check::failed(context, NAME, AppError::from(error)),
     };

@@ -117,14 +117,14 @@ impl FollowedFile<'_> {
     fn writer_has_ended(&mut self) -> Result<bool, AppError> {
         match (&mut self.copy, self.task) {
             (Some(copy), _) => Ok(copy.has_ended()?),
-            (None, Some((engine, id))) => Ok(engine.task(id)?.state.is_terminal()),
+            (None, Some((engine, id))) => Ok(engine.results().task(id)?.state.is_terminal()),
             (None, None) => Ok(false),
         }
     }
 }
 
 fn follow_remote((engine, id): &(Engine, TaskId)) -> Result<Option<EventFollower>, AppError> {
-    Ok(engine.remote().follow_events(&engine.recorded_task(id)?)?)
+    Ok(engine.remote().follow_events(&engine.results().recorded_task(id)?)?)
 }
 
 fn changed_file(code: WarningCode, change: &str) -> Warning {

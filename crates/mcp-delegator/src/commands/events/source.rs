@@ -89,13 +89,13 @@ impl Source {
     /// The thread that the events belong to, if the lines do not show it.
     pub fn thread(&self) -> Result<AssumedThread, AppError> {
         let Source::File { task: Some((engine, id)), .. } = self else { return Ok(AssumedThread::Derived) };
-        let task = engine.task(id)?;
+        let task = engine.results().task(id)?;
         Ok(task.thread_id.or(task.resumed_thread).map_or(AssumedThread::Derived, AssumedThread::Known))
     }
 
     pub fn ended_writer(&self) -> Result<Option<EndedWriter>, AppError> {
         let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
-        Ok(EndedWriter::of(&engine.recorded_task(id)?))
+        Ok(EndedWriter::of(&engine.results().recorded_task(id)?))
     }
 
     pub fn size(&self) -> Option<u64> {
@@ -145,23 +145,23 @@ pub fn task_dialect(
     engine: &Engine,
     id: &TaskId,
 ) -> Result<Option<Dialect>, AppError> {
-    if let Some(record) = engine.files(id)?.record {
+    if let Some(record) = engine.results().files(id)?.record {
         return Ok(record.report.dialect.filter(|dialect| *dialect == Dialect::Plain));
     }
-    let agent = context.config.agent(&engine.task(id)?.agent);
+    let agent = context.config.agent(&engine.results().task(id)?.agent);
     Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
 }
 
 fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
     let engine = engine(context)?;
-    let id = engine.resolve(given)?;
-    let recorded = engine.recorded_task(&id)?;
+    let id = engine.results().resolve(given)?;
+    let recorded = engine.results().recorded_task(&id)?;
     engine.remote().check_events(&recorded)?;
     // Those of an unfinished task are complete only after its end was recorded.
-    let task = if recorded.remote.is_some() { engine.task(&id)? } else { recorded };
+    let task = if recorded.remote.is_some() { engine.results().task(&id)? } else { recorded };
     engine.remote().fetch_events(&task)?;
     let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
-    let path = engine.task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
+    let path = engine.results().task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
     let name = path.display().to_string();
     // A task that has not started has no events.
     let file = match File::open(&path) {

@@ -23,7 +23,7 @@ pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task
         ..Filter::default()
     };
     // The filter also finds the first tasks of directories below this one.
-    let found = engine.newest(&filter, u32::MAX)?;
+    let found = engine.results().newest(&filter, u32::MAX)?;
     Ok(found.into_iter().find(|task| Path::new(&task.working_dir) == directory))
 }
 

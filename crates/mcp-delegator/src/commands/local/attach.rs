@@ -51,13 +51,14 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
 /// Tells the user at once that a task cannot start, because the wait has no end otherwise.
 fn announce_paused_queue(context: &Context<'_>, engine: &Engine, ids: &[TaskId]) {
     let is_waiting = |task: &Task| task.state == State::Queued && task.remote.is_none();
-    let is_queued = |id: &TaskId| engine.task(id).is_ok_and(|task| is_waiting(&task));
+    let is_queued = |id: &TaskId| engine.results().task(id).is_ok_and(|task| is_waiting(&task));
     // An error here is one of the wait, too, which reports it.
     if engine.queue().is_paused().unwrap_or(false) && ids.iter().any(is_queued) {
         context.screen.announce(&format!("warning: {}", warnings::queue_paused().message));
     }
     for pause in engine.queue().agent_pauses().unwrap_or_default() {
-        let waits = |id| engine.task(id).is_ok_and(|task| is_waiting(&task) && task.agent == pause.agent);
+        let waits =
+            |id| engine.results().task(id).is_ok_and(|task| is_waiting(&task) && task.agent == pause.agent);
         if ids.iter().any(waits) {
             context.screen.announce(&format!("warning: {}", warnings::agent_paused(&pause).message));
         }

@@ -137,9 +137,9 @@ pub fn submit_attempts(
 
 /// The tasks that an id stands for: one, or all attempts of a group.
 pub fn resolve_tasks(engine: &Engine, given: &TaskRef) -> Result<Vec<TaskId>, AppError> {
-    Ok(match engine.resolve_target(given.as_str())? {
+    Ok(match engine.results().resolve_target(given.as_str())? {
         Target::Task(id) => vec![id],
-        Target::Group(group) => engine.group(&group)?.into_iter().map(|task| task.id).collect(),
+        Target::Group(group) => engine.results().group(&group)?.into_iter().map(|task| task.id).collect(),
     })
 }
 
@@ -166,8 +166,8 @@ pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
 
 /// The attempts of a group that have ended; none if the id is not that of a group.
 pub fn ended_attempts(engine: &Engine, given: &TaskRef) -> Vec<TaskId> {
-    let Ok(Target::Group(group)) = engine.resolve_target(given.as_str()) else { return Vec::new() };
-    let attempts = engine.group(&group).unwrap_or_default().into_iter();
+    let Ok(Target::Group(group)) = engine.results().resolve_target(given.as_str()) else { return Vec::new() };
+    let attempts = engine.results().group(&group).unwrap_or_default().into_iter();
     attempts.filter(|task| task.state.is_terminal()).map(|task| task.id).collect()
 }
 
@@ -175,7 +175,7 @@ pub fn ended_attempts(engine: &Engine, given: &TaskRef) -> Vec<TaskId> {
 pub fn refuse_unfinished(engine: &Engine, tasks: &[Task]) -> Result<(), AppError> {
     for attempt in tasks {
         ended(attempt.clone())?;
-        for follower in engine.rest_of_chain(&attempt.id)? {
+        for follower in engine.results().rest_of_chain(&attempt.id)? {
             ended(follower)?;
         }
     }
@@ -183,7 +183,7 @@ pub fn refuse_unfinished(engine: &Engine, tasks: &[Task]) -> Result<(), AppError
 }
 
 pub fn compare(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<ComparedGroup, AppError> {
-    Ok(engine.compare_group(group, &variables(context))?)
+    Ok(engine.results().compare_group(group, &variables(context))?)
 }
 
 /// The attempt with this number, by default the recommended one.
@@ -216,7 +216,7 @@ pub fn attempt_of(
         let compared = compare(context, engine, group)?;
         return Ok(chosen(group, &compared, None)?.task.clone());
     };
-    let attempts = engine.group(group)?;
+    let attempts = engine.results().group(group)?;
     let numbers: Vec<u8> = attempts.iter().map(attempt_number).collect();
     let found = attempts.into_iter().find(|task| attempt_number(task) == number);
     found.ok_or_else(|| no_attempt(group, &numbers, number))

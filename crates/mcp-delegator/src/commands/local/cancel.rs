@@ -46,22 +46,22 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = match engine.resolve_target(input.task.task_id.as_str())? {
+    let id = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => id,
         Target::Group(_) => {
             return cancel_rest(context, &engine, &input.task.task_id, input.reason.as_deref());
         }
     };
     let timeout = max_cancel_time(context);
-    let followers = engine.unfinished_followers(&id)?;
+    let followers = engine.results().unfinished_followers(&id)?;
     let cancelled = match engine.cancel(&id, input.reason.as_deref(), timeout) {
-        Err(EngineError::AlreadyEnded { .. }) if !engine.unfinished_followers(&id)?.is_empty() => {
+        Err(EngineError::AlreadyEnded { .. }) if !engine.results().unfinished_followers(&id)?.is_empty() => {
             return cancel_rest(context, &engine, &input.task.task_id, input.reason.as_deref());
         }
         cancelled => cancelled?,
     };
     let survivors = survivors(&cancelled);
-    let record = engine.files(&id)?.record;
+    let record = engine.results().files(&id)?.record;
     let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
     let data = CancelledTask {
         operation: "cancel",

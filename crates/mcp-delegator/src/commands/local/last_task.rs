@@ -64,8 +64,8 @@ fn last_submission(
     directory: &Path,
     of_submission: bool,
 ) -> Result<LastSubmission, AppError> {
-    let first = engine.first_of_chain(engine.last_task_in(directory)?)?;
-    let chain = engine.rest_of_chain(&first.id)?;
+    let first = engine.results().first_of_chain(engine.results().last_task_in(directory)?)?;
+    let chain = engine.results().rest_of_chain(&first.id)?;
     let is_chain = !chain.is_empty();
     if let Some(group) = group_of(&first) {
         return Ok(LastSubmission { id: group.to_string(), title: first.title, is_chain });

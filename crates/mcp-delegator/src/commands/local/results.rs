@@ -57,12 +57,12 @@ const MAX_EVENTS: usize = 50;
 
 fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = match engine.resolve_target(input.task.task_id.as_str())? {
+    let id = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => id,
         Target::Group(group) => return group_output(context, &engine, &group),
     };
-    let task = ended(engine.task(&id)?)?;
-    let files = engine.files(&task.id)?;
+    let task = ended(engine.results().task(&id)?)?;
+    let files = engine.results().files(&task.id)?;
     let events = events_page(&engine, &task, &files, &input)?;
     let times = RunTimes::of(&task);
     let results = ResultSet {
@@ -111,8 +111,9 @@ fn events_page(
         }
         None => u64::MAX,
     };
-    let LastLines { lines, first, total } =
-        engine.read_dir(&task.id, |dir| dir.read_last_lines(TaskFile::Events, until, MAX_EVENTS))?;
+    let LastLines { lines, first, total } = engine
+        .results()
+        .read_dir(&task.id, |dir| dir.read_last_lines(TaskFile::Events, until, MAX_EVENTS))?;
     // A line that is not JSON is returned as a string.
     let items: Vec<Value> = lines
         .iter()

@@ -77,8 +77,8 @@ pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
 fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let earlier = match (&input.task_id, &input.thread_id) {
-        (Some(task), _) => Some(engine.task(&resolve_task(&engine, task)?)?),
-        (None, Some(thread)) => engine.last_task_of_thread(thread)?,
+        (Some(task), _) => Some(engine.results().task(&resolve_task(&engine, task)?)?),
+        (None, Some(thread)) => engine.results().last_task_of_thread(thread)?,
         (None, None) => None,
     };
     if let Some(task) = &earlier {

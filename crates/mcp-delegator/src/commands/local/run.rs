@@ -155,7 +155,7 @@ pub fn after_wait(
 /// The output of a group that was waited for: that of the recommended attempt, else of the first, and the
 /// comparison.
 fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
-    let tasks = engine.group(group)?;
+    let tasks = engine.results().group(group)?;
     if let Some(task) = tasks.iter().find(|task| !task.state.is_terminal()).cloned() {
         let data = GroupData::of_tasks(group, &tasks);
         let waited = WaitOutcome { task, expired: true };
@@ -192,7 +192,7 @@ pub fn foreground_output(
     make_data: impl FnOnce(ExecutionAck) -> Data,
 ) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
-    let files = engine.files(&task.id)?;
+    let files = engine.results().files(&task.id)?;
     let followers = chain::followers(&files.followers);
     let acknowledgement = ExecutionAck { followers, ..ExecutionAck::of(&task, Capability::Foreground) };
     if expired {

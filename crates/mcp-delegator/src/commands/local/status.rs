@@ -97,7 +97,7 @@ pub struct Scope {
 }
 
 fn usage(engine: &Engine, wanted: &OverviewRequest, limit: u32) -> Result<Usage, AppError> {
-    let table = engine.usage(wanted, limit.max(MIN_USAGE_ROWS))?;
+    let table = engine.results().usage(wanted, limit.max(MIN_USAGE_ROWS))?;
     Ok(Usage::of(table.unwrap_or_default(), &engine.worktrees().sizes()?))
 }
 
@@ -105,7 +105,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
     let wanted = overview_query(context, &engine, &input.filter, &scope, now_ms)?;
-    let Some(overview) = engine.overview(&wanted)? else {
+    let Some(overview) = engine.results().overview(&wanted)? else {
         let all_tasks = (context.surface == Surface::CommandLine).then(Vec::new);
         let is_cloud = scope.location == TaskLocation::Cloud;
         let empty = StatusSnapshot { all_tasks, is_cloud, ..StatusSnapshot::default() };
@@ -172,7 +172,7 @@ fn running_tasks(
             ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
         };
         if verbose {
-            let stored = engine.read_dir(&id, |dir| {
+            let stored = engine.results().read_dir(&id, |dir| {
                 Ok(dir.read_tail(TaskFile::Events, VERBOSE_BYTES)?.unwrap_or_default())
             })?;
             task.last_lines = Some(last_lines(&stored));
@@ -235,12 +235,15 @@ fn listed_groups(engine: &Engine, overview: &Overview) -> Result<Vec<GroupData>,
             groups.push(&member.group);
         }
     }
-    groups.into_iter().map(|group| Ok(GroupData::of_tasks(group, &engine.recorded_group(group)?))).collect()
+    groups
+        .into_iter()
+        .map(|group| Ok(GroupData::of_tasks(group, &engine.results().recorded_group(group)?)))
+        .collect()
 }
 
 fn worktree_of_only(engine: &Engine, wanted: &OverviewRequest) -> Result<Option<String>, AppError> {
     let [only] = wanted.only.as_slice() else { return Ok(None) };
-    let worktree = engine.worktrees().of(&engine.recorded_task(only)?)?;
+    let worktree = engine.worktrees().of(&engine.results().recorded_task(only)?)?;
     Ok(worktree.map(|worktree| worktree.path.display().to_string()))
 }
 

@@ -197,7 +197,7 @@ fn isolation(
     let inputs = &request.input.agent;
     let earlier = match (&request.resume, &request.reviews) {
         (Some(task), _) => Some(task.clone()),
-        (None, Some(Reviewed::Task(id))) => Some(engine.task(id)?),
+        (None, Some(Reviewed::Task(id))) => Some(engine.results().task(id)?),
         (None, Some(Reviewed::Predecessor) | None) => None,
     };
     let worktree = earlier.map(|task| engine.worktrees().of(&task)).transpose()?.flatten();
@@ -389,7 +389,7 @@ fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
 /// Token usage of a thread at the end of its last task. Codex reports a running total; a task's own usage is
 /// the difference.
 fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError> {
-    let record = engine.files(&task.id)?.record;
+    let record = engine.results().files(&task.id)?.record;
     Ok(record.and_then(|record| record.report.usage).map(|usage| usage.thread_total))
 }
 
@@ -422,6 +422,7 @@ pub fn task_result(
         // The excerpt has no more than the budget of the beginning, or of the end.
         let ends = |which| -> Result<(String, u64), AppError> {
             let (bytes, size) = engine
+                .results()
                 .read_dir(&task.id, |dir| Ok(dir.read_ends(which, budget.into())?.unwrap_or_default()))?;
             Ok((String::from_utf8_lossy(&bytes).into_owned(), size))
         };
@@ -449,8 +450,8 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
     // The wait has queried the providers of tasks that run elsewhere.
     let reload = |task: Task| match (task.state.is_terminal(), &task.remote) {
         (true, _) => Ok(task),
-        (false, None) => engine.task(&task.id),
-        (false, Some(_)) => engine.recorded_task(&task.id),
+        (false, None) => engine.results().task(&task.id),
+        (false, Some(_)) => engine.results().recorded_task(&task.id),
     };
     let tasks = watched.tasks.into_iter().map(reload).collect::<Result<Vec<Task>, _>>()?;
     let expired = watched.expired && !tasks.iter().any(|task| task.state.is_terminal());
@@ -488,7 +489,7 @@ pub fn first_ended(watched: &GroupWaitOutcome) -> Result<WaitOutcome, AppError> 
 /// Marks a task as read. An error is only a warning: the response is complete without it, and the task is
 /// listed as unread.
 pub fn mark_read(engine: &Engine, id: &TaskId) -> Option<Warning> {
-    let error = engine.mark_read(id).err()?;
+    let error = engine.results().mark_read(id).err()?;
     Some(Warning::new(WarningCode::NotMarkedRead, format!("{id} could not be marked as read: {error}")))
 }
 
@@ -501,5 +502,5 @@ pub fn ended(task: Task) -> Result<Task, AppError> {
 }
 
 pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {
-    Ok(engine.resolve(given.as_str())?)
+    Ok(engine.results().resolve(given.as_str())?)
 }

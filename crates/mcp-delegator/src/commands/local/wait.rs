@@ -145,7 +145,7 @@ fn add_followers(engine: &Engine, targets: &mut Targets) -> Result<(), AppError>
     let given: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
     let mut known: BTreeSet<TaskId> = given.iter().cloned().collect();
     for id in given {
-        let followers = engine.rest_of_chain(&id)?.into_iter().map(|task| task.id);
+        let followers = engine.results().rest_of_chain(&id)?.into_iter().map(|task| task.id);
         let new: Vec<TaskId> = followers.filter(|id| known.insert(id.clone())).collect();
         targets.extend(new.into_iter().map(|id| (id.to_string(), Ok(id))));
     }
@@ -161,7 +161,7 @@ fn labelled_tasks(
 ) -> Result<AwaitedTasks, AppError> {
     let filter = Filter { labels: labels.clone(), ..Filter::default() };
     let since_ms = Timestamp::now().as_millisecond() - RECENT_MS;
-    let awaited = engine.awaited_tasks(&filter, since_ms, MAX_ENDED, until == WaitGoal::Any)?;
+    let awaited = engine.results().awaited_tasks(&filter, since_ms, MAX_ENDED, until == WaitGoal::Any)?;
     if !awaited.ids.is_empty() {
         return Ok(awaited);
     }
@@ -202,7 +202,7 @@ impl WaitOutput<'_> {
             let data = unfinished(self.engine, &task)?;
             return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
         }
-        let files = self.engine.files(&task.id)?;
+        let files = self.engine.results().files(&task.id)?;
         let data = self.ended_task(&task, &files)?;
         let output = CommandOutput::of(data, self.exit_status_error(&task, &files));
         let mut output = output.with_facts(WaitMeta::from(RunTimes::of(&task)));
@@ -312,7 +312,7 @@ impl WaitOutput<'_> {
     /// be continued.
     fn item_of_any(&self, task: &Task) -> Result<ItemState, AppError> {
         if task.state.is_terminal()
-            && let Some(error) = self.exit_status_error(task, &self.engine.files(&task.id)?)
+            && let Some(error) = self.exit_status_error(task, &self.engine.results().files(&task.id)?)
         {
             return Err(error);
         }
@@ -324,7 +324,7 @@ impl WaitOutput<'_> {
             let data = WaitedTask::Unfinished(Box::new(unfinished(self.engine, task)?));
             return Ok(WaitedItem { data, error: None, warnings: Vec::new() });
         }
-        let files = self.engine.files(&task.id)?;
+        let files = self.engine.results().files(&task.id)?;
         let ended = EndedItem::of(task, self.ended_task(task, &files)?);
         Ok(WaitedItem {
             data: WaitedTask::Ended(Box::new(ended)),
@@ -335,7 +335,7 @@ impl WaitOutput<'_> {
 }
 
 fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
-    let files = engine.files(&task.id)?;
+    let files = engine.results().files(&task.id)?;
     Ok(UnfinishedTask::of(task, &files, Timestamp::now().as_millisecond()))
 }
 

@@ -69,11 +69,12 @@ pub(super) fn print(
         Ok(())
     };
     // The state is read before the last output, so that everything written before the end is printed.
-    let _copy = follow.then(|| engine.remote().follow_events(&engine.recorded_task(id)?)).transpose()?;
+    let _copy =
+        follow.then(|| engine.remote().follow_events(&engine.results().recorded_task(id)?)).transpose()?;
     let task = if follow {
         engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false))
     } else {
-        engine.task(id).map_err(PrintEnd::from)
+        engine.results().task(id).map_err(PrintEnd::from)
     };
     let printed = task.and_then(|task| {
         engine.remote().fetch_events(&task)?;
@@ -87,7 +88,7 @@ pub(super) fn print(
             }
             Ok((task, bytes))
         }
-        Err(PrintEnd::ReaderGone) => Ok((engine.recorded_task(id)?, bytes)),
+        Err(PrintEnd::ReaderGone) => Ok((engine.results().recorded_task(id)?, bytes)),
         Err(PrintEnd::Failed(error)) => Err(*error),
     }
 }
@@ -143,7 +144,7 @@ impl<'a> LogLines<'a> {
             summarizer: LineSummarizer::new(options.clone()),
             options,
             headlines: Headlines::default(),
-            working_dir: engine.task(id)?.working_dir,
+            working_dir: engine.results().task(id)?.working_dir,
             is_plain: dialect == Some(Dialect::Plain),
             is_live,
         })

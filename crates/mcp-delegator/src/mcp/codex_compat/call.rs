@@ -114,7 +114,7 @@ fn tool_result(
 
 /// The sandbox mode and the model of a thread; a reply uses the same.
 fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Value>, AppError> {
-    let Some(task) = engine(context)?.last_task_of_thread(thread)? else { return Ok(Map::new()) };
+    let Some(task) = engine(context)?.results().last_task_of_thread(thread)? else { return Ok(Map::new()) };
     let mode = ("mode".to_owned(), task.mode.name().into());
     Ok([mode].into_iter().chain(task.model.map(|model| ("model".to_owned(), model.into()))).collect())
 }
@@ -131,8 +131,8 @@ fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
 fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<CodexResult, AppError> {
     let engine = engine(context)?;
     let task = first_ended(&refresh(&engine, outcome)?)?.task;
-    let files = engine.files(&task.id)?;
-    engine.mark_read(&task.id)?;
+    let files = engine.results().files(&task.id)?;
+    engine.results().mark_read(&task.id)?;
     let final_message = || final_text(files.record.as_ref()).unwrap_or_default().to_owned();
     let message = task_error(&task, &files).map_or_else(|| Ok(final_message()), Err);
     Ok(CodexResult { thread: task.thread_id, message })

@@ -77,9 +77,9 @@ impl Server {
 
 /// Cancels the task of a run, or all attempts of its group that have not ended.
 fn cancel_run(engine: &Engine, id: &TaskId) -> Result<(), AppError> {
-    let task = engine.task(id)?;
+    let task = engine.results().task(id)?;
     let Some(group) = group_of(&task) else { return Ok(engine.request_cancel(id, None)?) };
-    for attempt in engine.group(group)?.iter().filter(|task| !task.state.is_terminal()) {
+    for attempt in engine.results().group(group)?.iter().filter(|task| !task.state.is_terminal()) {
         engine.request_cancel(&attempt.id, None)?;
     }
     Ok(())
@@ -97,9 +97,9 @@ fn handle_status(
         Handle::Run(id) => std::slice::from_ref(id),
         Handle::Wait(wait) => &wait.ids,
     };
-    let mut tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
+    let mut tasks = ids.iter().map(|id| engine.results().task(id)).collect::<Result<Vec<_>, _>>()?;
     if let (Handle::Run(_), Some(group)) = (handle, tasks.first().and_then(group_of).cloned()) {
-        tasks = engine.group(&group)?;
+        tasks = engine.results().group(&group)?;
     }
     let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
     let latest = tasks.iter().map(|task| task.updated_at_ms).max().unwrap_or_default();

@@ -183,14 +183,14 @@ enum Note {
 
 fn read_notes(engine: &Engine, handle: &Handle) -> Result<Vec<Note>, AppError> {
     let Some(id) = handle.owning_task() else { return Ok(Vec::new()) };
-    let stored = engine.read_stored(id, TaskFile::Handles)?;
+    let stored = engine.results().read_stored(id, TaskFile::Handles)?;
     // An unparsable line was not written completely.
     Ok(stored.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
 fn append_note(engine: &Engine, handle: &Handle, note: &Note) -> Result<(), AppError> {
     match handle.owning_task() {
-        Some(id) => Ok(engine.append_handle(id, &json!(note).to_string())?),
+        Some(id) => Ok(engine.results().append_handle(id, &json!(note).to_string())?),
         None => Ok(()),
     }
 }

@@ -41,13 +41,13 @@ pub async fn wait_for_tasks(
 async fn position(engine: Arc<Engine>, wait: &TaskWait) -> TaskPosition {
     let ids = wait.ids.clone();
     let read = move || {
-        let tasks: Vec<Task> = ids.iter().filter_map(|id| engine.task(id).ok()).collect();
+        let tasks: Vec<Task> = ids.iter().filter_map(|id| engine.results().task(id).ok()).collect();
         match tasks.as_slice() {
             [] => TaskPosition::unknown("Waiting for tasks"),
             [task] if ids.len() == 1 => {
-                let snapshot = engine.files(&task.id).ok().and_then(|files| files.snapshot);
+                let snapshot = engine.results().files(&task.id).ok().and_then(|files| files.snapshot);
                 let now_ms = jiff::Timestamp::now().as_millisecond();
-                let limit_sec = engine.hard_limit_sec(&task.id);
+                let limit_sec = engine.results().hard_limit_sec(&task.id);
                 TaskPosition::of_task(task, snapshot.as_ref(), limit_sec, now_ms)
             }
             several => TaskPosition::of_tasks(several),
