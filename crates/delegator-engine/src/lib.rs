@@ -293,4 +293,6 @@ parts! {
     conversations: Conversations,
     /// What is recorded about tasks: rows, files, groups, lists.
     results: Results,
+    /// What tasks changed in the user's files.
+    changes: Changes,
 }

@@ -14,7 +14,7 @@ use delegator_registry::{Task, TaskDir, TaskFile};
 use delegator_supervisor::agent::Variables;
 
 use super::restore::refuse_while_busy;
-use crate::Engine;
+use crate::Changes;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::ProviderRecord;
 use crate::restore_points::record::{RestorePointRecord, reference};
@@ -45,23 +45,23 @@ pub struct DiffApplication {
     pub recovery: Option<Recovery>,
 }
 
-impl Engine {
+impl Changes<'_> {
     /// Without the secrets that were known at its submission. If a provider made several attempts, the first.
-    pub fn task_diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
-        let task = self.results().task(id)?;
+    pub fn diff(&self, id: &TaskId, environment: &Variables) -> Result<TaskDiff> {
+        let task = self.engine.results().task(id)?;
         if task.remote.is_some() && !task.state.is_terminal() {
             return Err(EngineError::NotEnded { task: task.id, state: task.state });
         }
-        let diff = recorded_diff(&*self.registry_of(id)?, &task, environment)?;
+        let diff = recorded_diff(&*self.engine.registry_of(id)?, &task, environment)?;
         if task.remote.is_some() {
-            Ok(TaskDiff { omissions: self.diff_omissions(id)?, ..diff })
+            Ok(TaskDiff { omissions: self.omissions(id)?, ..diff })
         } else {
             Ok(TaskDiff { text: self.mask_secrets(id, diff.text)?, ..diff })
         }
     }
 
     fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>> {
-        let stored = self.results().read_stored(id, TaskFile::SecretDigests)?;
+        let stored = self.engine.results().read_stored(id, TaskFile::SecretDigests)?;
         if stored.is_empty() {
             return Ok(text);
         }
@@ -78,21 +78,22 @@ impl Engine {
         match remote {
             Some((remote, accepted)) if attempt > 1 => {
                 let provider = remote.environment.provider;
-                let diff = self.providers.get(provider).and_then(|service| service.diff(accepted, attempt));
+                let diff =
+                    self.engine.providers.get(provider).and_then(|service| service.diff(accepted, attempt));
                 let diff = diff.map_err(EngineError::provider(provider, Some(&task.id)))?;
                 Ok(diff.unwrap_or_default())
             }
-            _ => self.results().read_stored(&task.id, TaskFile::Diff),
+            _ => self.engine.results().read_stored(&task.id, TaskFile::Diff),
         }
     }
 
     /// What the diff of an ended task does not have. Nothing is known about tasks of hosted Codex.
-    pub fn diff_omissions(&self, id: &TaskId) -> Result<DiffOmissions> {
+    pub fn omissions(&self, id: &TaskId) -> Result<DiffOmissions> {
         Ok(self.remote_facts(id)?.omissions)
     }
 
     fn remote_facts(&self, id: &TaskId) -> Result<ProviderRecord> {
-        let facts = self.results().task_dir(id)?.map(|dir| ProviderRecord::read(&dir)).transpose()?;
+        let facts = self.engine.results().task_dir(id)?.map(|dir| ProviderRecord::read(&dir)).transpose()?;
         Ok(facts.flatten().unwrap_or_default())
     }
 
@@ -120,8 +121,8 @@ impl Engine {
         environment: &Variables,
         options: ApplyOptions<'_>,
     ) -> Result<DiffApplication> {
-        let mut registry = self.registry_of(id)?;
-        rescue_in(self, &mut registry)?;
+        let mut registry = self.engine.registry_of(id)?;
+        rescue_in(self.engine, &mut registry)?;
         let (dir, directory, diff) = (registry.dir().task(id), request.work_tree, request.diff);
         let git = git(environment, directory, APPLY_TIMEOUT)?;
         let reference = reference(id, 0);

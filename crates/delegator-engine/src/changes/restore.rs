@@ -17,7 +17,7 @@ use delegator_git::{
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
-use crate::Engine;
+use crate::Changes;
 use crate::changes::restore_settings::SettingsRestore;
 use crate::error::{EngineError, RestoreChanges, Result};
 use crate::restore_points::lookup::{FoundPoints, PointSource};
@@ -105,7 +105,7 @@ impl CheckedTree {
     }
 }
 
-impl Engine {
+impl Changes<'_> {
     /// Restores every work tree of a task, that of its working directory first. A task that is no longer in
     /// the registry is looked up in the repository that contains `here`.
     pub fn restore(
@@ -115,9 +115,9 @@ impl Engine {
         environment: &Variables,
         here: &Path,
     ) -> Result<RestoreReport> {
-        let mut registry = self.find_registry()?;
+        let mut registry = self.engine.find_registry()?;
         if let Some(registry) = &mut registry {
-            rescue_in(self, registry)?;
+            rescue_in(self.engine, registry)?;
         }
         let source = PointSource { registry: registry.as_deref(), environment, here };
         let mut found = source.find(task)?;

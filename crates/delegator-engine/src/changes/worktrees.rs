@@ -10,7 +10,7 @@ use delegator_registry::{ClaimKind, Registry, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
 use super::apply::{ApplyOptions, DiffApplication};
-use crate::Engine;
+use crate::Changes;
 use crate::error::{IsolationError, Result};
 use crate::shared::git_program::git;
 use crate::upkeep::rescue::rescue_in;
@@ -36,7 +36,7 @@ pub struct WorktreeBranch {
     pub is_removed: bool,
 }
 
-impl Engine {
+impl Changes<'_> {
     /// Applies the changes of a worktree to the work tree that contains `directory`, by default the one from
     /// which it was created, and removes the worktree. Conflicts change nothing.
     pub fn apply_worktree(
@@ -46,7 +46,7 @@ impl Engine {
         directory: Option<&Path>,
         environment: &Variables,
     ) -> Result<WorktreeApplication> {
-        let mut registry = self.registry_of(owner)?;
+        let mut registry = self.engine.registry_of(owner)?;
         let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let plan = plan_of(worktree.registry, owner)?;
         let changes = worktree.changes()?.refuse_lost(owner)?;
@@ -68,7 +68,7 @@ impl Engine {
         };
         let is_removed = !options.dry_run && {
             if changes.is_complete() || !changes.diff.is_empty() {
-                worktree.registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
+                worktree.registry.record_worktree(owner, WorktreeEvent::Applied, self.engine.now_ms())?;
             }
             !options.keep && changes.is_complete() && worktree.remove(&changes)?
         };
@@ -84,10 +84,10 @@ impl Engine {
         keep: bool,
         environment: &Variables,
     ) -> Result<WorktreeBranch> {
-        let mut registry = self.registry_of(owner)?;
+        let mut registry = self.engine.registry_of(owner)?;
         let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let registry = &mut *worktree.registry;
-        let time_sec = u64::try_from(self.now_ms() / 1000).unwrap_or_default();
+        let time_sec = u64::try_from(self.engine.now_ms() / 1000).unwrap_or_default();
         let new = NewCommit { branch, message, time_sec };
         let found = PresentWorktree::find(registry, owner, environment)?;
         let (commit, changes) = match found.filter(|found| found.plan.worktree.path.exists()) {
@@ -110,7 +110,7 @@ impl Engine {
                 (commit, worktree_changes(registry, owner, environment)?)
             }
         };
-        registry.record_worktree(owner, WorktreeEvent::Applied, self.now_ms())?;
+        registry.record_worktree(owner, WorktreeEvent::Applied, self.engine.now_ms())?;
         let is_removed = !keep && changes.left_out.is_empty() && worktree.remove(&changes)?;
         Ok(WorktreeBranch { branch: branch.to_owned(), commit, changes, is_removed })
     }
@@ -123,7 +123,7 @@ impl Engine {
         may_lose: bool,
         environment: &Variables,
     ) -> Result<WorktreeChanges> {
-        let mut registry = self.registry_of(owner)?;
+        let mut registry = self.engine.registry_of(owner)?;
         let mut worktree = self.claim_unused(&mut registry, owner, environment)?;
         let only_copy = |names| IsolationError::OnlyCopy { task: owner.clone(), names };
         let changes = match worktree.changes() {
@@ -146,10 +146,10 @@ impl Engine {
         owner: &'a TaskId,
         environment: &'a Variables,
     ) -> Result<ClaimedWorktree<'a>> {
-        rescue_in(self, registry)?;
-        let _claim = claim_worktree(self, registry, owner, ClaimKind::Removal)?;
+        rescue_in(self.engine, registry)?;
+        let _claim = claim_worktree(self.engine, registry, owner, ClaimKind::Removal)?;
         refuse_while_used(registry, owner)?;
-        Ok(ClaimedWorktree { engine: self, registry, owner, environment, _claim })
+        Ok(ClaimedWorktree { engine: self.engine, registry, owner, environment, _claim })
     }
 }
 

@@ -154,7 +154,11 @@ fn apply_attempt(
         if input.check || input.keep {
             break;
         }
-        match engine.discard_worktree(&other.task.id, false, &variables(context)).map_err(AppError::from) {
+        match engine
+            .changes()
+            .discard_worktree(&other.task.id, false, &variables(context))
+            .map_err(AppError::from)
+        {
             Ok(_) => discarded.push(other.task.id.to_string()),
             // The changes are applied, so this call has succeeded.
             Err(error) => warnings.push(not_discarded(&other.task.id, &error.message)),
@@ -222,7 +226,7 @@ fn apply_isolated(
     let variables = variables(context);
     let message = input.message.clone().unwrap_or_else(|| commit_message(task));
     if let Some(branch) = &input.branch {
-        let created = engine.branch_worktree(owner, branch, &message, input.keep, &variables)?;
+        let created = engine.changes().branch_worktree(owner, branch, &message, input.keep, &variables)?;
         return Ok(branch_output(owner, &created, input.keep));
     }
     let given = input.working_dir.clone().map(|given| given_directory(context, given)).transpose()?;
@@ -231,7 +235,7 @@ fn apply_isolated(
         commit: input.commit.then_some(message.as_str()),
         keep: input.keep,
     };
-    let done = engine.apply_worktree(owner, options, given.as_deref(), &variables)?;
+    let done = engine.changes().apply_worktree(owner, options, given.as_deref(), &variables)?;
     let omissions = done.changes.omissions();
     let data = AppliedDiff {
         is_worktree_removed: (!input.check).then_some(done.is_removed),

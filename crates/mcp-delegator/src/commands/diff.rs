@@ -99,7 +99,7 @@ pub fn find_diff(
         let problem = Problem::new(ErrorCode::InvalidValue, "attempt", "the task has only one");
         return Err(AppError::from_problems(vec![problem.value(attempt.into())]));
     }
-    let diff = engine.task_diff(&task.id, &variables(context))?;
+    let diff = engine.changes().diff(&task.id, &variables(context))?;
     match diff.omissions.size_limit {
         Some(limit) => {
             let message =

@@ -119,7 +119,7 @@ fn discard(
             .context("task_id", task.id.as_str())
             .suggest("Revert what it changed in your own directory with 'mcp-delegator restore'."));
     };
-    let changes = engine.discard_worktree(&worktree.owner, may_lose, &variables(context))?;
+    let changes = engine.changes().discard_worktree(&worktree.owner, may_lose, &variables(context))?;
     let omissions = changes.omissions();
     let has_changes = !changes.diff.is_empty() || !changes.is_complete();
     let data = DiscardedWorktree {

@@ -148,7 +148,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         undo: input.undo,
     };
     let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
-    let restored = match engine.restore(&id, request, &environment, &start_dir) {
+    let restored = match engine.changes().restore(&id, request, &environment, &start_dir) {
         Err(EngineError::RestoreIncomplete { restored, failed, untouched, changes, source }) => {
             let batch = incomplete_batch(batch, &restored, &failed, &untouched, source);
             let data = RestoreOutput::incomplete(&id, changes, batch.result());

@@ -142,7 +142,7 @@ pub fn apply_remote(
         return Err(AppError::new(ErrorCode::WrongState, message).context("task_id", task.id.as_str()));
     }
     let directory = given_directory(context, working_dir.unwrap_or_default())?;
-    let applied = engine.apply_diff(&task.id, &diff, &directory, &variables(context), dry_run)?;
+    let applied = engine.changes().apply_diff(&task.id, &diff, &directory, &variables(context), dry_run)?;
     let warnings = omission_warnings(&omissions).into_iter();
     let warnings = warnings.chain(applied.recovery.as_ref().map(recovery_warning)).collect();
     Ok((AppliedDiff::of(&task.id, &applied, &omissions, dry_run), warnings))

@@ -32,7 +32,7 @@ impl AttemptInput {
 
 /// The diff of an ended task, and what it does not have. An error if there are changes, but no diff.
 pub fn stored_diff(engine: &Engine, task: &Task, attempt: u8) -> Result<(Vec<u8>, DiffOmissions), AppError> {
-    let omissions = engine.diff_omissions(&task.id)?;
+    let omissions = engine.changes().omissions(&task.id)?;
     if let Some(limit) = omissions.size_limit {
         let message = format!("The changes of {} cannot be shown: {}.", task.id, too_large_message(limit));
         return Err(AppError::new(ErrorCode::Unsupported, message)
@@ -41,7 +41,7 @@ pub fn stored_diff(engine: &Engine, task: &Task, attempt: u8) -> Result<(Vec<u8>
                 "With 'push' in the environment, the worker pushes the changes to a branch; results name it.",
             ));
     }
-    Ok((engine.remote_diff(task, attempt)?, omissions))
+    Ok((engine.changes().remote_diff(task, attempt)?, omissions))
 }
 
 /// The inputs of `local wait` without `chain`: no task follows a cloud task.
