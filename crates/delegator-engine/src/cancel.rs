@@ -8,7 +8,6 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{CancelOutcome, Registry, Task};
 
-use crate::Engine;
 use crate::error::{EngineError, Result};
 use crate::remote::provider::CancelProgress;
 use crate::remote::refresh::request_remote_cancel;
@@ -16,6 +15,7 @@ use crate::submit::promote::promote;
 use crate::supervise::wake_socket;
 use crate::upkeep::delivery::start_delivery_if_due;
 use crate::wait::blocking::WaitOutcome;
+use crate::{Cancellations, Engine};
 
 /// A task that ended in another state is [`EngineError::AlreadyEnded`].
 #[derive(Debug)]
@@ -34,17 +34,17 @@ pub(crate) struct Requested {
     was_cancelled: bool,
 }
 
-impl Engine {
+impl Cancellations<'_> {
     pub fn cancel(&self, id: &TaskId, reason: Option<&str>, timeout: Duration) -> Result<CancelReport> {
         let mut reports = self.cancel_all(std::slice::from_ref(id), reason, timeout)?;
         reports.pop().unwrap_or_else(|| Err(EngineError::unknown(id)))
     }
 
     /// Stores the request and returns without waiting.
-    pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<()> {
-        let mut registry = self.registry_of(id)?;
-        self.store_cancel_request(&mut registry, id, reason)?;
-        self.promote_after_cancel(&mut registry);
+    pub fn request(&self, id: &TaskId, reason: Option<&str>) -> Result<()> {
+        let mut registry = self.engine.registry_of(id)?;
+        store_cancel_request(self.engine, &mut registry, id, reason)?;
+        promote_after_cancel(self.engine, &mut registry);
         Ok(())
     }
 
@@ -56,57 +56,56 @@ impl Engine {
         reason: Option<&str>,
         timeout: Duration,
     ) -> Result<Vec<Result<CancelReport>>> {
-        let Some(mut registry) = self.find_registry()? else {
+        let Some(mut registry) = self.engine.find_registry()? else {
             return Ok(ids.iter().map(|id| Err(EngineError::unknown(id))).collect());
         };
         // The request for a task also cancels those that follow it, which may be in the list, too.
         let states: Vec<Option<State>> =
             ids.iter().map(|id| Ok(registry.get(id)?.map(|task| task.state))).collect::<Result<_>>()?;
         let request = |(id, state): (&TaskId, Option<State>)| {
-            let requested = self.store_cancel_request(&mut registry, id, reason)?;
+            let requested = store_cancel_request(self.engine, &mut registry, id, reason)?;
             Ok(Requested { was_cancelled: state == Some(State::Cancelled), ..requested })
         };
         let requested: Vec<Result<Requested>> = ids.iter().zip(states).map(request).collect();
-        self.promote_after_cancel(&mut registry);
+        promote_after_cancel(self.engine, &mut registry);
         let deadline = Instant::now() + timeout;
         let wait = |(id, requested): (&TaskId, Result<Requested>)| {
             let requested = requested?;
-            let outcome = self.wait(id, Some(deadline), |_| {}).map_err(EngineError::in_cleanup)?;
+            let outcome =
+                self.engine.waits().for_task(id, Some(deadline), |_| {}).map_err(EngineError::in_cleanup)?;
             report(outcome, requested)
         };
         Ok(ids.iter().zip(requested).map(wait).collect())
     }
+}
 
-    /// Starts tasks that a cancelled queued task has blocked, and the delivery of its notifications.
-    fn promote_after_cancel(&self, registry: &mut Registry) {
-        // The requests are stored. If this fails, the next pass starts them.
-        let _ = promote(self, registry);
-        let _ = start_delivery_if_due(self, registry);
-    }
+/// Starts tasks that a cancelled queued task has blocked, and the delivery of its notifications.
+fn promote_after_cancel(engine: &Engine, registry: &mut Registry) {
+    // The requests are stored. If this fails, the next pass starts them.
+    let _ = promote(engine, registry);
+    let _ = start_delivery_if_due(engine, registry);
+}
 
-    pub(crate) fn store_cancel_request(
-        &self,
-        registry: &mut Registry,
-        id: &TaskId,
-        reason: Option<&str>,
-    ) -> Result<Requested> {
-        let first = |previous| Ok(Requested { previous, was_cancelled: false });
-        let remote = request_remote_cancel(self, registry, id, reason)?;
-        match registry.request_cancel(id, reason, self.now_ms())? {
-            CancelOutcome::Unknown => Err(EngineError::unknown(id)),
-            CancelOutcome::Cancelled => first(State::Queued),
-            CancelOutcome::AlreadyEnded { state: State::Cancelled } => {
-                Ok(Requested { previous: state_before_cancel(registry, id)?, was_cancelled: true })
-            }
-            CancelOutcome::AlreadyEnded { state } => {
-                Err(EngineError::AlreadyEnded { task: id.clone(), state })
-            }
-            CancelOutcome::Requested { state, .. } => {
-                wake_socket::wake(&registry.dir().task(id));
-                crash_point(CrashPoint::SupervisorWoken);
-                // The recorded state of a task that a provider runs may be older than its start.
-                first(if remote == Some(CancelProgress::Ending) { State::Working } else { state })
-            }
+pub(crate) fn store_cancel_request(
+    engine: &Engine,
+    registry: &mut Registry,
+    id: &TaskId,
+    reason: Option<&str>,
+) -> Result<Requested> {
+    let first = |previous| Ok(Requested { previous, was_cancelled: false });
+    let remote = request_remote_cancel(engine, registry, id, reason)?;
+    match registry.request_cancel(id, reason, engine.now_ms())? {
+        CancelOutcome::Unknown => Err(EngineError::unknown(id)),
+        CancelOutcome::Cancelled => first(State::Queued),
+        CancelOutcome::AlreadyEnded { state: State::Cancelled } => {
+            Ok(Requested { previous: state_before_cancel(registry, id)?, was_cancelled: true })
+        }
+        CancelOutcome::AlreadyEnded { state } => Err(EngineError::AlreadyEnded { task: id.clone(), state }),
+        CancelOutcome::Requested { state, .. } => {
+            wake_socket::wake(&registry.dir().task(id));
+            crash_point(CrashPoint::SupervisorWoken);
+            // The recorded state of a task that a provider runs may be older than its start.
+            first(if remote == Some(CancelProgress::Ending) { State::Working } else { state })
         }
     }
 }

@@ -295,4 +295,8 @@ parts! {
     results: Results,
     /// What tasks changed in the user's files.
     changes: Changes,
+    /// Waits in the calling thread.
+    waits: Waits,
+    /// Cancels tasks.
+    cancellations: Cancellations,
 }

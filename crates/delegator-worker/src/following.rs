@@ -119,7 +119,7 @@ fn cancel(
         Some(Stop::Lost) => Some(NOT_OWNED.to_owned()),
     };
     shared.report(&WorkerEvent::Cancelling { task: control.log_name.clone() });
-    match shared.engine.request_cancel(local, reason.as_deref()) {
+    match shared.engine.cancellations().request(local, reason.as_deref()) {
         // The next poll finds its end.
         Err(EngineError::AlreadyEnded { .. }) => Ok(()),
         outcome => outcome,

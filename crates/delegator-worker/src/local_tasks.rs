@@ -75,7 +75,7 @@ fn cancel_tasks(shared: &WorkerState<'_>, dir: &Path) -> Result<bool, EngineErro
     if ids.is_empty() {
         return Ok(true);
     }
-    shared.engine.cancel_all(&ids, Some(NOT_OWNED), CANCEL_STEP)?;
+    shared.engine.cancellations().cancel_all(&ids, Some(NOT_OWNED), CANCEL_STEP)?;
     Ok(unfinished_in(shared, dir)?.is_empty())
 }
 

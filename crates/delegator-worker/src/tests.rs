@@ -165,7 +165,7 @@ fn a_task_that_was_submitted_is_found_even_if_it_has_ended_and_could_not_be_subm
     assert!(matches!(refused, Err(NotSubmitted::Refused(refusal)) if refusal == message));
     let local = world.submit(&control);
     assert_eq!(find_or_submit(&shared, &control, &request).unwrap(), local);
-    world.engine.request_cancel(&local, Some("by a user")).unwrap();
+    world.engine.cancellations().request(&local, Some("by a user")).unwrap();
     assert_eq!(find_or_submit(&shared, &control, &request).unwrap(), local);
     let reason = Some("by a user".to_owned());
     match follow(&shared, &control, &local) {
@@ -187,7 +187,7 @@ fn a_task_is_not_given_up_because_the_registry_cannot_be_read() {
         world.log.wait_for(is_problem);
         fs::remove_file(&state).unwrap();
         fs::rename(&away, &state).unwrap();
-        world.engine.request_cancel(&local, None).unwrap();
+        world.engine.cancellations().request(&local, None).unwrap();
         assert!(matches!(followed.join().unwrap(), Followed::Ended { .. }));
     });
 }

@@ -78,11 +78,11 @@ impl EngineClient {
 
     /// Waits for a task and returns its state.
     pub(crate) fn wait(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
-        Ok(self.engine.wait(id, Some(Instant::now() + limit), |_| {})?.task.state)
+        Ok(self.engine.waits().for_task(id, Some(Instant::now() + limit), |_| {})?.task.state)
     }
 
     pub(crate) fn cancel(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
-        match self.engine.cancel(id, None, limit) {
+        match self.engine.cancellations().cancel(id, None, limit) {
             Ok(cancelled) => Ok(cancelled.task.state),
             Err(delegator_engine::EngineError::AlreadyEnded { state, .. }) => Ok(state),
             Err(error) => Err(error.into()),

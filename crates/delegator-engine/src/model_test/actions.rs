@@ -9,6 +9,7 @@ use delegator_domain::task::{ChainOutcome, Mode, TaskId};
 use delegator_registry::Idempotency;
 use serde_json::json;
 
+use crate::cancel::store_cancel_request;
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
 use crate::submit::promote::promote;
@@ -105,7 +106,7 @@ fn send(engine: &Engine, simulator: &Arc<Simulator>, id: TaskId) -> Result<(), E
 /// A cancel without waiting: only the model decides how long an actor takes.
 fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
-    engine.store_cancel_request(&mut registry, id, Some("not wanted"))?;
+    store_cancel_request(engine, &mut registry, id, Some("not wanted"))?;
     promote(engine, &mut registry)
 }
 

@@ -8,7 +8,7 @@ use delegator_registry::Task;
 
 use super::task_watch::TaskWatch;
 use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop};
-use crate::Engine;
+use crate::Waits;
 use crate::error::{EngineError, Result};
 
 /// How often [`Engine::wait`] reports progress.
@@ -21,9 +21,9 @@ pub struct WaitOutcome {
     pub expired: bool,
 }
 
-impl Engine {
+impl Waits<'_> {
     /// Waits until the task has ended or the deadline has passed. Calls `on_progress` about once a second.
-    pub fn wait(
+    pub fn for_task(
         &self,
         id: &TaskId,
         deadline: Option<Instant>,
@@ -40,7 +40,7 @@ impl Engine {
     }
 
     /// Calls `on_interval` at once and then at this interval; its error ends the wait.
-    pub fn wait_with_interval<E: From<EngineError>>(
+    pub fn with_interval<E: From<EngineError>>(
         &self,
         id: &TaskId,
         interval: Duration,
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Waits until the goal is reached or the deadline has passed. Calls `on_interval` about once a second.
-    pub fn wait_for_group(
+    pub fn for_group(
         &self,
         ids: &[TaskId],
         goal: WaitGoal,
@@ -74,7 +74,7 @@ impl Engine {
         let mut wait_loop = WaitLoop::new();
         let mut next_progress = Instant::now();
         loop {
-            wait_loop.refresh(self)?;
+            wait_loop.refresh(self.engine)?;
             let now = Instant::now();
             if let Some(outcome) = wait_loop.outcome(wait, now) {
                 return Ok(outcome?);
@@ -84,13 +84,13 @@ impl Engine {
                 on_progress(&mut wait_loop)?;
             }
             let until = wait.deadline.unwrap_or(next_progress).min(next_progress);
-            wait_loop.pause(self, until, None, false)?;
+            wait_loop.pause(self.engine, until, None, false)?;
         }
     }
 
     /// Waits until the agent has announced its thread, the task has ended, or the deadline has passed.
-    pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task> {
-        let mut watch = TaskWatch::new(self.registry_of(id)?)?;
+    pub fn for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task> {
+        let mut watch = TaskWatch::new(self.engine.registry_of(id)?)?;
         loop {
             watch.refresh()?;
             let task = watch.task(id)?.clone();

@@ -285,7 +285,7 @@ fn a_wait_ends_with_the_task() {
         Ok(completed()),
     ]));
     let id = submit(&engine);
-    let outcome = engine.wait_for_group(&[id], WaitGoal::All, None, || {}).unwrap();
+    let outcome = engine.waits().for_group(&[id], WaitGoal::All, None, || {}).unwrap();
     assert_eq!((outcome.tasks[0].state, outcome.expired), (State::Completed, false));
 }
 
@@ -295,7 +295,7 @@ fn a_wait_outlasts_a_provider_that_does_not_answer_until_its_deadline() {
     let (engine, provider) = world.engine(ScriptedProvider::answering(&[Err(unreachable_provider())]));
     let id = submit(&engine);
     let deadline = Instant::now() + Duration::from_millis(300);
-    let outcome = engine.wait_for_group(&[id], WaitGoal::All, Some(deadline), || {}).unwrap();
+    let outcome = engine.waits().for_group(&[id], WaitGoal::All, Some(deadline), || {}).unwrap();
     assert!(outcome.expired);
     assert_eq!(*provider.queries.lock().unwrap(), 1, "the provider is not queried without a pause");
 }
@@ -306,7 +306,7 @@ fn a_wait_ends_with_an_error_that_waiting_does_not_help_against() {
     let refused = ProviderError::NotSignedIn { output: "y".to_owned() };
     let (engine, _) = world.engine(ScriptedProvider::answering(&[Err(refused.clone())]));
     let id = submit(&engine);
-    let error = engine.wait_for_group(std::slice::from_ref(&id), WaitGoal::All, None, || {}).unwrap_err();
+    let error = engine.waits().for_group(std::slice::from_ref(&id), WaitGoal::All, None, || {}).unwrap_err();
     let expected = |task: &TaskId, source: &ProviderError| *task == id && *source == refused;
     assert!(
         matches!(&error, EngineError::Provider { task: Some(task), source, .. } if expected(task, source)),
@@ -321,11 +321,11 @@ fn a_cancelled_task_ends_when_its_provider_reports_it() {
         world.engine(ScriptedProvider::answering(&[Ok(RemoteStatus::Working { started_at_ms: None })]));
     let id = submit(&engine);
     assert_eq!(engine.results().recorded_task(&id).unwrap().state, State::Queued);
-    let report = engine.cancel(&id, Some("enough"), Duration::from_secs(30)).unwrap();
+    let report = engine.cancellations().cancel(&id, Some("enough"), Duration::from_secs(30)).unwrap();
     let reason = TaskEnd::Cancelled { reason: Some("enough".to_owned()) };
     assert_eq!((report.task.state, report.task.ended.unwrap().end), (State::Cancelled, reason));
     assert_eq!(report.previous, State::Working, "the provider knows better than the registry");
-    let again = engine.cancel(&id, None, Duration::from_secs(30)).unwrap();
+    let again = engine.cancellations().cancel(&id, None, Duration::from_secs(30)).unwrap();
     assert_eq!((again.previous, again.was_cancelled), (State::Working, true));
 }
 

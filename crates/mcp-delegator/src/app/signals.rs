@@ -130,13 +130,14 @@ fn detach(final_output: FinalOutput, attached: AttachedTasks) -> Sender<()> {
 /// Cancels all tasks of the call; the error states what became of each.
 fn cancel(attached: &AttachedTasks) -> AppError {
     let tasks = &attached.reattach.tasks;
-    let message = match attached.engine.cancel_all(tasks, Some("Ctrl-C"), attached.cancel_timeout) {
-        Ok(results) => {
-            let sentences = tasks.iter().zip(results).map(|(task, result)| cancel_result(task, result));
-            sentences.collect::<Vec<_>>().join(" ")
-        }
-        Err(error) => format!("Could not cancel {}: {error}.", attached.reattach.names()),
-    };
+    let message =
+        match attached.engine.cancellations().cancel_all(tasks, Some("Ctrl-C"), attached.cancel_timeout) {
+            Ok(results) => {
+                let sentences = tasks.iter().zip(results).map(|(task, result)| cancel_result(task, result));
+                sentences.collect::<Vec<_>>().join(" ")
+            }
+            Err(error) => format!("Could not cancel {}: {error}.", attached.reattach.names()),
+        };
     let (field, ids) = attached.reattach.id_field();
     AppError::new(ErrorCode::Interrupted, message).context(field, ids)
 }

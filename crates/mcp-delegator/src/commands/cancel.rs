@@ -232,7 +232,7 @@ fn cancel(
     timeout: Duration,
 ) -> Result<CommandOutput, AppError> {
     let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
-    let mut reports = engine.cancel_all(&ids, reason, timeout)?.into_iter();
+    let mut reports = engine.cancellations().cancel_all(&ids, reason, timeout)?.into_iter();
     let (mut tasks, mut warnings, mut count) = (Vec::new(), Vec::new(), 0);
     for (target, id) in targets {
         let report = id.and_then(|id| {

@@ -99,7 +99,7 @@ fn printed(
 
 fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput, AppError> {
     let results = engine.results();
-    let task = if follow { engine.wait(id, None, |_| {})?.task } else { results.task(id)? };
+    let task = if follow { engine.waits().for_task(id, None, |_| {})?.task } else { results.task(id)? };
     engine.remote().fetch_events(&task)?;
     let text = |which| {
         results.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

@@ -21,7 +21,7 @@ fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
 
 fn wait(engine: &Engine, id: &TaskId) -> String {
     let deadline = Instant::now() + Duration::from_secs(60);
-    let waited = engine.wait(id, Some(deadline), |_| {}).unwrap();
+    let waited = engine.waits().for_task(id, Some(deadline), |_| {}).unwrap();
     assert!(!waited.expired, "{id} never ended");
     waited.task.state.name().to_owned()
 }
@@ -80,7 +80,7 @@ fn run_race(stage: &Stage, engine: &Engine, number: u64, chance: u64) -> String 
         wait_until("the agent has started", || start_file.exists());
         // The start is observed up to 2 ms late, so the cancel comes between 2 ms after the end and 6 ms before it.
         std::thread::sleep(Duration::from_millis(works_ms.saturating_sub(chance / 9)));
-        match engine.cancel(&id, None, Duration::from_secs(30)) {
+        match engine.cancellations().cancel(&id, None, Duration::from_secs(30)) {
             Ok(cancelled) => {
                 assert_eq!((cancelled.still_ending, cancelled.task.state), (false, State::Cancelled), "{id}")
             }
@@ -192,7 +192,11 @@ fn f13_random_cancels_start_no_cancelled_task() {
                 let mut rng = Rng(100 + lane);
                 for _ in 0..CANCELS / 8 {
                     let number = rng.below(TASKS);
-                    let result = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
+                    let result = engine.cancellations().cancel(
+                        &ids[usize::try_from(number).unwrap()],
+                        None,
+                        Duration::ZERO,
+                    );
                     match result {
                         Ok(cancelled) if cancelled.previous == State::Queued => {
                             unstarted.lock().unwrap().insert(number);

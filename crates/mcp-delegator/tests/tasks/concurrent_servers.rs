@@ -113,7 +113,7 @@ impl SharedWorld {
 
     fn cancel(&self, requested_at: u64, id: &TaskId, rng: &mut Rng) {
         let timeout = Duration::from_millis(rng.below(3_000) as u64);
-        match self.engine.cancel(id, Some("not wanted"), timeout) {
+        match self.engine.cancellations().cancel(id, Some("not wanted"), timeout) {
             Ok(cancelled) => {
                 assert_eq!(cancelled.still_ending, !cancelled.task.state.is_terminal());
                 self.record(requested_at, &cancelled.task);

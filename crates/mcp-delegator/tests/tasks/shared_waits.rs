@@ -157,12 +157,12 @@ fn a_wait_with_an_interval_ends_with_the_error_of_its_callback_or_with_the_task(
     let engine = Engine::new(stage.world.home().join("state"), PROGRAM).with_max_concurrent(8);
     let interval = Duration::from_millis(20);
     let mut calls = 0;
-    let stopped = engine.wait_with_interval(&id, interval, || {
+    let stopped = engine.waits().with_interval(&id, interval, || {
         calls += 1;
         if calls == 3 { Err(EngineError::UnknownTask { given: "stop".to_owned() }) } else { Ok(()) }
     });
     assert!(matches!(stopped, Err(EngineError::UnknownTask { given }) if given == "stop"));
     stage.world.write("project/go", "");
-    let task = engine.wait_with_interval(&id, interval, || Ok::<(), EngineError>(())).unwrap();
+    let task = engine.waits().with_interval(&id, interval, || Ok::<(), EngineError>(())).unwrap();
     assert_eq!(task.state, State::Completed);
 }

@@ -34,7 +34,7 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
         tracing::debug!(tasks = ids.len(), "waiting for a task");
-        let outcome = engine.wait_for_group(&ids, goal, deadline, || questions.announce_new());
+        let outcome = engine.waits().for_group(&ids, goal, deadline, || questions.announce_new());
         context.screen.attachment.set(None);
         return after.output(context, outcome?);
     }
@@ -87,7 +87,7 @@ fn attach_and_announce(
     let bar = progress_bar(context);
     context.screen.attachment.set(Some(attached(context, engine, reattach, bar.clone())));
     tracing::debug!(task = id.as_str(), "waiting for a task");
-    let waited = engine.wait(id, deadline, |progressed| {
+    let waited = engine.waits().for_task(id, deadline, |progressed| {
         show_progress(&bar, progressed);
         bar.suspend(|| questions.announce_new());
     });

@@ -54,7 +54,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     };
     let timeout = max_cancel_time(context);
     let followers = engine.results().unfinished_followers(&id)?;
-    let cancelled = match engine.cancel(&id, input.reason.as_deref(), timeout) {
+    let cancelled = match engine.cancellations().cancel(&id, input.reason.as_deref(), timeout) {
         Err(EngineError::AlreadyEnded { .. }) if !engine.results().unfinished_followers(&id)?.is_empty() => {
             return cancel_rest(context, &engine, &input.task.task_id, input.reason.as_deref());
         }

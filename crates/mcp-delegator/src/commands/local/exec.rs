@@ -99,7 +99,7 @@ pub fn accepted_output(
     let deadline = Instant::now() + THREAD_WAIT;
     let id = submitted.task.id.clone();
     let task = match submitted.queue_position {
-        0 if submitted.has_thread => engine.wait_for_thread(&id, deadline)?,
+        0 if submitted.has_thread => engine.waits().for_thread(&id, deadline)?,
         _ => submitted.task.clone(),
     };
     // A task that has ended (found by its idempotency key) is not in the queue.

@@ -72,7 +72,7 @@ pub(super) fn print(
     let _copy =
         follow.then(|| engine.remote().follow_events(&engine.results().recorded_task(id)?)).transpose()?;
     let task = if follow {
-        engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false))
+        engine.waits().with_interval(id, POLL_INTERVAL, || print_new(false))
     } else {
         engine.results().task(id).map_err(PrintEnd::from)
     };

@@ -78,9 +78,9 @@ impl Server {
 /// Cancels the task of a run, or all attempts of its group that have not ended.
 fn cancel_run(engine: &Engine, id: &TaskId) -> Result<(), AppError> {
     let task = engine.results().task(id)?;
-    let Some(group) = group_of(&task) else { return Ok(engine.request_cancel(id, None)?) };
+    let Some(group) = group_of(&task) else { return Ok(engine.cancellations().request(id, None)?) };
     for attempt in engine.results().group(group)?.iter().filter(|task| !task.state.is_terminal()) {
-        engine.request_cancel(&attempt.id, None)?;
+        engine.cancellations().request(&attempt.id, None)?;
     }
     Ok(())
 }
