@@ -11,7 +11,9 @@
 //! whose supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no
 //! flag.
 //!
-//! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
+//! [`Engine`] has only what all folders need. What callers do with it is in its parts, such as [`Results`] and
+//! [`Changes`]: the methods of a part are in one folder. The folders use each other in one direction only, by
+//! functions that take the engine, and by parts:
 //! `provider_error`, `error`, `system_port` ← `shared` ← `worktrees`, `restore_points` ← `submit` ← `upkeep` ←
 //! `supervise` ← `remote` ← `conversations` ← `results` ← `changes`, `wait` ← `cancel`.
 //!

@@ -11,7 +11,7 @@ use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop}
 use crate::Waits;
 use crate::error::{EngineError, Result};
 
-/// How often [`Engine::wait`] reports progress.
+/// How often [`Waits::for_task`] reports progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
