@@ -11,11 +11,11 @@
 //! whose supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no
 //! flag.
 //!
-//! [`Engine`] has only what all folders need. What callers do with it is in its parts, such as [`Results`] and
-//! [`Changes`]: the methods of a part are in one folder. The folders use each other in one direction only, by
-//! functions that take the engine, and by parts:
-//! `provider_error`, `error`, `system_port` ← `shared` ← `worktrees`, `restore_points` ← `submit` ← `upkeep` ←
-//! `supervise` ← `remote` ← `conversations` ← `results` ← `changes`, `wait` ← `cancel`.
+//! [`Engine`] has only what all folders need. What callers do with it is in its parts, such as [`Results`]:
+//! the methods of each are in one folder. The folders use each other in one direction only, by functions that
+//! take the engine, and by parts:
+//! `provider_error`, `error`, `system_port` ← `shared` ← `worktrees`, `restore_points` ← `submit` ←
+//! `upkeep` ← `supervise` ← `remote` ← `conversations` ← `results` ← `changes`, `wait` ← `cancel`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system`
 //! implements it for this machine; in tests `simulation` implements it for the many actors of `model_test`,
