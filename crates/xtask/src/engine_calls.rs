@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
+use delegator_domain::task::{Mode, RunSettings, State, TaskEnd, TaskId, TaskLocation};
 use delegator_engine::{
     Agent, Ending, Engine, Isolation, Limits, Nesting, OverviewRequest, Settings, Submission,
 };
@@ -68,11 +68,12 @@ impl EngineClient {
 
     fn settings(&self) -> Settings {
         let (interrupt_grace_sec, terminate_grace_sec) = self.config.graces;
+        let plain = Settings::plain(Mode::ReadOnly, self.config.project.clone());
         Settings {
-            skip_git_repo_check: true,
+            run: RunSettings { skip_git_repo_check: true, ..plain.run },
             limits: Limits { idle_sec: 600, hard_sec: 1200, only_output_counts: false },
             ending: Ending { interrupt_grace_sec, terminate_grace_sec },
-            ..Settings::plain(Mode::ReadOnly, self.config.project.clone())
+            ..plain
         }
     }
 

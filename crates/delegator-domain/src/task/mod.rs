@@ -1,5 +1,5 @@
-//! Task types: chain, group and their combined end, id, lifecycle, end, sandbox mode, provider, queue
-//! conflicts, verification.
+//! Task types: chain, group and their combined end, id, lifecycle, end, sandbox mode, settings of a run,
+//! provider, queue conflicts, verification.
 
 pub mod chain;
 pub mod end;
@@ -8,6 +8,7 @@ pub mod id;
 pub mod lifecycle;
 pub mod mode;
 pub mod queue;
+pub mod run_settings;
 
 pub use chain::{
     ChainOutcome, EndCounts, EndedMember, Follows, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS, combined_end,
@@ -18,3 +19,4 @@ pub use id::{IdError, Provider, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnclosureChoice, EnvPolicy, EnvPolicyName, Mode, SandboxKind};
 pub use queue::{Claimant, Obstacle, WorkTree};
+pub use run_settings::RunSettings;

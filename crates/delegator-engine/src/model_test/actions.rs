@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use delegator_domain::message::Delivery;
-use delegator_domain::task::{ChainOutcome, Mode, TaskId};
+use delegator_domain::task::{ChainOutcome, Mode, RunSettings, TaskId};
 use delegator_registry::Idempotency;
 use serde_json::json;
 
@@ -51,9 +51,15 @@ impl Action {
         match self {
             Action::Submit(submission) => format!(
                 "submit({}{}{}{}{})",
-                submission.settings.mode.name(),
+                submission.settings.run.mode.name(),
                 if submission.allow_parallel_writes { ", parallel" } else { "" },
-                submission.settings.resume.as_ref().map(|thread| format!(", {thread}")).unwrap_or_default(),
+                submission
+                    .settings
+                    .run
+                    .resume
+                    .as_ref()
+                    .map(|thread| format!(", {thread}"))
+                    .unwrap_or_default(),
                 submission.idempotency.as_ref().map(|known| format!(", {}", known.key)).unwrap_or_default(),
                 if submission.followers.is_empty() { "" } else { ", chain" },
             ),
@@ -182,13 +188,13 @@ fn single_submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Su
 }
 
 fn settings(mode: Mode, tree: &Path, resume: Option<String>) -> Settings {
+    let plain = Settings::plain(mode, tree.to_owned());
     Settings {
-        skip_git_repo_check: true,
-        resume,
+        run: RunSettings { skip_git_repo_check: true, resume, ..plain.run },
         ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
         max_stream_bytes: 1 << 20,
         max_processes: 64,
         without_group: true,
-        ..Settings::plain(mode, tree.to_owned())
+        ..plain
     }
 }

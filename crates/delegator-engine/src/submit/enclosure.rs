@@ -19,11 +19,11 @@ pub(super) fn find_enclosure(
     settings: &Settings,
     environment: &Variables,
 ) -> Result<Option<Mechanism>> {
-    let mode = settings.effective_mode();
+    let mode = settings.run.effective_mode();
     if agent.sandbox(mode) != SandboxKind::Enforced {
         return Ok(None);
     }
-    let directories = [&settings.working_dir].into_iter().chain(&settings.add_dirs);
+    let directories = [&settings.run.working_dir].into_iter().chain(&settings.run.add_dirs);
     let untrusted = untrusted_trees(directories.map(PathBuf::as_path));
     let found = find_mechanism(settings.enclosure, variable(environment, "PATH"), &untrusted);
     found.map(Some).map_err(|problem| EngineError::ModeNotEnforced {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use delegator_domain::budget::Budget;
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{EnclosureChoice, EnvPolicy, LimitKind, Mode, TaskId, WorkTree};
+use delegator_domain::task::{EnclosureChoice, LimitKind, Mode, RunSettings, TaskId, WorkTree};
 use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, VerifyCommand, task_marker};
 use delegator_supervisor::enclosure::Mechanism;
 use delegator_supervisor::process::Cgroup;
@@ -26,29 +26,17 @@ use crate::worktrees::plan::WorktreePlan;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    pub mode: Mode,
-    pub preview: bool,
-    pub working_dir: PathBuf,
+    #[serde(flatten)]
+    pub run: RunSettings,
     pub allowed_roots: Vec<PathBuf>,
-    pub model: Option<String>,
-    pub profile: Option<String>,
-    pub reasoning_effort: Option<String>,
-    pub images: Vec<PathBuf>,
-    pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
-    pub skip_git_repo_check: bool,
     #[serde(default)]
     pub no_restore_point: bool,
-    /// Ask the user for each permission that the agent requests.
-    pub ask: bool,
     pub answer_timeout_sec: u64,
     pub budgets: Vec<Budget>,
     /// Let the agent report if a limit ends its work.
     #[serde(default)]
     pub salvage: bool,
-    #[serde(flatten)]
-    pub env_policy: EnvPolicy,
-    pub resume: Option<String>,
     /// Token usage of the resumed thread before this run.
     pub usage_before: Option<Usage>,
     pub limits: Limits,
@@ -74,7 +62,7 @@ pub struct Settings {
     pub verify: Option<Verify>,
     /// Ends the task if the worker that runs it loses its contact with the fleet.
     pub worker_contact: Option<WorkerContact>,
-    /// The worktree in which the task works; `working_dir` is in it.
+    /// The worktree in which the task works; `run.working_dir` is in it.
     #[serde(default)]
     pub worktree: Option<WorktreePlan>,
 }
@@ -173,20 +161,9 @@ impl Launch {
         let settings = &self.settings;
         LaunchRequest {
             task: self.task.clone(),
-            mode: settings.mode,
-            preview: settings.preview,
-            workdir: settings.working_dir.clone(),
-            model: settings.model.clone(),
-            profile: settings.profile.clone(),
-            reasoning_effort: settings.reasoning_effort.clone(),
-            images: settings.images.clone(),
-            add_dirs: settings.writable_dirs(),
+            run: RunSettings { add_dirs: settings.writable_dirs(), ..settings.run.clone() },
             output_schema: settings.output_schema.as_ref().map(|_| state_dir.join("output-schema")),
-            skip_git_repo_check: settings.skip_git_repo_check,
-            ask: settings.ask,
-            env_policy: settings.env_policy.clone(),
             marker: task_marker(id, settings.depth),
-            resume: settings.resume.clone(),
             denied_dir: self.denied_dir(state_dir),
             interrupt_grace: Duration::from_secs(settings.ending.interrupt_grace_sec),
             terminate_grace: Duration::from_secs(settings.ending.terminate_grace_sec),
@@ -204,7 +181,7 @@ impl Launch {
 
     /// Whether the agent, or one that may run instead of it, can write.
     pub(crate) fn may_write(&self) -> bool {
-        let mode = self.settings.mode;
+        let mode = self.settings.run.mode;
         self.agent.may_write(mode) || self.fallbacks.iter().any(|fallback| fallback.agent.may_write(mode))
     }
 
@@ -235,8 +212,7 @@ impl Fallback {
 impl Settings {
     pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
         Settings {
-            mode,
-            working_dir,
+            run: RunSettings { mode, working_dir, ..RunSettings::default() },
             answer_timeout_sec: 300,
             limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
             ending: Ending { interrupt_grace_sec: 5, terminate_grace_sec: 5 },
@@ -248,20 +224,15 @@ impl Settings {
         }
     }
 
-    /// The mode that the sandbox enforces.
-    pub(crate) fn effective_mode(&self) -> Mode {
-        if self.preview { Mode::ReadOnly } else { self.mode }
-    }
-
     /// The directories besides the working directory in which the agent may write.
     pub(crate) fn writable_dirs(&self) -> Vec<PathBuf> {
-        self.add_dirs.iter().cloned().chain(self.commit_dirs()).collect()
+        self.run.add_dirs.iter().cloned().chain(self.commit_dirs()).collect()
     }
 
     /// What git writes when the agent commits in its worktree.
     pub(crate) fn commit_dirs(&self) -> Vec<PathBuf> {
         match &self.worktree {
-            Some(plan) if self.effective_mode() == Mode::WorkspaceWrite => plan.worktree.commit_dirs(),
+            Some(plan) if self.run.effective_mode() == Mode::WorkspaceWrite => plan.worktree.commit_dirs(),
             _ => Vec::new(),
         }
     }
@@ -272,10 +243,10 @@ impl Settings {
         let mut trees = vec![match &self.worktree {
             // It may not exist yet.
             Some(plan) => WorkTree::linked(plan.worktree.path.clone()),
-            None => work_tree_of(&self.working_dir),
+            None => work_tree_of(&self.run.working_dir),
         }];
         if may_write {
-            trees.extend(self.add_dirs.iter().map(|directory| work_tree_of(directory)));
+            trees.extend(self.run.add_dirs.iter().map(|directory| work_tree_of(directory)));
             let shown: Vec<PathBuf> = trees.iter().flat_map(|tree| shown_below(tree.root())).collect();
             trees.extend(shown.into_iter().map(WorkTree::directory));
         }
@@ -311,21 +282,16 @@ impl Settings {
 
     pub(crate) fn is_given(&self, input: AgentInput) -> bool {
         match input {
-            AgentInput::Model => self.model.is_some(),
-            AgentInput::Profile => self.profile.is_some(),
-            AgentInput::ReasoningEffort => self.reasoning_effort.is_some(),
-            AgentInput::Images => !self.images.is_empty(),
             AgentInput::OutputSchema => self.output_schema.is_some(),
-            AgentInput::Ask => self.ask,
-            AgentInput::EnvPolicy => matches!(self.env_policy, EnvPolicy::AllowList(_)),
             AgentInput::Salvage => self.salvage,
+            other => other.is_set_in(&self.run),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use delegator_domain::task::TaskLocation;
+    use delegator_domain::task::{EnvPolicy, TaskLocation};
     use serde_json::json;
 
     use super::*;
@@ -354,8 +320,9 @@ mod tests {
         let listed = EnvPolicy::AllowList(vec!["CI".to_owned()]);
         for env_policy in [EnvPolicy::InheritNone, EnvPolicy::InheritAll, listed] {
             let schema = Some(json!({"maximum": 1.5, "enum": [1, null]}));
-            let plain = Settings::plain(Mode::WorkspaceWrite, "/p".into());
-            let launch = launch(Settings { env_policy, output_schema: schema, ..plain });
+            let mut settings = Settings::plain(Mode::WorkspaceWrite, "/p".into());
+            (settings.run.env_policy, settings.output_schema) = (env_policy, schema);
+            let launch = launch(settings);
             assert_eq!(Launch::from_bytes(&id, &launch.to_bytes().unwrap()).unwrap(), launch);
         }
     }

@@ -88,7 +88,7 @@ pub struct WorktreeRequest {
 impl Submission {
     /// A caller may select among the variables that the agent gets, but may not add any.
     pub(super) fn check_variables(&self) -> Result<()> {
-        let EnvPolicy::AllowList(names) = &self.settings.env_policy else { return Ok(()) };
+        let EnvPolicy::AllowList(names) = &self.settings.run.env_policy else { return Ok(()) };
         for name in names {
             match variable_access(self.agent.kind(), name, &self.passed_variables) {
                 VariableAccess::Passed => {}
@@ -104,7 +104,7 @@ impl Submission {
     pub(super) fn check_capabilities(&self) -> Result<()> {
         let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
         let capabilities = self.agent.capabilities();
-        if settings.resume.is_some() && !capabilities.threads {
+        if settings.run.resume.is_some() && !capabilities.threads {
             return Err(EngineError::NoThreads { agent: agent() });
         }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
@@ -118,7 +118,7 @@ impl Submission {
         let Some(parent) = self.nesting.parent.as_ref().and_then(|parent| parent.task.clone()) else {
             return Ok(());
         };
-        let mode = self.settings.effective_mode();
+        let mode = self.settings.run.effective_mode();
         check_mode(&parent, mode)?;
         let exceeds = |right| Err(EngineError::ExceedsParent { parent: parent.id.clone(), right });
         if parent.sandbox.is_none_or(SandboxKind::enforces_mode) {
@@ -130,7 +130,7 @@ impl Submission {
             }
         }
         let roots = writable_roots(&parent);
-        let mut directories = self.settings.add_dirs.iter().chain([&self.settings.working_dir]);
+        let mut directories = self.settings.run.add_dirs.iter().chain([&self.settings.run.working_dir]);
         let outside = directories.find(|directory| !roots.iter().any(|root| directory.starts_with(root)));
         match outside {
             Some(outside) if mode == Mode::WorkspaceWrite && parent.mode == mode => {

@@ -78,7 +78,7 @@ impl Submissions<'_> {
 
     /// Checks a submission and its followers, and resolves their directories and files.
     fn check_and_resolve(&self, submission: &mut Submission) -> Result<()> {
-        let requested = submission.settings.mode;
+        let requested = submission.settings.run.mode;
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
@@ -88,16 +88,16 @@ impl Submissions<'_> {
         }
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
-        settings.working_dir =
-            checked_directory("working_dir", &settings.working_dir, &settings.allowed_roots)?;
-        for directory in &mut settings.add_dirs {
+        settings.run.working_dir =
+            checked_directory("working_dir", &settings.run.working_dir, &settings.allowed_roots)?;
+        for directory in &mut settings.run.add_dirs {
             *directory = checked_directory("add_dirs", directory, &settings.allowed_roots)?;
         }
         refuse_reserved_directories(settings, &self.engine.state_dir)?;
         submission.check_rights()?;
         let settings = &mut submission.settings;
         check_budgets(self.engine, settings)?;
-        for image in &mut settings.images {
+        for image in &mut settings.run.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.engine.state_dir)?;
         }
         submission
@@ -214,11 +214,11 @@ pub(crate) fn agent_pause(engine: &Engine, registry: &Registry, task: &Task) -> 
 /// A task that can write to the state directory or to the user's configuration could grant itself every
 /// right. Modes without a sandbox can write anywhere; only the user's configuration allows them.
 fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<()> {
-    if settings.mode != Mode::WorkspaceWrite {
+    if settings.run.mode != Mode::WorkspaceWrite {
         return Ok(());
     }
-    let added = settings.add_dirs.iter().map(|directory| ("add_dirs", directory));
-    for (input, directory) in [("working_dir", &settings.working_dir)].into_iter().chain(added) {
+    let added = settings.run.add_dirs.iter().map(|directory| ("add_dirs", directory));
+    for (input, directory) in [("working_dir", &settings.run.working_dir)].into_iter().chain(added) {
         if let Some(own) = settings.reserved_overlap(directory, state_dir) {
             return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own });
         }

@@ -24,7 +24,7 @@ impl Launch {
     /// Decides whether the verify command runs in a sandbox; an error if it needs one and there is none.
     pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<()> {
         let Some(verify) = &self.settings.verify else { return Ok(()) };
-        if self.settings.effective_mode() == Mode::DangerFullAccess {
+        if self.settings.run.effective_mode() == Mode::DangerFullAccess {
             return Ok(());
         }
         // The enclosure of the agent was found before.
@@ -50,7 +50,7 @@ impl Launch {
             denied_dir: self.denied_dir(state_dir),
             workdir: workdir.to_owned(),
             add_dirs: self.settings.writable_dirs(),
-            profile: self.settings.profile.clone(),
+            profile: self.settings.run.profile.clone(),
         }
     }
 
@@ -73,13 +73,13 @@ impl Launch {
             (false, _) => VerifySandbox::None,
             (true, Some(_)) => VerifySandbox::Enclosure,
             (true, None) => {
-                VerifySandbox::Agent(self.sandbox(self.settings.effective_mode(), workdir, state_dir))
+                VerifySandbox::Agent(self.sandbox(self.settings.run.effective_mode(), workdir, state_dir))
             }
         };
         let request = VerifyRequest {
             command: verify.command.clone(),
             sandbox,
-            env_policy: self.settings.env_policy.clone(),
+            env_policy: self.settings.run.env_policy.clone(),
             marker: task_marker(id, self.settings.depth),
         };
         let plan = self.agent.verify_plan(&request, variables)?;

@@ -27,8 +27,8 @@ const CARRY_LIMITS: Limits =
 impl Submission {
     fn work_in(&mut self, plan: &WorktreePlan) {
         let settings = &mut self.settings;
-        let directory = plan.directory_for(&settings.working_dir);
-        let user_dir = std::mem::replace(&mut settings.working_dir, directory);
+        let directory = plan.directory_for(&settings.run.working_dir);
+        let user_dir = std::mem::replace(&mut settings.run.working_dir, directory);
         if !settings.allowed_roots.is_empty() {
             settings.allowed_roots.push(plan.worktree.path.clone());
         }
@@ -99,7 +99,7 @@ fn plan_worktree(
     request: &WorktreeRequest,
     id: &TaskId,
 ) -> Result<(WorktreePlan, Vec<LeftOut>)> {
-    let working_dir = &submission.settings.working_dir;
+    let working_dir = &submission.settings.run.working_dir;
     let git = git(&submission.environment, working_dir, SUBMIT_TIMEOUT)?;
     let dir = create_directory(beside_state_dir(engine, "-worktrees"))?;
     let git_dir = create_directory(beside_state_dir(engine, "-worktree-git"))?;

@@ -36,7 +36,7 @@ pub(super) fn prepare(
     let Some(mechanism) = launch.enclosure.clone() else { return Ok(None) };
     let io_error = |source| EngineError::Io { doing: "prepare the enclosure of the agent", source };
     let (mut writable, mut protected) = (Vec::new(), Vec::new());
-    if launch.settings.effective_mode() == Mode::WorkspaceWrite {
+    if launch.settings.run.effective_mode() == Mode::WorkspaceWrite {
         for (directory, path) in workspace {
             writable.push(WritablePath::of(path, directory).map_err(io_error)?);
             protected.extend(protected_settings(path));

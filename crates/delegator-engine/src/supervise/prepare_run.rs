@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_domain::task::RunSettings;
 use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{LaunchRequest, dialect_of};
 use delegator_supervisor::process::{Cgroup, SweepLimits};
@@ -23,10 +24,10 @@ use crate::submit::launch_file::{Launch, Settings};
 pub(super) fn prepare(launch: &Launch, group: Option<Cgroup>, ports: &TaskPorts) -> Result<RunSpec> {
     let (engine, id, dir, settings) = (&ports.engine, &ports.id, &ports.dir, &launch.settings);
     let roots = &settings.allowed_roots;
-    let (workdir, real) = open_dir("working_dir", &settings.working_dir, roots)?;
+    let (workdir, real) = open_dir("working_dir", &settings.run.working_dir, roots)?;
     let pinned = pinned_directories(settings)?;
     let image = |image: &PathBuf| resolve_allowed_file("images", image, roots, &engine.state_dir);
-    let images = settings.images.iter().map(image).collect::<Result<_, _>>()?;
+    let images = settings.run.images.iter().map(image).collect::<Result<_, _>>()?;
     let mut environment = launch.variables.clone();
     let workspace = pinned.iter().map(|(directory, path)| (directory, path.as_path()));
     let workspace: Vec<_> = [(&workdir, real.as_path())].into_iter().chain(workspace).collect();
@@ -34,9 +35,12 @@ pub(super) fn prepare(launch: &Launch, group: Option<Cgroup>, ports: &TaskPorts)
     let niceness =
         niceness::adjusted_niceness(settings.niceness, engine.max_concurrent, niceness::processors());
     let request = LaunchRequest {
-        workdir: real.clone(),
-        images,
-        add_dirs: pinned.iter().map(|(_, real)| real.clone()).collect(),
+        run: RunSettings {
+            working_dir: real.clone(),
+            images,
+            add_dirs: pinned.iter().map(|(_, real)| real.clone()).collect(),
+            ..settings.run.clone()
+        },
         output_schema: write_output_schema(dir, settings)?,
         ..launch.request(id, &engine.state_dir)
     };
@@ -83,7 +87,7 @@ fn write_output_schema(dir: &TaskDir, settings: &Settings) -> Result<Option<Path
 /// directory. The supervisor compares the two again right before it starts the agent; after that only the
 /// agent's sandbox resolves them.
 fn pinned_directories(settings: &Settings) -> Result<Vec<(OwnedFd, PathBuf)>> {
-    let added = settings.add_dirs.iter().map(|dir| open_dir("add_dirs", dir, &settings.allowed_roots));
+    let added = settings.run.add_dirs.iter().map(|dir| open_dir("add_dirs", dir, &settings.allowed_roots));
     let commit_dirs = settings.commit_dirs().into_iter().map(|dir| open_dir("isolation", &dir, &[]));
     added.chain(commit_dirs).collect()
 }

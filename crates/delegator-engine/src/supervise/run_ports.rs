@@ -130,7 +130,7 @@ impl TaskPorts {
 
     /// Another agent runs the task; `end` is the end of the one before, if it ran.
     pub(crate) fn record_agent(&self, launch: &Launch, end: Option<&TaskEnd>) {
-        let sandbox = launch.agent.sandbox(launch.settings.effective_mode());
+        let sandbox = launch.agent.sandbox(launch.settings.run.effective_mode());
         let change = AgentChange { agent: &launch.agent.name, sandbox, end };
         let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
         let _ = self.registry.borrow_mut().replace_agent(&self.id, nonce, &change, now_ms);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use delegator_domain::task::{Mode, TaskEnd};
+use delegator_domain::task::{Mode, RunSettings, TaskEnd};
 use delegator_registry::TaskFile;
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, RunResult, Stream};
@@ -70,15 +70,18 @@ fn run_turn(launch: &Launch, thread: String, result: &RunResult, ports: &TaskPor
 fn settings_of_turn(settings: &Settings, thread: String, result: &RunResult) -> Settings {
     let used = result.report.usage.map(|usage| usage.thread_total);
     Settings {
-        mode: Mode::ReadOnly,
-        preview: false,
-        images: Vec::new(),
-        add_dirs: Vec::new(),
+        run: RunSettings {
+            mode: Mode::ReadOnly,
+            preview: false,
+            images: Vec::new(),
+            add_dirs: Vec::new(),
+            ask: false,
+            resume: Some(thread),
+            ..settings.run.clone()
+        },
         output_schema: None,
-        ask: false,
         budgets: Vec::new(),
         salvage: false,
-        resume: Some(thread),
         usage_before: used.or(settings.usage_before),
         limits: LIMITS,
         verify: None,

@@ -251,7 +251,7 @@ fn begin_observation(spec: &RunSpec, launch: &Launch, ports: &TaskPorts) -> Resu
         return Ok(());
     }
     let settings = &launch.settings;
-    let added = spec.pinned.iter().take(settings.add_dirs.len());
+    let added = spec.pinned.iter().take(settings.run.add_dirs.len());
     let observation = evidence::begin_observation(ObservationContext {
         task: &ports.id,
         dir: &ports.dir,
@@ -260,7 +260,7 @@ fn begin_observation(spec: &RunSpec, launch: &Launch, ports: &TaskPorts) -> Resu
         environment: &spec.environment,
         is_isolated: settings.worktree.is_some(),
         state_dir: &ports.engine.state_dir,
-        mode: settings.mode,
+        mode: settings.run.mode,
         may_write: launch.may_write(),
         no_restore_point: settings.no_restore_point,
         since_ms: ports.engine.now_ms(),

@@ -2,7 +2,7 @@
 
 use delegator_domain::message::Delivery;
 use delegator_domain::named_enum;
-use delegator_domain::task::{Mode, SandboxKind};
+use delegator_domain::task::{EnvPolicy, Mode, RunSettings, SandboxKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
@@ -65,6 +65,21 @@ named_enum! {
         EnvPolicy = "env_policy",
         /// It takes no message during a turn, and its threads cannot be resumed.
         Salvage = "salvage",
+    }
+}
+
+impl AgentInput {
+    /// Whether these settings set it; an output schema and the salvage turn are not among them.
+    pub fn is_set_in(self, run: &RunSettings) -> bool {
+        match self {
+            AgentInput::Model => run.model.is_some(),
+            AgentInput::Profile => run.profile.is_some(),
+            AgentInput::ReasoningEffort => run.reasoning_effort.is_some(),
+            AgentInput::Images => !run.images.is_empty(),
+            AgentInput::Ask => run.ask,
+            AgentInput::EnvPolicy => matches!(run.env_policy, EnvPolicy::AllowList(_)),
+            AgentInput::OutputSchema | AgentInput::Salvage => false,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegator_domain::task::{EnvPolicy, Mode};
+use delegator_domain::task::{Mode, RunSettings};
 
 use crate::conversation::{ConversationPlan, PermissionPolicy};
 use crate::ending::EndingRecipe;
@@ -21,24 +21,11 @@ take, the files you would touch and the risks you see.\n\nThe task:\n\n";
 #[derive(Debug, Clone)]
 pub struct LaunchRequest {
     pub task: String,
-    pub mode: Mode,
-    /// Read-only, with the instruction to plan and not act.
-    pub preview: bool,
-    /// Canonical working directory of the agent.
-    pub workdir: PathBuf,
-    pub model: Option<String>,
-    pub profile: Option<String>,
-    pub reasoning_effort: Option<String>,
-    pub images: Vec<PathBuf>,
-    pub add_dirs: Vec<PathBuf>,
+    /// Its working directory is canonical.
+    pub run: RunSettings,
     pub output_schema: Option<PathBuf>,
-    pub skip_git_repo_check: bool,
-    /// Ask the user for each permission that the agent requests.
-    pub ask: bool,
-    pub env_policy: EnvPolicy,
     /// Value of the task marker, see [`crate::variables::task_marker`].
     pub marker: String,
-    pub resume: Option<String>,
     /// A directory its commands must not read; enforced where the agent supports it.
     pub denied_dir: Option<PathBuf>,
     /// Time between the first and the second signal that end the agent, where its ending has three.
@@ -50,18 +37,8 @@ pub struct LaunchRequest {
 impl LaunchRequest {
     /// The task text, with an instruction in front of it for a preview.
     pub(super) fn prompt(&self) -> String {
-        let prefix = if self.preview { PREVIEW_INSTRUCTION } else { "" };
+        let prefix = if self.run.preview { PREVIEW_INSTRUCTION } else { "" };
         [prefix, &self.task].concat()
-    }
-
-    pub(super) fn effective_mode(&self) -> Mode {
-        if self.preview { Mode::ReadOnly } else { self.mode }
-    }
-
-    /// What permission requests of the agent are decided by. `is_enforced`: we enclose it.
-    pub(super) fn permissions(&self, mode: Mode, is_enforced: bool) -> PermissionPolicy {
-        let writable_roots = std::iter::once(&self.workdir).chain(&self.add_dirs).cloned().collect();
-        PermissionPolicy { mode, ask: self.ask, is_enforced, writable_roots }
     }
 
     pub(super) fn read_output_schema(
@@ -76,6 +53,12 @@ impl LaunchRequest {
         }
         std::fs::read_to_string(path).map(Some).map_err(unreadable)
     }
+}
+
+/// What permission requests of the agent are decided by. `is_enforced`: we enclose it.
+pub(super) fn permission_policy(run: &RunSettings, mode: Mode, is_enforced: bool) -> PermissionPolicy {
+    let writable_roots = std::iter::once(&run.working_dir).chain(&run.add_dirs).cloned().collect();
+    PermissionPolicy { mode, ask: run.ask, is_enforced, writable_roots }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,22 +111,18 @@ pub(super) mod tests {
 
     /// A request without options.
     pub(in crate::agent) fn request() -> LaunchRequest {
+        request_with(|_| {})
+    }
+
+    /// A request whose only options are those that `set` sets.
+    pub(in crate::agent) fn request_with(set: impl FnOnce(&mut RunSettings)) -> LaunchRequest {
+        let mut run = RunSettings { working_dir: "/home/dev/project".into(), ..RunSettings::default() };
+        set(&mut run);
         LaunchRequest {
             task: "fix the tests".to_owned(),
-            mode: Mode::ReadOnly,
-            preview: false,
-            workdir: PathBuf::from("/home/dev/project"),
-            model: None,
-            profile: None,
-            reasoning_effort: None,
-            images: Vec::new(),
-            add_dirs: Vec::new(),
+            run,
             output_schema: None,
-            skip_git_repo_check: false,
-            ask: false,
-            env_policy: EnvPolicy::InheritNone,
             marker: "T-local-0:0".to_owned(),
-            resume: None,
             denied_dir: None,
             interrupt_grace: Duration::ZERO,
             terminate_grace: Duration::ZERO,

@@ -157,7 +157,7 @@ impl Agent {
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
     pub fn plan(&self, request: &LaunchRequest, workdir: impl AsFd) -> Result<LaunchPlan, PlanError> {
-        let (sandbox, version) = (self.sandbox(request.mode), self.codex_version());
+        let (sandbox, version) = (self.sandbox(request.run.mode), self.codex_version());
         let finish = match self.protocol {
             AgentProtocol::Acp => acp::finish(&self.name, request),
             _ => EndingRecipe::close(request.terminate_grace),
@@ -199,14 +199,14 @@ impl Agent {
             ending,
             finish,
             linger: self.linger,
-            expected_thread: request.resume.clone(),
+            expected_thread: request.run.resume.clone(),
         })
     }
 
     fn set_variables(&self, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<(String, String)> {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let own = match self.protocol {
-            AgentProtocol::Acp => acp::set_variables(&self.name, request, sandbox),
+            AgentProtocol::Acp => acp::set_variables(&self.name, &request.run, sandbox),
             _ => self.profile().set_variables.iter().copied().map(owned).collect(),
         };
         own.into_iter().chain([owned((MARKER, &request.marker))]).collect()
@@ -218,8 +218,8 @@ impl Agent {
             AgentProtocol::CodexExec | AgentProtocol::CodexAppServer => {
                 codex::validate(request, self.codex_version())
             }
-            AgentProtocol::ClaudeStream => claude::validate(request),
-            AgentProtocol::Acp => acp::validate(request),
+            AgentProtocol::ClaudeStream => claude::validate(&request.run),
+            AgentProtocol::Acp => acp::validate(&request.run),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => Ok(()),
         }
     }

@@ -4,10 +4,10 @@
 //! period.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use delegator_config::built_in_default;
-use delegator_domain::task::{EnvPolicyName, Mode, TaskId};
+use delegator_domain::task::{EnvPolicyName, Mode, RunSettings, TaskId};
 use delegator_engine::VerifyCommand;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -268,6 +268,53 @@ pub struct AgentInputs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "follower", extend("x-markers" = [Marker::Advanced, Marker::Follower]))]
     pub on_failure: Option<Box<FollowerInput>>,
+}
+
+impl AgentInputs {
+    /// The settings of a run with these inputs, except for its directory and thread.
+    pub fn run_settings(&self, mode: RunMode, current_dir: &Path) -> RunSettings {
+        let absolute = |paths: &[PathBuf]| paths.iter().map(|path| current_dir.join(path)).collect();
+        RunSettings {
+            mode: mode.sandbox(),
+            preview: mode == RunMode::Preview,
+            model: self.model.clone(),
+            profile: self.profile.clone(),
+            reasoning_effort: self.reasoning_effort.clone(),
+            images: absolute(&self.images),
+            add_dirs: absolute(&self.add_dirs),
+            skip_git_repo_check: self.skip_git_repo_check,
+            ask: self.ask,
+            env_policy: self.env_policy.unwrap_or_default().with(self.env_allow_list.clone()),
+            ..RunSettings::default()
+        }
+    }
+
+    /// The inputs of a follower as if it had been submitted by itself.
+    pub fn follower(&self, given: &FollowerTask) -> AgentInputs {
+        let mut inputs = AgentInputs {
+            verify: given.verify.clone(),
+            output_schema: None,
+            images: Vec::new(),
+            on_success: None,
+            on_failure: None,
+            ..self.clone()
+        };
+        if given.agent.is_some() {
+            inputs = AgentInputs {
+                agent: given.agent.clone(),
+                model: None,
+                profile: None,
+                reasoning_effort: None,
+                live: false,
+                salvage: false,
+                env_policy: None,
+                env_allow_list: Vec::new(),
+                ..inputs
+            };
+        }
+        inputs.model = given.model.clone().or(inputs.model);
+        inputs
+    }
 }
 
 // A task id or group id, or the beginning of one: the engine resolves it. No doc comment, which would be a

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{Mode, State, TaskId};
+use delegator_domain::task::{Mode, RunSettings, State, TaskId};
 use delegator_engine::{Agent, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
 use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -28,13 +28,14 @@ fn wait(engine: &Engine, id: &TaskId) -> String {
 
 /// A task as the CLI would submit it, for an agent that reads its instructions from stdin.
 fn submission(stage: &Stage, text: &str) -> Submission {
+    let plain = Settings::plain(Mode::ReadOnly, stage.world.project());
     let settings = Settings {
-        skip_git_repo_check: true,
+        run: RunSettings { skip_git_repo_check: true, ..plain.run },
         limits: Limits { idle_sec: 60, hard_sec: 1, only_output_counts: false },
         ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
         max_stream_bytes: 1 << 20,
         max_processes: 64,
-        ..Settings::plain(Mode::ReadOnly, stage.world.project())
+        ..plain
     };
     let program = stage.root().join("bin/codex");
     Submission {

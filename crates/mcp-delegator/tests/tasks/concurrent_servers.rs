@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
+use delegator_domain::task::{FailureKind, Mode, RunSettings, State, TaskEnd, TaskId};
 use delegator_engine::wait_thread::{WaitGoal, WaitThread};
 use delegator_engine::{Agent, CleanRequest, Ending, Engine, EngineError, Settings, Submission, clean};
 use delegator_registry::{OpenOptions, Registry, StateDir, Task};
@@ -166,12 +166,13 @@ impl SharedWorld {
 }
 
 fn settings(mode: Mode, project: &Path) -> Settings {
+    let plain = Settings::plain(mode, project.to_owned());
     Settings {
-        skip_git_repo_check: true,
+        run: RunSettings { skip_git_repo_check: true, ..plain.run },
         ending: Ending { interrupt_grace_sec: 1, terminate_grace_sec: 1 },
         max_stream_bytes: 1 << 20,
         max_processes: 64,
-        ..Settings::plain(mode, project.to_owned())
+        ..plain
     }
 }
 

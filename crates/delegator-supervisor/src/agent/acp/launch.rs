@@ -1,25 +1,25 @@
 //! How an agent is started, what is said to it, and how it is ended. Pure.
 
-use delegator_domain::task::{Mode, SandboxKind};
+use delegator_domain::task::{Mode, RunSettings, SandboxKind};
 
 use super::profile::{AcpProfile, ModelInput};
 use super::profiles::acp_profile;
-use crate::agent::launch::{LaunchRequest, PlanError};
+use crate::agent::launch::{LaunchRequest, PlanError, permission_policy};
 use crate::conversation::{AcpPlan, AcpSetting, ConversationPlan, PermissionPolicy};
 use crate::ending::EndingRecipe;
 
 /// An error if a value cannot be passed to an agent: its messages are Unicode.
-pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
-    texts(request).map(drop)
+pub(in crate::agent) fn validate(run: &RunSettings) -> Result<(), PlanError> {
+    texts(run).map(drop)
 }
 
-fn texts(request: &LaunchRequest) -> Result<(String, Vec<String>), PlanError> {
+fn texts(run: &RunSettings) -> Result<(String, Vec<String>), PlanError> {
     let problem = "it is not valid Unicode";
     let text = |path: &std::path::PathBuf, field| {
         path.to_str().map(str::to_owned).ok_or(PlanError::value(field, problem))
     };
-    let directories = request.add_dirs.iter().map(|path| text(path, "add_dirs")).collect::<Result<_, _>>()?;
-    Ok((text(&request.workdir, "working_dir")?, directories))
+    let directories = run.add_dirs.iter().map(|path| text(path, "add_dirs")).collect::<Result<_, _>>()?;
+    Ok((text(&run.working_dir, "working_dir")?, directories))
 }
 
 /// What is said to it. `sandbox` is what enforces the mode of the task.
@@ -28,15 +28,15 @@ pub(in crate::agent) fn conversation(
     request: &LaunchRequest,
     sandbox: SandboxKind,
 ) -> Result<ConversationPlan, PlanError> {
-    let profile = acp_profile(name);
-    let (cwd, directories) = texts(request)?;
+    let (profile, run) = (acp_profile(name), &request.run);
+    let (cwd, directories) = texts(run)?;
     Ok(ConversationPlan::Acp(AcpPlan {
         prompt: request.prompt(),
         cwd,
         directories,
-        resume: request.resume.clone(),
-        settings: settings(profile, request, sandbox),
-        permissions: permissions(profile, request, sandbox),
+        resume: run.resume.clone(),
+        settings: settings(profile, run, sandbox),
+        permissions: permissions(profile, run, sandbox),
         replays_late: profile.replays_late,
     }))
 }
@@ -44,13 +44,13 @@ pub(in crate::agent) fn conversation(
 /// An agent with a sandbox of its own requests permission to leave it, which nothing but full access permits.
 /// An agent that ends its turn when it is refused something is refused nothing where we enclose it: what it
 /// may not do fails, and its turn continues.
-fn permissions(profile: &AcpProfile, request: &LaunchRequest, sandbox: SandboxKind) -> PermissionPolicy {
-    let mode = match (request.effective_mode(), sandbox) {
+fn permissions(profile: &AcpProfile, run: &RunSettings, sandbox: SandboxKind) -> PermissionPolicy {
+    let mode = match (run.effective_mode(), sandbox) {
         (Mode::WorkspaceWrite, SandboxKind::Agent) => Mode::ReadOnly,
         (_, SandboxKind::Enforced) if profile.refusal_ends_turn => Mode::DangerFullAccess,
         (mode, _) => mode,
     };
-    request.permissions(mode, sandbox == SandboxKind::Enforced)
+    permission_policy(run, mode, sandbox == SandboxKind::Enforced)
 }
 
 /// The mode, model and reasoning effort of the session.
@@ -58,30 +58,30 @@ fn permissions(profile: &AcpProfile, request: &LaunchRequest, sandbox: SandboxKi
 /// A read-only task runs in the agent's mode for that only where we do not enclose it. Such modes make an
 /// agent plan instead of answering, and some take its tools away; enclosed, it can use commands that only
 /// read.
-fn settings(profile: &AcpProfile, request: &LaunchRequest, sandbox: SandboxKind) -> Vec<AcpSetting> {
-    let modes = match request.effective_mode() {
-        Mode::DangerFullAccess if !request.ask => profile.modes.full_access,
+fn settings(profile: &AcpProfile, run: &RunSettings, sandbox: SandboxKind) -> Vec<AcpSetting> {
+    let modes = match run.effective_mode() {
+        Mode::DangerFullAccess if !run.ask => profile.modes.full_access,
         Mode::ReadOnly if sandbox != SandboxKind::Enforced => profile.modes.read_only,
         _ => profile.modes.asking,
     };
     let model = match profile.model {
-        ModelInput::Session => request.model.clone().map(AcpSetting::Model),
+        ModelInput::Session => run.model.clone().map(AcpSetting::Model),
         ModelInput::Variable(_) => None,
     };
-    let effort = request.reasoning_effort.clone().map(AcpSetting::ReasoningEffort);
+    let effort = run.reasoning_effort.clone().map(AcpSetting::ReasoningEffort);
     modes.iter().cloned().chain(model).chain(effort).collect()
 }
 
 pub(in crate::agent) fn set_variables(
     name: &str,
-    request: &LaunchRequest,
+    run: &RunSettings,
     sandbox: SandboxKind,
 ) -> Vec<(String, String)> {
     let profile = acp_profile(name);
     let requests_permissions =
-        request.ask || (sandbox == SandboxKind::None && request.mode != Mode::DangerFullAccess);
+        run.ask || (sandbox == SandboxKind::None && run.mode != Mode::DangerFullAccess);
     let asking = if requests_permissions { profile.asking_variables } else { &[] };
-    let model = match (&profile.model, &request.model) {
+    let model = match (&profile.model, &run.model) {
         (ModelInput::Variable(variable), Some(model)) => Some((*variable, model.as_str())),
         _ => None,
     };

@@ -8,7 +8,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::agent::launch::{LaunchRequest, PlanError};
+use delegator_domain::task::RunSettings;
+
+use crate::agent::launch::{LaunchRequest, PlanError, permission_policy};
 use crate::conversation::{ClaudePlan, ConversationPlan};
 
 /// Others are ignored by Claude Code, with a warning.
@@ -17,12 +19,12 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const MAX_SCHEMA_BYTES: u64 = 120 << 10;
 
 pub(in crate::agent) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, PlanError> {
-    validate(request)?;
+    validate(&request.run)?;
     let schema = request.read_output_schema(MAX_SCHEMA_BYTES, "it is longer than 120 KiB")?;
-    Ok(build(request, schema.as_deref(), defines_programs(&request.workdir)))
+    Ok(build(&request.run, schema.as_deref(), defines_programs(&request.run.working_dir)))
 }
 
-fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs: bool) -> Vec<OsString> {
+fn build(run: &RunSettings, schema: Option<&str>, project_defines_programs: bool) -> Vec<OsString> {
     let fixed = [
         "-p",
         "--input-format=stream-json",
@@ -39,11 +41,11 @@ fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs
     let mut push = |flag: &str, value: Option<&str>| {
         args.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
     };
-    push("--model", request.model.as_deref());
-    push("--effort", request.reasoning_effort.as_deref());
+    push("--model", run.model.as_deref());
+    push("--effort", run.reasoning_effort.as_deref());
     push("--json-schema", schema);
-    push("--resume", request.resume.as_deref());
-    for directory in &request.add_dirs {
+    push("--resume", run.resume.as_deref());
+    for directory in &run.add_dirs {
         let mut arg = OsString::from("--add-dir=");
         arg.push(directory);
         args.push(arg);
@@ -51,20 +53,20 @@ fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs
     args
 }
 
-pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
-    let effort = request.reasoning_effort.as_deref();
+pub(in crate::agent) fn validate(run: &RunSettings) -> Result<(), PlanError> {
+    let effort = run.reasoning_effort.as_deref();
     if effort.is_some_and(|effort| !EFFORTS.contains(&effort)) {
         return Err(PlanError::value("reasoning_effort", "claude accepts low, medium, high, xhigh and max"));
     }
-    if request.resume.as_deref().is_some_and(|thread| thread.trim().is_empty()) {
+    if run.resume.as_deref().is_some_and(|thread| thread.trim().is_empty()) {
         return Err(PlanError::value("thread_id", "it is empty"));
     }
-    for (field, text) in [("model", &request.model), ("thread_id", &request.resume)] {
+    for (field, text) in [("model", &run.model), ("thread_id", &run.resume)] {
         if text.as_deref().is_some_and(|text| text.contains('\0')) {
             return Err(PlanError::value(field, "it contains a NUL character"));
         }
     }
-    if request.add_dirs.iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
+    if run.add_dirs.iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
         return Err(PlanError::value("add_dirs", "one contains a NUL character"));
     }
     Ok(())
@@ -72,7 +74,7 @@ pub(in crate::agent) fn validate(request: &LaunchRequest) -> Result<(), PlanErro
 
 /// What is said to the agent. `is_enforced`: we enclose it.
 pub(in crate::agent) fn conversation(request: &LaunchRequest, is_enforced: bool) -> ConversationPlan {
-    let permissions = request.permissions(request.effective_mode(), is_enforced);
+    let permissions = permission_policy(&request.run, request.run.effective_mode(), is_enforced);
     ConversationPlan::Claude(ClaudePlan { prompt: request.prompt(), permissions })
 }
 
@@ -93,21 +95,20 @@ fn defines_programs(workdir: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::launch::tests::request;
+    use crate::agent::launch::tests::{request, request_with};
 
     fn texts(request: &LaunchRequest, schema: Option<&str>, defines: bool) -> Vec<String> {
-        build(request, schema, defines).into_iter().map(|arg| arg.into_string().unwrap()).collect()
+        build(&request.run, schema, defines).into_iter().map(|arg| arg.into_string().unwrap()).collect()
     }
 
     #[test]
     fn values_are_attached_to_their_flags() {
-        let request = LaunchRequest {
-            model: Some("--evil".to_owned()),
-            reasoning_effort: Some("high".to_owned()),
-            resume: Some("6ed1".to_owned()),
-            add_dirs: vec!["/a b".into(), "/c".into()],
-            ..request()
-        };
+        let request = request_with(|run| {
+            run.model = Some("--evil".to_owned());
+            run.reasoning_effort = Some("high".to_owned());
+            run.resume = Some("6ed1".to_owned());
+            run.add_dirs = vec!["/a b".into(), "/c".into()];
+        });
         let args = texts(&request, Some(r#"{"type":"object"}"#), true);
         assert_eq!(
             args[5..],
@@ -135,12 +136,12 @@ mod tests {
     #[test]
     fn what_it_would_ignore_is_refused() {
         let with_effort = |effort: &str| {
-            let request = LaunchRequest { reasoning_effort: Some(effort.to_owned()), ..request() };
-            validate(&request).err().and_then(|error| error.input())
+            let request = request_with(|run| run.reasoning_effort = Some(effort.to_owned()));
+            validate(&request.run).err().and_then(|error| error.input())
         };
         assert_eq!((with_effort("max"), with_effort("minimal")), (None, Some("reasoning_effort")));
-        let empty = LaunchRequest { resume: Some(" ".to_owned()), ..request() };
-        assert_eq!(validate(&empty).unwrap_err().input(), Some("thread_id"));
+        let empty = request_with(|run| run.resume = Some(" ".to_owned()));
+        assert_eq!(validate(&empty.run).unwrap_err().input(), Some("thread_id"));
         let missing = LaunchRequest { output_schema: Some("/no/such/file".into()), ..request() };
         assert_eq!(args(&missing).unwrap_err().input(), Some("output_schema"));
     }

@@ -27,17 +27,18 @@ pub(in crate::agent) fn args(
     trust: ProjectTrust,
 ) -> Result<Vec<OsString>, PlanError> {
     validate(request, version)?;
+    let run = &request.run;
     let mut args = ArgList::default();
     args.push(&["app-server"]);
     let confinement = confinement(request, version);
-    confinement.push_settings(&request.add_dirs, &mut args);
+    confinement.push_settings(&run.add_dirs, &mut args);
     let is_mode = matches!(confinement, Confinement::Mode(Mode::WorkspaceWrite));
-    if is_mode && !request.add_dirs.is_empty() {
-        let roots = request.add_dirs.iter().filter_map(|path| path.to_str());
+    if is_mode && !run.add_dirs.is_empty() {
+        let roots = run.add_dirs.iter().filter_map(|path| path.to_str());
         args.push_setting("sandbox_workspace_write.writable_roots", &toml_array(roots));
     }
     push_features(&mut args, version);
-    if request.ask {
+    if run.ask {
         args.push(&["--enable", "default_mode_request_user_input"]);
         args.push_setting("suppress_unstable_features_warning", "true");
     }
@@ -46,13 +47,14 @@ pub(in crate::agent) fn args(
 }
 
 fn confinement(request: &LaunchRequest, version: Version) -> Confinement {
-    Confinement::of(request.effective_mode(), request.denied_dir.as_deref(), version)
+    Confinement::of(request.run.effective_mode(), request.denied_dir.as_deref(), version)
 }
 
 pub(in crate::agent) fn conversation(
     request: &LaunchRequest,
     version: Version,
 ) -> Result<ConversationPlan, PlanError> {
+    let run = &request.run;
     let sandbox = match confinement(request, version) {
         Confinement::Mode(Mode::ReadOnly) => Some(SandboxMode::ReadOnly),
         Confinement::Mode(Mode::WorkspaceWrite) => Some(SandboxMode::WorkspaceWrite),
@@ -60,19 +62,19 @@ pub(in crate::agent) fn conversation(
         // A mode would override the profile in the settings.
         Confinement::DenyRead { .. } => None,
     };
-    let approval_policy = if request.ask { ApprovalPolicy::OnRequest } else { ApprovalPolicy::Never };
+    let approval_policy = if run.ask { ApprovalPolicy::OnRequest } else { ApprovalPolicy::Never };
     Ok(ConversationPlan::AppServer(AppServerPlan {
         prompt: request.prompt(),
-        images: request.images.clone(),
-        resume: request.resume.clone(),
+        images: run.images.clone(),
+        resume: run.resume.clone(),
         thread: ThreadOptions {
-            cwd: request.workdir.clone(),
-            model: request.model.clone(),
+            cwd: run.working_dir.clone(),
+            model: run.model.clone(),
             sandbox,
             approval_policy,
         },
         turn: TurnOptions { output_schema: output_schema(request)? },
-        ask: request.ask,
+        ask: run.ask,
     }))
 }
 
@@ -86,7 +88,7 @@ fn output_schema(request: &LaunchRequest) -> Result<Option<serde_json::Value>, P
 mod tests {
     use super::*;
     use crate::agent::codex::features::NEWEST_MEASURED as NEWEST;
-    use crate::agent::launch::tests::request;
+    use crate::agent::launch::tests::{request, request_with};
 
     fn plan(request: &LaunchRequest) -> AppServerPlan {
         match conversation(request, NEWEST) {
@@ -102,15 +104,14 @@ mod tests {
 
     #[test]
     fn settings_are_those_of_exec_and_the_rest_is_sent() {
-        let request = LaunchRequest {
-            mode: Mode::WorkspaceWrite,
-            model: Some("m".to_owned()),
-            reasoning_effort: Some("high".to_owned()),
-            images: vec!["/i.png".into()],
-            add_dirs: vec!["/more \"x\"".into()],
-            resume: Some("t".to_owned()),
-            ..request()
-        };
+        let request = request_with(|run| {
+            run.mode = Mode::WorkspaceWrite;
+            run.model = Some("m".to_owned());
+            run.reasoning_effort = Some("high".to_owned());
+            run.images = vec!["/i.png".into()];
+            run.add_dirs = vec!["/more \"x\"".into()];
+            run.resume = Some("t".to_owned());
+        });
         insta::assert_snapshot!(args_of(&request).join("\n"));
         let plan = plan(&request);
         assert_eq!((plan.resume.as_deref(), plan.thread.model.as_deref()), (Some("t"), Some("m")));
@@ -120,12 +121,11 @@ mod tests {
 
     #[test]
     fn a_directory_that_must_not_be_read_is_denied_by_a_profile_without_a_mode() {
-        let request = LaunchRequest {
-            mode: Mode::WorkspaceWrite,
-            denied_dir: Some("/state".into()),
-            add_dirs: vec!["/more".into()],
-            ..request()
-        };
+        let request = request_with(|run| {
+            run.mode = Mode::WorkspaceWrite;
+            run.add_dirs = vec!["/more".into()];
+        });
+        let request = LaunchRequest { denied_dir: Some("/state".into()), ..request };
         assert_eq!(plan(&request).thread.sandbox, None);
         let args = args_of(&request).join(" ");
         assert!(args.contains(r#"filesystem={"/more"="write","/state"="deny"}"#), "{args}");
@@ -134,14 +134,14 @@ mod tests {
 
     #[test]
     fn a_user_who_wants_to_be_asked_gets_approvals_and_questions() {
-        let request = LaunchRequest { ask: true, ..request() };
+        let request = request_with(|run| run.ask = true);
         assert_eq!(plan(&request).thread.approval_policy, ApprovalPolicy::OnRequest);
         assert!(args_of(&request).contains(&"default_mode_request_user_input".to_owned()));
     }
 
     #[test]
     fn a_preview_is_read_only() {
-        let request = LaunchRequest { mode: Mode::WorkspaceWrite, preview: true, ..request() };
+        let request = request_with(|run| (run.mode, run.preview) = (Mode::WorkspaceWrite, true));
         assert_eq!(plan(&request).thread.sandbox, Some(SandboxMode::ReadOnly));
     }
 

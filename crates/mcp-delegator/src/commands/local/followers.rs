@@ -25,7 +25,7 @@ fn add_followers(
     mut input: TaskInput,
 ) -> Result<(), AppError> {
     // Also the values that were not given: the directory and the agent of a resumed thread.
-    input.agent.working_dir = Some(first.settings.working_dir.clone());
+    input.agent.working_dir = Some(first.settings.run.working_dir.clone());
     input.agent.agent.get_or_insert_with(|| AgentNames::One(first.agent.name.clone()));
     let mut built = Vec::new();
     for follower in input.followers() {

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 
 use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
-use delegator_domain::task::{EnvPolicyName, SandboxKind};
+use delegator_domain::task::{EnvPolicyName, RunSettings, SandboxKind};
 use delegator_engine::{
     AgentInput, Capabilities, MessageSupport, VariableAccess, find_mechanism, open_allowed_file,
     resolve_allowed_dir, untrusted_trees, variable_access,
@@ -130,7 +130,9 @@ fn problems_of_agent(
     agent: &ConfiguredAgent,
 ) -> Vec<Problem> {
     let capabilities = Capabilities::of(agent.kind());
-    let unsupported = capabilities.unsupported_inputs.iter().filter(|name| is_given(&input.agent, **name));
+    let run = input.agent.run_settings(input.mode, context.current_dir);
+    let unsupported =
+        capabilities.unsupported_inputs.iter().filter(|name| is_given(&input.agent, &run, **name));
     let unsupported = unsupported.map(|name| name.name());
     let takes_messages = capabilities.messages != MessageSupport::None;
     let unsupported = unsupported.chain((input.agent.live && !takes_messages).then_some("live"));
@@ -146,17 +148,14 @@ fn problems_of_agent(
     if problems.is_empty() { variable_problems(&input.agent, agent) } else { problems }
 }
 
-fn is_given(given: &AgentInputs, input: AgentInput) -> bool {
+/// `run` are the settings that were made of the inputs.
+fn is_given(given: &AgentInputs, run: &RunSettings, input: AgentInput) -> bool {
     match input {
-        AgentInput::Model => given.model.is_some(),
-        AgentInput::Profile => given.profile.is_some(),
-        AgentInput::ReasoningEffort => given.reasoning_effort.is_some(),
-        AgentInput::Images => !given.images.is_empty(),
         AgentInput::OutputSchema => given.output_schema.is_some(),
-        AgentInput::Ask => given.ask,
         // Without a sandbox of its own, an agent's commands see all variables that it has.
         AgentInput::EnvPolicy => given.env_policy.is_some_and(|policy| policy != EnvPolicyName::InheritAll),
         AgentInput::Salvage => given.salvage,
+        other => other.is_set_in(run),
     }
 }
 

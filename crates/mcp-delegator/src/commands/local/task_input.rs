@@ -79,28 +79,6 @@ impl TaskInput {
 
     /// The input of a follower as if it had been submitted by itself.
     fn follower(&self, given: &FollowerTask) -> TaskInput {
-        let mut agent = AgentInputs {
-            verify: given.verify.clone(),
-            output_schema: None,
-            images: Vec::new(),
-            on_success: None,
-            on_failure: None,
-            ..self.agent.clone()
-        };
-        if given.agent.is_some() {
-            agent = AgentInputs {
-                agent: given.agent.clone(),
-                model: None,
-                profile: None,
-                reasoning_effort: None,
-                live: false,
-                salvage: false,
-                env_policy: None,
-                env_allow_list: Vec::new(),
-                ..agent
-            };
-        }
-        agent.model = given.model.clone().or(agent.model);
         let review = given.review == Some(true);
         let mode = if review { Mode::ReadOnly } else { given.mode.unwrap_or(self.mode.sandbox()) };
         TaskInput {
@@ -110,7 +88,7 @@ impl TaskInput {
                 ..self.submission.clone()
             },
             mode: RunMode::Sandbox(mode),
-            agent,
+            agent: self.agent.follower(given),
             review,
             ..TaskInput::default()
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::budget::Caps;
-use delegator_domain::task::{Mode, Provider, State, TaskId};
+use delegator_domain::task::{Mode, Provider, RunSettings, State, TaskId};
 use delegator_domain::text::first_line;
 use delegator_domain::warning_code::WarningCode;
 use delegator_engine::wait_thread::GroupWaitOutcome;
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 use crate::commands::context::{Context, variables};
 use crate::commands::fleet::database::database;
-use crate::commands::inputs::{self, AgentInputs, AgentNames, RunMode, TaskRef};
+use crate::commands::inputs::{self, AgentInputs, AgentNames, TaskRef};
 use crate::commands::local::agent_candidates::{default_agents, locate_agents};
 use crate::commands::local::task_input::TaskInput;
 use crate::error::{AppError, ErrorCode};
@@ -139,11 +139,15 @@ pub fn build_task(
     let labels = labels(config, &input.submission.labels);
     let parent = own_task(engine)?;
     let settings = Settings {
+        run: RunSettings {
+            working_dir,
+            resume: request.thread,
+            ..input.agent.run_settings(input.mode, &context.process.current_dir)
+        },
         depth: parent.as_ref().map_or(0, |parent| parent.depth.saturating_add(1)),
         budgets: config.settings.budgets(task_caps(&input.agent), &labels),
-        preview: input.mode == RunMode::Preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
-        ..build_settings(context, config, input, working_dir, request.thread)
+        ..build_settings(context, config, input)
     };
     let idempotency = idempotency(input, &names, &settings, request.call_budget);
     Ok(Submission {
@@ -265,7 +269,7 @@ fn resolved_input(
     settings: &Settings,
     call_budget: Option<Duration>,
 ) -> Value {
-    let real = settings.working_dir.canonicalize();
+    let working_dir = &settings.run.working_dir;
     let seconds = |limit: u64| Some(u32::try_from(limit).unwrap_or(u32::MAX));
     let agent = match agents {
         [agent] => AgentNames::One((*agent).to_owned()),
@@ -274,7 +278,7 @@ fn resolved_input(
     let resolved = TaskInput {
         agent: AgentInputs {
             agent: Some(agent),
-            working_dir: Some(real.unwrap_or_else(|_| settings.working_dir.clone())),
+            working_dir: Some(working_dir.canonicalize().unwrap_or_else(|_| working_dir.clone())),
             idle_timeout_sec: seconds(settings.limits.idle_sec),
             hard_timeout_sec: seconds(settings.limits.hard_sec),
             env_policy: Some(input.agent.env_policy.unwrap_or_default()),
@@ -309,38 +313,16 @@ pub fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<Str
     labels
 }
 
-fn build_settings(
-    context: &Context<'_>,
-    config: &Config,
-    input: &TaskInput,
-    working_dir: PathBuf,
-    resume: Option<String>,
-) -> Settings {
-    let (agent, mode) = (&input.agent, input.mode.sandbox());
-    let configured = &config.settings;
+/// The settings that the inputs and the configuration decide alone.
+fn build_settings(context: &Context<'_>, config: &Config, input: &TaskInput) -> Settings {
+    let (agent, configured) = (&input.agent, &config.settings);
     let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
-    let absolute =
-        |paths: &[PathBuf]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
     Settings {
-        mode,
-        preview: false,
-        working_dir,
         allowed_roots: configured.allowed_roots.clone(),
-        model: agent.model.clone(),
-        profile: agent.profile.clone(),
-        reasoning_effort: agent.reasoning_effort.clone(),
-        images: absolute(&agent.images),
-        add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
-        skip_git_repo_check: agent.skip_git_repo_check,
         no_restore_point: agent.no_restore_point,
-        ask: agent.ask,
-        budgets: Vec::new(),
         salvage: agent.salvage,
         answer_timeout_sec: configured.answer_timeout.as_secs(),
-        env_policy: agent.env_policy.unwrap_or_default().with(agent.env_allow_list.clone()),
-        resume,
-        usage_before: None,
         limits: Limits {
             idle_sec: seconds(agent.idle_timeout_sec, configured.idle_timeout),
             hard_sec: seconds(agent.hard_timeout_sec, configured.hard_timeout),
@@ -354,15 +336,13 @@ fn build_settings(
         max_processes: configured.max_processes,
         sweep_exempt: configured.sweep_exempt.clone(),
         niceness: configured.niceness,
-        depth: 0,
         without_group: configured.containment == Containment::Subreaper,
         enclosure: configured.enclosure,
-        hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
+        hide_state_dir: hides_state_dir(configured.hide_state_dir, input.mode.sandbox()),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
         hidden: hidden_paths(context, config),
         verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),
-        worker_contact: None,
-        worktree: None,
+        ..Settings::default()
     }
 }
 

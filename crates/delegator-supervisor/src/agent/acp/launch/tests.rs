@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use super::*;
-use crate::agent::launch::tests::request;
+use crate::agent::launch::tests::{request, request_with};
 use crate::conversation::SettingValue;
 
 fn in_mode(mode: Mode) -> LaunchRequest {
-    LaunchRequest { mode, ..request() }
+    request_with(|run| run.mode = mode)
 }
 
 fn planned(name: &str, request: &LaunchRequest, sandbox: SandboxKind) -> AcpPlan {
@@ -58,23 +58,23 @@ fn each_agent_is_set_to_the_mode_of_the_task() {
         assert_eq!(set(Mode::DangerFullAccess, None), full, "{name}");
         let expected = if acp_profile(name).profile.capabilities.sandbox { read_only } else { writing };
         assert_eq!(set(Mode::ReadOnly, enclosed), expected, "{name}: enclosed");
-        let asking = LaunchRequest { ask: true, ..in_mode(Mode::DangerFullAccess) };
+        let asking = request_with(|run| (run.mode, run.ask) = (Mode::DangerFullAccess, true));
         assert_eq!(settings_of(name, &asking, None).join(" "), writing, "{name}: the user is asked");
-        let preview = LaunchRequest { preview: true, ..in_mode(Mode::DangerFullAccess) };
+        let preview = request_with(|run| (run.mode, run.preview) = (Mode::DangerFullAccess, true));
         assert_eq!(settings_of(name, &preview, None).join(" "), read_only, "{name}: a preview");
     }
 }
 
 #[test]
 fn model_and_effort_are_passed_as_the_agent_takes_them() {
-    let with_model = LaunchRequest {
-        model: Some("m".to_owned()),
-        reasoning_effort: Some("high".to_owned()),
-        ..in_mode(Mode::WorkspaceWrite)
-    };
+    let with_model = request_with(|run| {
+        run.mode = Mode::WorkspaceWrite;
+        run.model = Some("m".to_owned());
+        run.reasoning_effort = Some("high".to_owned());
+    });
     let settings = |name| settings_of(name, &with_model, SandboxKind::Enforced);
     assert_eq!(settings("claude-acp"), ["default", "model=m", "effort=high"]);
-    let copilot = set_variables("copilot", &with_model, SandboxKind::Enforced);
+    let copilot = set_variables("copilot", &with_model.run, SandboxKind::Enforced);
     assert!(copilot.contains(&("COPILOT_MODEL".to_owned(), "m".to_owned())), "{copilot:?}");
     assert!(!settings("copilot").contains(&"model=m".to_owned()));
 }
@@ -82,13 +82,14 @@ fn model_and_effort_are_passed_as_the_agent_takes_them() {
 #[test]
 fn opencode_is_made_to_ask_only_if_an_answer_is_needed() {
     let is_asking = |request: &LaunchRequest, sandbox| {
-        let variables = set_variables("opencode", request, sandbox);
+        let variables = set_variables("opencode", &request.run, sandbox);
         variables.iter().any(|(name, _)| name == "OPENCODE_PERMISSION")
     };
-    let writing = in_mode(Mode::WorkspaceWrite);
+    let mut writing = in_mode(Mode::WorkspaceWrite);
     assert!(!is_asking(&writing, SandboxKind::Enforced));
     assert!(is_asking(&writing, SandboxKind::None));
-    assert!(is_asking(&LaunchRequest { ask: true, ..writing }, SandboxKind::Enforced));
+    writing.run.ask = true;
+    assert!(is_asking(&writing, SandboxKind::Enforced));
     assert!(!is_asking(&in_mode(Mode::DangerFullAccess), SandboxKind::None));
 }
 
@@ -113,10 +114,9 @@ fn an_enclosed_agent_that_would_end_its_turn_is_refused_nothing() {
 #[test]
 fn directories_have_to_be_unicode() {
     let add_dirs = vec![OsString::from_vec(b"/work/\xff".to_vec()).into()];
-    let error = validate(&LaunchRequest { add_dirs, ..request() }).unwrap_err();
+    let error = validate(&request_with(|run| run.add_dirs = add_dirs).run).unwrap_err();
     assert_eq!(error.input(), Some("add_dirs"));
-    let plan =
-        planned("goose", &LaunchRequest { add_dirs: vec!["/more".into()], ..request() }, SandboxKind::None);
+    let plan = planned("goose", &request_with(|run| run.add_dirs = vec!["/more".into()]), SandboxKind::None);
     assert_eq!((plan.cwd.as_str(), plan.directories), ("/home/dev/project", vec!["/more".to_owned()]));
 }
 

@@ -2,30 +2,29 @@
 
 use std::ffi::OsStr;
 
-use delegator_domain::task::{EnvPolicy, Mode};
+use delegator_domain::task::{EnvPolicy, Mode, RunSettings};
 use proptest::prelude::*;
 
 use super::*;
 use crate::agent::launch::PREVIEW_INSTRUCTION;
-use crate::agent::launch::tests::request;
+use crate::agent::launch::tests::{request, request_with};
 
 const NEWEST: Version = features::NEWEST_MEASURED;
 const THREAD: &str = "01a1dc9f-8855-72c2-8e67-f1efc63e6b3b";
 
 fn full_request() -> LaunchRequest {
-    LaunchRequest {
-        mode: Mode::WorkspaceWrite,
-        model: Some("gpt-5.5".to_owned()),
-        profile: Some("fast".to_owned()),
-        reasoning_effort: Some("high".to_owned()),
-        images: vec!["/tmp/a.png".into(), "/tmp/b c.png".into()],
-        add_dirs: vec!["/srv/shared".into()],
-        output_schema: Some("/state/schema.json".into()),
-        skip_git_repo_check: true,
-        env_policy: EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned(), "A*".to_owned()]),
-        resume: Some(THREAD.to_owned()),
-        ..request()
-    }
+    let request = request_with(|run| {
+        run.mode = Mode::WorkspaceWrite;
+        run.model = Some("gpt-5.5".to_owned());
+        run.profile = Some("fast".to_owned());
+        run.reasoning_effort = Some("high".to_owned());
+        run.images = vec!["/tmp/a.png".into(), "/tmp/b c.png".into()];
+        run.add_dirs = vec!["/srv/shared".into()];
+        run.skip_git_repo_check = true;
+        run.env_policy = EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned(), "A*".to_owned()]);
+        run.resume = Some(THREAD.to_owned());
+    });
+    LaunchRequest { output_schema: Some("/state/schema.json".into()), ..request }
 }
 
 fn plan(request: &LaunchRequest, version: Version) -> Result<Vec<OsString>, PlanError> {
@@ -42,14 +41,14 @@ fn args_of(request: &LaunchRequest, version: Version) -> String {
 #[test]
 fn args_for_every_mode() {
     for mode in [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess] {
-        let request = LaunchRequest { mode, ..request() };
+        let request = request_with(|run| run.mode = mode);
         insta::assert_snapshot!(format!("mode_{}", mode.name()), args_of(&request, NEWEST));
     }
 }
 
 #[test]
 fn preview_is_read_only_with_an_instruction() {
-    let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
+    let request = request_with(|run| (run.mode, run.preview) = (Mode::WorkspaceWrite, true));
     insta::assert_snapshot!(args_of(&request, NEWEST));
     let stdin = request.prompt();
     assert_eq!(stdin, format!("{PREVIEW_INSTRUCTION}fix the tests"));
@@ -63,7 +62,7 @@ fn args_for_every_env_policy() {
     {
         insta::assert_snapshot!(
             format!("policy_{name}"),
-            args_of(&LaunchRequest { env_policy, ..request() }, NEWEST)
+            args_of(&request_with(|run| run.env_policy = env_policy), NEWEST)
         );
     }
 }
@@ -75,7 +74,7 @@ fn args_for_a_full_request() {
 
 #[test]
 fn args_for_every_codex_version() {
-    let plain = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
+    let plain = request_with(|run| run.mode = Mode::WorkspaceWrite);
     for minor in [40, 50, 66, 98, 146, 147, 148, 166, 999] {
         insta::assert_snapshot!(format!("codex_0_{minor}"), args_of(&plain, (0, minor, 0)));
     }
@@ -91,7 +90,7 @@ fn flags_precede_resume_and_the_prompt_is_last() {
 fn unsupported_inputs_are_errors_on_old_versions() {
     let old = (0, 40, 0);
     for (request, feature, since) in [
-        (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, "add_dirs", features::ADD_DIR),
+        (request_with(|run| run.add_dirs = vec!["/x".into()]), "add_dirs", features::ADD_DIR),
         (
             LaunchRequest { output_schema: Some("/x".into()), ..request() },
             "output_schema",
@@ -105,11 +104,11 @@ fn unsupported_inputs_are_errors_on_old_versions() {
 #[test]
 fn values_that_cannot_be_passed_safely_are_errors() {
     let refused = [
-        LaunchRequest { resume: Some("--last".to_owned()), ..request() },
-        LaunchRequest { resume: Some(String::new()), ..request() },
-        LaunchRequest { images: vec!["/tmp/a,b.png".into()], ..request() },
-        LaunchRequest { model: Some("a\0b".to_owned()), ..request() },
-        LaunchRequest { workdir: OsStr::from_bytes(b"/caf\xe9").into(), ..request() },
+        request_with(|run| run.resume = Some("--last".to_owned())),
+        request_with(|run| run.resume = Some(String::new())),
+        request_with(|run| run.images = vec!["/tmp/a,b.png".into()]),
+        request_with(|run| run.model = Some("a\0b".to_owned())),
+        request_with(|run| run.working_dir = OsStr::from_bytes(b"/caf\xe9").into()),
     ];
     for request in refused {
         assert!(matches!(plan(&request, NEWEST), Err(PlanError::Value { .. })), "{request:?}");
@@ -124,8 +123,8 @@ fn every_run_sets_project_trust_once() {
         for (project_trust, resume) in
             [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(threads.clone())
         {
-            let request = LaunchRequest { mode, preview, resume, ..request() };
-            let setting = format!("projects={}", projects_setting(&request.workdir, project_trust));
+            let request = request_with(|run| (run.mode, run.preview, run.resume) = (mode, preview, resume));
+            let setting = format!("projects={}", projects_setting(&request.run.working_dir, project_trust));
             let args = args(&request, NEWEST, project_trust).unwrap();
             assert_eq!(args.iter().filter(|arg| **arg == *setting).count(), 1, "{request:?}");
         }
@@ -139,7 +138,8 @@ fn hostile_text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
-        let request = LaunchRequest { task: task.clone(), preview, ..full_request() };
+        let mut request = full_request();
+        (request.task, request.run.preview) = (task.clone(), preview);
         let args = plan(&request, NEWEST).unwrap();
         // No part of it either: a prefix, an infix or a suffix would leak as well.
         let chars: Vec<char> = task.chars().collect();
@@ -158,18 +158,19 @@ proptest! {
         name in hostile_text(), workdir in hostile_text(),
     ) {
         prop_assume!(!path.contains(','));
-        let request = LaunchRequest {
+        let plain = full_request();
+        let run = RunSettings {
             model: Some(model.clone()),
             profile: Some(profile),
             reasoning_effort: Some(effort.clone()),
             images: vec![path.clone().into()],
             add_dirs: vec![path.into()],
             env_policy: EnvPolicy::AllowList(vec![name]),
-            workdir: workdir.into(),
-            ..full_request()
+            working_dir: workdir.into(),
+            ..plain.run.clone()
         };
-        let args = plan(&request, NEWEST).unwrap();
-        let plain = plan(&full_request(), NEWEST).unwrap();
+        let args = plan(&LaunchRequest { run, ..plain.clone() }, NEWEST).unwrap();
+        let plain = plan(&plain, NEWEST).unwrap();
         let flag = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
         // The same flags and keys in the same order, less one image.
         let flags: Vec<String> = args.iter().map(flag).collect();
