@@ -6,9 +6,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_domain::task::{Mode, RunSettings, TaskId};
 use delegator_supervisor::agent::{
-    Agent, SandboxRequest, Variables, VerifyCommand, VerifyRequest, VerifySandbox, allowed_variables,
+    Agent, LaunchRequest, Variables, VerifyCommand, VerifyRequest, VerifySandbox, allowed_variables,
     probe_sandbox, task_marker, variable,
 };
 use delegator_supervisor::run::VerifySpec;
@@ -44,43 +44,35 @@ impl Launch {
         self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
     }
 
-    fn sandbox(&self, mode: Mode, workdir: &Path, state_dir: &Path) -> SandboxRequest {
-        SandboxRequest {
-            mode,
-            denied_dir: self.denied_dir(state_dir),
-            workdir: workdir.to_owned(),
-            add_dirs: self.settings.writable_dirs(),
-            profile: self.settings.run.profile.clone(),
-        }
-    }
-
     fn probe_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
-        let sandbox = self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir);
+        let forbidden = forbidden_path(&self.variables, id.as_str());
         let marker = task_marker(id, self.settings.depth);
-        probe(&self.agent, &self.variables, sandbox, id.as_str(), marker)
+        let mut request = writing_request(&forbidden, VerifySandbox::Agent, marker);
+        request.run.add_dirs = self.settings.writable_dirs();
+        request.run.profile.clone_from(&self.settings.run.profile);
+        request.denied_dir = self.denied_dir(state_dir);
+        probe(&self.agent, &self.variables, &request, &forbidden)
     }
 
-    /// The verify command as the supervisor runs it. `variables` are those of the agent.
+    /// The verify command as the supervisor runs it after the agent, which was started as `launched` says.
+    /// `variables` are those of the agent.
     pub(crate) fn verify_spec(
         &self,
-        id: &TaskId,
-        workdir: &Path,
-        state_dir: &Path,
+        launched: &LaunchRequest,
         variables: &Variables,
     ) -> Result<Option<VerifySpec>> {
         let Some(verify) = self.settings.verify.as_ref() else { return Ok(None) };
         let sandbox = match (verify.is_sandboxed, &self.enclosure) {
             (false, _) => VerifySandbox::None,
             (true, Some(_)) => VerifySandbox::Enclosure,
-            (true, None) => {
-                VerifySandbox::Agent(self.sandbox(self.settings.run.effective_mode(), workdir, state_dir))
-            }
+            (true, None) => VerifySandbox::Agent,
         };
         let request = VerifyRequest {
             command: verify.command.clone(),
             sandbox,
-            env_policy: self.settings.run.env_policy.clone(),
-            marker: task_marker(id, self.settings.depth),
+            run: launched.run.clone(),
+            denied_dir: launched.denied_dir.clone(),
+            marker: launched.marker.clone(),
         };
         let plan = self.agent.verify_plan(&request, variables)?;
         Ok(Some(VerifySpec { plan, min_time: MIN_DURATION }))
@@ -90,37 +82,29 @@ impl Launch {
 /// Whether the sandbox of an agent can run a command and keeps it from writing; an error says why not.
 pub fn probe_agent_sandbox(agent: &Agent, environment: &Variables) -> Result<(), String> {
     let variables = allowed_variables(agent.kind(), environment, &[]);
-    let sandbox = SandboxRequest {
-        mode: Mode::ReadOnly,
-        denied_dir: None,
-        workdir: "/".into(),
-        add_dirs: Vec::new(),
-        profile: None,
-    };
     let name = format!("process-{}", std::process::id());
-    probe(agent, &variables, sandbox, &name, name.clone())
+    let forbidden = forbidden_path(&variables, &name);
+    probe(agent, &variables, &writing_request(&forbidden, VerifySandbox::Agent, name), &forbidden)
 }
 
-/// Probes a sandbox with a command that writes to a forbidden path, which contains `name`.
 fn probe(
     agent: &Agent,
     variables: &Variables,
-    sandbox: SandboxRequest,
-    name: &str,
-    marker: String,
+    request: &VerifyRequest,
+    forbidden: &Path,
 ) -> Result<(), String> {
-    let forbidden = forbidden_path(variables, name);
-    let request = writing_request(&forbidden, VerifySandbox::Agent(sandbox), marker);
-    let plan = agent.verify_plan(&request, variables).map_err(|error| error.to_string())?;
-    probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
+    let plan = agent.verify_plan(request, variables).map_err(|error| error.to_string())?;
+    probe_sandbox(&plan, forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
 }
 
+/// A read-only run of a command that writes to a forbidden path.
 pub(super) fn writing_request(forbidden: &Path, sandbox: VerifySandbox, marker: String) -> VerifyRequest {
     let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
     VerifyRequest {
         command: VerifyCommand::Program(script.chain([forbidden.display().to_string()]).collect()),
         sandbox,
-        env_policy: EnvPolicy::InheritNone,
+        run: RunSettings { working_dir: "/".into(), ..RunSettings::default() },
+        denied_dir: None,
         marker,
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn prepare(launch: &Launch, group: Option<Cgroup>, ports: &TaskPorts)
         protocol: launch.agent.protocol,
         plan: launch.agent.plan(&request, &workdir)?,
         leftovers: launch.agent.leftovers(&environment),
-        verify: launch.verify_spec(id, &real, &engine.state_dir, &environment)?,
+        verify: launch.verify_spec(&request, &environment)?,
         environment,
         workdir,
         enclosure,

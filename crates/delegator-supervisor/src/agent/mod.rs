@@ -39,7 +39,7 @@ pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 use profile::Profile;
 pub use state_dir::StatePath;
 pub use verification::{
-    SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox, probe_enclosure, probe_sandbox,
+    VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox, probe_enclosure, probe_sandbox,
 };
 
 use crate::conversation::ConversationPlan;
@@ -239,16 +239,16 @@ impl Agent {
         request: &VerifyRequest,
         environment: &Variables,
     ) -> Result<VerifyPlan, PlanError> {
-        match (&request.sandbox, self.protocol) {
+        match (request.sandbox, self.protocol) {
             (VerifySandbox::None, _) => Ok(verification::unsandboxed(request, environment)),
             (VerifySandbox::Enclosure, _) => Ok(verification::enclosed(request, environment)),
             // Without a version, or with other arguments first, it is not Codex and has no `sandbox` command.
-            (VerifySandbox::Agent(sandbox), protocol)
+            (VerifySandbox::Agent, protocol)
                 if is_codex(protocol) && self.args.is_empty() && self.version.is_some() =>
             {
-                Ok(codex::sandboxed(&self.program, self.codex_version(), request, sandbox, environment))
+                Ok(codex::sandboxed(&self.program, self.codex_version(), request, environment))
             }
-            (VerifySandbox::Agent(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
+            (VerifySandbox::Agent, _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
         }
     }
 

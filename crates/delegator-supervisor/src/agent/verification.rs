@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::task::{EnvPolicy, Mode};
+use delegator_domain::task::{EnvPolicy, RunSettings};
 use delegator_transcript::shell;
 use serde::{Deserialize, Serialize};
 
@@ -50,29 +50,21 @@ impl VerifyCommand {
 pub struct VerifyRequest {
     pub command: VerifyCommand,
     pub sandbox: VerifySandbox,
-    pub env_policy: EnvPolicy,
+    /// As for the agent.
+    pub run: RunSettings,
+    /// A directory that the command must not read; enforced where the agent supports it.
+    pub denied_dir: Option<PathBuf>,
     /// Value of the task marker, see [`crate::variables::task_marker`].
     pub marker: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub enum VerifySandbox {
     /// The task has no sandbox, or the user permits running without one.
     None,
-    Agent(SandboxRequest),
+    Agent,
     /// The enclosure of the agent, which the supervisor applies.
     Enclosure,
-}
-
-#[derive(Debug, Clone)]
-pub struct SandboxRequest {
-    pub mode: Mode,
-    /// A directory that the command must not read; enforced where the agent supports it.
-    pub denied_dir: Option<PathBuf>,
-    /// Canonical.
-    pub workdir: PathBuf,
-    pub add_dirs: Vec<PathBuf>,
-    pub profile: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +79,7 @@ pub struct VerifyPlan {
 }
 
 pub(super) fn unsandboxed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
-    let environment = command_environment(agent, &request.env_policy, &request.marker);
+    let environment = command_environment(request, agent);
     let command = request.command.clone();
     let mut args = command.argv().into_iter().map(OsString::from);
     let program = args.next().map(PathBuf::from).unwrap_or_default();
@@ -102,7 +94,7 @@ pub(super) fn enclosed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan
     VerifyPlan {
         program: SHELL.into(),
         args: script.into_iter().chain(request.command.argv().into_iter().map(OsString::from)).collect(),
-        environment: command_environment(agent, &request.env_policy, &request.marker),
+        environment: command_environment(request, agent),
         sentinel: Some(sentinel),
         command: request.command.clone(),
     }
@@ -112,9 +104,9 @@ pub(super) fn sentinel(request: &VerifyRequest) -> String {
     format!("verifying {}", request.marker)
 }
 
-pub(super) fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> Variables {
+pub(super) fn command_environment(request: &VerifyRequest, agent: &Variables) -> Variables {
     let is_core = |name: &str| CORE_NAMES.contains(&name);
-    let is_inherited = |name: &str| match policy {
+    let is_inherited = |name: &str| match &request.run.env_policy {
         EnvPolicy::InheritNone => is_core(name),
         EnvPolicy::AllowList(names) => is_core(name) || names.iter().any(|listed| listed == name),
         EnvPolicy::InheritAll => true,
@@ -122,7 +114,7 @@ pub(super) fn command_environment(agent: &Variables, policy: &EnvPolicy, marker:
     let inherited =
         agent.iter().filter(|(name, _)| name != MARKER && name.to_str().is_some_and(is_inherited));
     let mut environment: Variables = inherited.cloned().collect();
-    environment.push((MARKER.into(), marker.into()));
+    environment.push((MARKER.into(), request.marker.as_str().into()));
     environment
 }
 
@@ -159,7 +151,8 @@ mod tests {
         let request = VerifyRequest {
             command: VerifyCommand::Program(["cargo", "test", "-- $(x)"].map(str::to_owned).to_vec()),
             sandbox: VerifySandbox::None,
-            env_policy: EnvPolicy::InheritNone,
+            run: RunSettings::default(),
+            denied_dir: None,
             marker: "T:0".to_owned(),
         };
         let agent: Variables = [("PATH", "/bin"), ("MY_FLAG", "1"), (MARKER, "old")]

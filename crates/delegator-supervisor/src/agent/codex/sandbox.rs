@@ -20,7 +20,7 @@ use super::arg_list::{ArgList, toml_array, toml_string};
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
 use crate::agent::verification::{
-    SENTINEL_SCRIPT, SHELL, SandboxRequest, VerifyPlan, VerifyRequest, command_environment, sentinel,
+    SENTINEL_SCRIPT, SHELL, VerifyPlan, VerifyRequest, command_environment, sentinel,
 };
 use crate::program::Version;
 use crate::variables::Variables;
@@ -32,15 +32,14 @@ pub(in crate::agent) fn sandboxed(
     program: &Path,
     version: Version,
     request: &VerifyRequest,
-    sandbox: &SandboxRequest,
     agent: &Variables,
 ) -> VerifyPlan {
-    let mut environment = command_environment(agent, &request.env_policy, &request.marker);
+    let mut environment = command_environment(request, agent);
     let is_passed = environment.iter().any(|(name, _)| name == CODEX_HOME);
     let home = agent.iter().find(|(name, _)| name == CODEX_HOME).filter(|_| !is_passed);
     environment.extend(home.cloned());
     let sentinel = sentinel(request);
-    let mut args = sandbox_args(sandbox, version);
+    let mut args = sandbox_args(request, version);
     let script = if home.is_some() { SENTINEL_SCRIPT_UNSET_HOME } else { SENTINEL_SCRIPT };
     args.push(&["--", SHELL, "-c", script, &sentinel]);
     args.0.extend(request.command.argv().into_iter().map(OsString::from));
@@ -53,29 +52,27 @@ pub(in crate::agent) fn sandboxed(
     }
 }
 
-fn sandbox_args(sandbox: &SandboxRequest, version: Version) -> ArgList {
-    let SandboxRequest { mode, denied_dir, workdir, add_dirs, profile } = sandbox;
-    let confinement = Confinement::of(*mode, denied_dir.as_deref(), version);
+fn sandbox_args(request: &VerifyRequest, version: Version) -> ArgList {
+    let run = &request.run;
+    let confinement = Confinement::of(run.effective_mode(), request.denied_dir.as_deref(), version);
     let mut args = ArgList::default();
     args.push(&["sandbox"]);
-    args.push_option("--profile", profile.as_deref());
+    args.push_option("--profile", run.profile.as_deref());
     if let Confinement::Mode(mode) = &confinement {
         args.push_setting("sandbox_mode", &toml_string(mode.name()));
-        let roots: Vec<&str> = add_dirs.iter().filter_map(|path| path.to_str()).collect();
+        let roots: Vec<&str> = run.add_dirs.iter().filter_map(|path| path.to_str()).collect();
         if !roots.is_empty() {
             args.push_setting("sandbox_workspace_write.writable_roots", &toml_array(roots));
         }
     }
-    confinement.push_settings(add_dirs, &mut args);
-    args.push_setting("projects", &projects_setting(workdir, ProjectTrust::Untrusted));
+    confinement.push_settings(&run.add_dirs, &mut args);
+    args.push_setting("projects", &projects_setting(&run.working_dir, ProjectTrust::Untrusted));
     args
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use delegator_domain::task::{EnvPolicy, Mode};
+    use delegator_domain::task::{EnvPolicy, Mode, RunSettings};
 
     use super::*;
     use crate::agent::verification::{VerifyCommand, VerifySandbox};
@@ -92,22 +89,16 @@ mod tests {
         variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    fn plan_for(sandbox: SandboxRequest, env_policy: EnvPolicy) -> VerifyPlan {
+    fn plan_for(run: RunSettings) -> VerifyPlan {
         let words = ["cargo", "test", "-- $(x)"].map(str::to_owned);
-        let command = VerifyCommand::Program(words.to_vec());
-        let request =
-            VerifyRequest { command, sandbox: VerifySandbox::None, env_policy, marker: "T:0".to_owned() };
-        sandboxed(Path::new("/opt/codex"), (0, 166, 0), &request, &sandbox, &agent_variables())
-    }
-
-    fn sandbox(mode: Mode, add_dirs: &[&str], profile: Option<&str>) -> SandboxRequest {
-        SandboxRequest {
-            mode,
+        let request = VerifyRequest {
+            command: VerifyCommand::Program(words.to_vec()),
+            sandbox: VerifySandbox::Agent,
+            run: RunSettings { working_dir: "/work \"here\"".into(), ..run },
             denied_dir: None,
-            workdir: "/work \"here\"".into(),
-            add_dirs: add_dirs.iter().map(PathBuf::from).collect(),
-            profile: profile.map(str::to_owned),
-        }
+            marker: "T:0".to_owned(),
+        };
+        sandboxed(Path::new("/opt/codex"), (0, 166, 0), &request, &agent_variables())
     }
 
     fn names(plan: &VerifyPlan) -> Vec<&str> {
@@ -116,7 +107,12 @@ mod tests {
 
     #[test]
     fn sandboxed_command_keeps_its_arguments() {
-        let plan = plan_for(sandbox(Mode::WorkspaceWrite, &["/more"], Some("p")), EnvPolicy::InheritNone);
+        let plan = plan_for(RunSettings {
+            mode: Mode::WorkspaceWrite,
+            add_dirs: vec!["/more".into()],
+            profile: Some("p".to_owned()),
+            ..RunSettings::default()
+        });
         let args: Vec<&str> = plan.args.iter().map(|arg| arg.to_str().unwrap()).collect();
         let expected = [
             "sandbox",
@@ -142,7 +138,7 @@ mod tests {
 
     #[test]
     fn codex_home_is_visible_to_codex_but_not_to_the_command() {
-        let plan_with = |policy| plan_for(sandbox(Mode::ReadOnly, &[], None), policy);
+        let plan_with = |env_policy| plan_for(RunSettings { env_policy, ..RunSettings::default() });
         let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|arg| arg == script);
         let narrow = plan_with(EnvPolicy::InheritNone);
         assert_eq!(names(&narrow), ["PATH", MARKER, CODEX_HOME]);
