@@ -22,10 +22,8 @@ use delegator_domain::crash::{CrashPoint, set_crash_hook};
 use delegator_domain::message::MessageNumber;
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd, TaskId};
 use delegator_registry::{Finish, Nonce, Registry};
-use delegator_supervisor::process::{OwnerLookup, SweepReport};
-use delegator_supervisor::run::{MessageOutcome, Ports, RunResult, RunSpec, StreamSummary};
-use delegator_supervisor::verdict::RefusedCalls;
-use delegator_transcript::Report;
+use delegator_supervisor::process::OwnerLookup;
+use delegator_supervisor::run::{MessageOutcome, Ports, RunResult, RunSpec};
 
 pub(crate) use self::rng::Rng;
 use crate::Engine;
@@ -316,7 +314,7 @@ impl Simulator {
         };
         self.state().agents.remove(id);
         self.pause("agent gone");
-        run_result(end)
+        RunResult::without_output(end)
     }
 }
 
@@ -388,27 +386,6 @@ impl System for SimulatedMachine {
 
     fn run_in_background(&self, _name: &'static str, job: BackgroundJob) -> Result<(), EngineError> {
         job()
-    }
-}
-
-fn run_result(end: TaskEnd) -> RunResult {
-    RunResult {
-        refused: RefusedCalls::default(),
-        end,
-        exit: None,
-        report: Report::default(),
-        redacted_report: Report::default(),
-        warnings: Vec::new(),
-        last_output: String::new(),
-        last_stderr: String::new(),
-        stdout: StreamSummary::default(),
-        stderr: StreamSummary::default(),
-        signals: Vec::new(),
-        sweep: SweepReport::default(),
-        elapsed: Duration::ZERO,
-        quiet: Duration::ZERO,
-        verification: None,
-        reported_before_limit: false,
     }
 }
 

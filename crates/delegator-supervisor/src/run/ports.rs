@@ -292,6 +292,30 @@ pub struct RunResult {
     pub reported_before_limit: bool,
 }
 
+impl RunResult {
+    /// The result of a run without output. `end` is redacted.
+    pub fn without_output(end: TaskEnd) -> RunResult {
+        RunResult {
+            end,
+            exit: None,
+            report: Report::default(),
+            redacted_report: Report::default(),
+            refused: RefusedCalls::default(),
+            warnings: Vec::new(),
+            last_output: String::new(),
+            last_stderr: String::new(),
+            stdout: StreamSummary::default(),
+            stderr: StreamSummary::default(),
+            signals: Vec::new(),
+            sweep: SweepReport::default(),
+            elapsed: Duration::ZERO,
+            quiet: Duration::ZERO,
+            verification: None,
+            reported_before_limit: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationResult {
     pub outcome: Verification,

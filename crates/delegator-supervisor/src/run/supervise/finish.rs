@@ -142,24 +142,7 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let program = spec.plan.program.display();
     let message = format!("could not start {program}: {problem}");
     let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at_ms: None };
-    RunResult {
-        end: redacted_end(&spec.redactor, end),
-        exit: None,
-        report: Report::default(),
-        redacted_report: Report::default(),
-        refused: RefusedCalls::default(),
-        warnings: Vec::new(),
-        last_output: String::new(),
-        last_stderr: String::new(),
-        stdout: StreamSummary::default(),
-        stderr: StreamSummary::default(),
-        signals: Vec::new(),
-        sweep: SweepReport::default(),
-        elapsed: std::time::Duration::ZERO,
-        quiet: std::time::Duration::ZERO,
-        verification: None,
-        reported_before_limit: false,
-    }
+    RunResult::without_output(redacted_end(&spec.redactor, end))
 }
 
 pub(super) fn redacted_end(redactor: &Redactor, end: TaskEnd) -> TaskEnd {
