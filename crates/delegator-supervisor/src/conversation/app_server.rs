@@ -217,7 +217,9 @@ impl AppServer {
             ServerRequest::Approval(_) => out.send(wire::answer_approval(&id, Approval::Decline)),
             ServerRequest::Permissions => out.send(wire::refuse_permissions(&id)),
             ServerRequest::UserInput(questions) if !questions.is_empty() => {
-                let questions = questions.iter().map(agent_question).collect();
+                let question =
+                    |it: &UserInputQuestion<'_>| AgentQuestion::new(&it.id, &it.question, &it.options, false);
+                let questions = questions.iter().map(question).collect();
                 self.questions.ask_questions(id, questions, out);
             }
             ServerRequest::UserInput(_) => out.send(wire::answer_user_input(&id, &[])),
@@ -327,20 +329,6 @@ impl Conversation for AppServer {
             (Phase::Running { .. }, Delivery::Now) | (Phase::Idle, _) => true,
             _ => false,
         }
-    }
-}
-
-fn agent_question(question: &UserInputQuestion<'_>) -> AgentQuestion {
-    let owned = |text: &Text<'_>| text.resolve().into_owned();
-    AgentQuestion {
-        key: owned(&question.id),
-        text: owned(&question.question),
-        options: question
-            .options
-            .iter()
-            .map(|(label, description)| (owned(label), description.as_ref().map(owned)))
-            .collect(),
-        multiple: false,
     }
 }
 

@@ -29,8 +29,7 @@ pub struct ClaudePlan {
 
 #[derive(Debug)]
 pub(crate) struct Claude {
-    prompt: String,
-    permissions: PermissionPolicy,
+    plan: ClaudePlan,
     state: ClaudeTurn,
     has_prompt: bool,
     is_interrupted: bool,
@@ -64,8 +63,7 @@ const NO_ANSWER: &str = "The user did not answer. Continue with what you conside
 impl Claude {
     pub(super) fn new(plan: ClaudePlan) -> Claude {
         Claude {
-            prompt: plan.prompt,
-            permissions: plan.permissions,
+            plan,
             state: ClaudeTurn::Running,
             has_prompt: false,
             is_interrupted: false,
@@ -110,7 +108,7 @@ impl Claude {
             }
             ToolAction::Ask(_) | ToolAction::Other => RequestedAction::Harmless,
         };
-        match self.permissions.decide(action) {
+        match self.plan.permissions.decide(action) {
             Decision::Allow => out.send(allow_tool(request_id, request.input)),
             Decision::Reject(reason) => out.send(deny_tool(request_id, reason)),
             Decision::AskUser => self.ask_permission(request_id, request, out),
@@ -166,7 +164,7 @@ impl Claude {
 
 impl Conversation for Claude {
     fn open(&mut self, out: &mut Outbox) {
-        out.send(user_message(&std::mem::take(&mut self.prompt)));
+        out.send(user_message(&std::mem::take(&mut self.plan.prompt)));
     }
 
     fn on_line(&mut self, line: &str, out: &mut Outbox) {
@@ -227,13 +225,8 @@ fn waiting_tool(request_id: &Text<'_>, request: &PermissionRequest<'_>) -> Waiti
 
 /// The agent knows a question by its text.
 fn agent_question(question: &claude::AgentQuestion<'_>) -> AgentQuestion {
-    let text = question.question.resolve().into_owned();
-    let description = |text: &Text<'_>| text.resolve().into_owned();
-    let options = question
-        .options
-        .iter()
-        .map(|(label, text)| (label.resolve().into_owned(), text.as_ref().map(description)));
-    AgentQuestion { key: text.clone(), text, options: options.collect(), multiple: question.multiple }
+    let text = &question.question;
+    AgentQuestion::new(text, text, &question.options, question.multiple)
 }
 
 #[cfg(test)]

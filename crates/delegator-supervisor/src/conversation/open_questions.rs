@@ -5,6 +5,7 @@
 //! the agent.
 
 use delegator_domain::question::{Answer, AnswerOption, OptionKind, Question, QuestionKind, QuestionNumber};
+use delegator_transcript::Text;
 
 use super::outbox::{Outbox, Step};
 
@@ -153,6 +154,18 @@ impl<R> OpenQuestions<R> {
 }
 
 impl AgentQuestion {
+    pub(super) fn new(
+        key: &Text<'_>,
+        text: &Text<'_>,
+        options: &[(Text<'_>, Option<Text<'_>>)],
+        multiple: bool,
+    ) -> AgentQuestion {
+        let owned = |text: &Text<'_>| text.resolve().into_owned();
+        let options =
+            options.iter().map(|(label, description)| (owned(label), description.as_ref().map(owned)));
+        AgentQuestion { key: owned(key), text: owned(text), options: options.collect(), multiple }
+    }
+
     /// Returns the key.
     fn ask(self, number: QuestionNumber, out: &mut Outbox) -> String {
         let described = self.options.iter().filter_map(|(label, description)| {
