@@ -1,6 +1,7 @@
 //! Environment variables, and the marker by which the processes of a task are recognised.
 
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use delegator_domain::task::TaskId;
 
@@ -20,6 +21,12 @@ pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
 /// The value of a variable that is set and not empty.
 pub(crate) fn set_variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     variable(variables, name).filter(|value| !value.is_empty())
+}
+
+/// The directory that a variable names, else one below HOME.
+pub(crate) fn named_directory(variables: &Variables, name: &str, below_home: &str) -> Option<PathBuf> {
+    let named = set_variable(variables, name).map(PathBuf::from);
+    named.or_else(|| Some(Path::new(set_variable(variables, "HOME")?).join(below_home)))
 }
 
 /// Value of the marker. `depth` counts tasks started by tasks.

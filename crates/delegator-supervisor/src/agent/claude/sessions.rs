@@ -2,23 +2,18 @@
 //! can be resumed from any directory, and an unknown id fails.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::agent::health::ThreadLookup;
-use crate::variables::{Variables, set_variable};
+use crate::variables::{Variables, named_directory};
 
 const MAX_ENTRIES: usize = 200_000;
 
 pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
-    match config_dir(environment) {
+    match named_directory(environment, "CLAUDE_CONFIG_DIR", ".claude") {
         Some(config_dir) => find_in(&config_dir.join("projects"), thread_id),
         None => ThreadLookup::NotSearchable,
     }
-}
-
-fn config_dir(environment: &Variables) -> Option<PathBuf> {
-    let named = set_variable(environment, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    named.or_else(|| Some(Path::new(set_variable(environment, "HOME")?).join(".claude")))
 }
 
 fn find_in(projects: &Path, thread_id: &str) -> ThreadLookup {

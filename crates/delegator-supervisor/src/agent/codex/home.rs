@@ -8,13 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
-use crate::variables::{Variables, set_variable, variable};
+use crate::variables::{Variables, named_directory, variable};
 
 const FOLDER: &str = "shell_snapshots";
 
 pub(super) fn codex_home(environment: &Variables) -> Option<PathBuf> {
-    let named = set_variable(environment, "CODEX_HOME").map(PathBuf::from);
-    named.or_else(|| Some(Path::new(set_variable(environment, "HOME")?).join(".codex")))
+    named_directory(environment, "CODEX_HOME", ".codex")
 }
 
 /// Codex cannot create its sandbox helper if CODEX_HOME is below the temporary directory, and reports that
@@ -63,27 +62,22 @@ fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
     is_first_dot && (ending == "sh" || ending.starts_with("tmp-"))
 }
 
-/// Removes the snapshots of that thread and returns their number.
-fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
+fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<()> {
     let folder = codex_home.join(FOLDER);
     let entries = match std::fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
-    let mut removed = 0;
     for entry in entries {
         let name = entry?.file_name();
         if name.to_str().is_some_and(|name| is_snapshot_of(name, thread_id)) {
             match std::fs::remove_file(folder.join(&name)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                outcome => {
-                    outcome?;
-                    removed += 1;
-                }
+                outcome => outcome?,
             }
         }
     }
-    Ok(removed)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -119,12 +113,13 @@ mod tests {
     #[test]
     fn snapshots_of_other_threads_are_not_removed() {
         let home = tempfile::tempdir().unwrap();
-        assert_eq!(remove_shell_snapshots(home.path(), THREAD).unwrap(), 0);
+        remove_shell_snapshots(home.path(), THREAD).unwrap();
         let folder = home.path().join(FOLDER);
+        let (own, other) = (folder.join(format!("{THREAD}.1.sh")), folder.join("other.1.sh"));
         std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join(format!("{THREAD}.1.sh")), "export A=1").unwrap();
-        std::fs::write(folder.join("other.1.sh"), "export A=1").unwrap();
-        assert_eq!(remove_shell_snapshots(home.path(), THREAD).unwrap(), 1);
-        assert!(folder.join("other.1.sh").exists());
+        std::fs::write(&own, "export A=1").unwrap();
+        std::fs::write(&other, "export A=1").unwrap();
+        remove_shell_snapshots(home.path(), THREAD).unwrap();
+        assert!(!own.exists() && other.exists());
     }
 }

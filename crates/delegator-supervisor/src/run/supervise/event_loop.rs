@@ -166,7 +166,8 @@ impl Run<'_> {
         let is_possible =
             self.context.spec.salvage && !self.ending.has_begun() && self.talk.can_request_report();
         if let Some(cause) = is_possible.then(|| self.near_limit(now)).flatten() {
-            self.talk.request_report(cause, &self.context, &mut self.ending);
+            let request = self.talk.salvage.request(cause);
+            self.talk.control(request, &self.context, &mut self.ending);
         }
     }
 

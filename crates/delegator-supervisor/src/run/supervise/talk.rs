@@ -129,12 +129,6 @@ impl Talk {
             && !self.dialogue.conversation.can_take(Delivery::Next)
     }
 
-    /// Asks the agent to stop and report, because a limit is near.
-    pub(super) fn request_report(&mut self, cause: Cause, run: &RunContext<'_>, ending: &mut RunEnding) {
-        let request = self.salvage.request(cause);
-        self.control(request, run, ending);
-    }
-
     pub(super) fn pass_on_answers(&mut self, run: &RunContext<'_>, ending: &mut RunEnding) {
         if self.open_questions.is_empty() {
             return;
