@@ -6,6 +6,7 @@
 //! adding an agent.
 
 mod acp;
+mod arg_list;
 mod capabilities;
 mod claude;
 mod codex;

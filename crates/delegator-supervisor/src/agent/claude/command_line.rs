@@ -10,6 +10,7 @@ use std::path::Path;
 
 use delegator_domain::task::RunSettings;
 
+use crate::agent::arg_list::ArgList;
 use crate::agent::launch::{LaunchRequest, PlanError, permission_policy};
 use crate::conversation::{ClaudePlan, ConversationPlan};
 
@@ -25,7 +26,8 @@ pub(in crate::agent) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, P
 }
 
 fn build(run: &RunSettings, schema: Option<&str>, project_defines_programs: bool) -> Vec<OsString> {
-    let fixed = [
+    let mut args = ArgList::default();
+    args.push(&[
         "-p",
         "--input-format=stream-json",
         "--output-format=stream-json",
@@ -33,24 +35,18 @@ fn build(run: &RunSettings, schema: Option<&str>, project_defines_programs: bool
         "--permission-prompt-tool=stdio",
         // The user's settings may name another mode, in which nothing is asked.
         "--permission-mode=default",
-    ];
-    let mut args: Vec<OsString> = fixed.iter().map(OsString::from).collect();
+    ]);
     if project_defines_programs {
-        args.push("--setting-sources=user".into());
+        args.push(&["--setting-sources=user"]);
     }
-    let mut push = |flag: &str, value: Option<&str>| {
-        args.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
-    };
-    push("--model", run.model.as_deref());
-    push("--effort", run.reasoning_effort.as_deref());
-    push("--json-schema", schema);
-    push("--resume", run.resume.as_deref());
+    args.push_option("--model", run.model.as_deref());
+    args.push_option("--effort", run.reasoning_effort.as_deref());
+    args.push_option("--json-schema", schema);
+    args.push_option("--resume", run.resume.as_deref());
     for directory in &run.add_dirs {
-        let mut arg = OsString::from("--add-dir=");
-        arg.push(directory);
-        args.push(arg);
+        args.push_path("--add-dir", directory);
     }
-    args
+    args.0
 }
 
 pub(in crate::agent) fn validate(run: &RunSettings) -> Result<(), PlanError> {

@@ -10,10 +10,10 @@ use std::ffi::OsString;
 use delegator_domain::task::Mode;
 use delegator_transcript::wire::app_server::{ApprovalPolicy, SandboxMode, ThreadOptions, TurnOptions};
 
-use super::arg_list::{ArgList, toml_array};
 use super::command_line::{push_features, push_settings, validate};
 use super::permissions::Confinement;
 use super::project_trust::ProjectTrust;
+use crate::agent::arg_list::{ArgList, toml_array};
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::conversation::{AppServerPlan, ConversationPlan};
 use crate::program::Version;

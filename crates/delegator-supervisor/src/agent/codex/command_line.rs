@@ -9,10 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use delegator_domain::task::EnvPolicy;
 
-use super::arg_list::{ArgList, toml_array, toml_string};
 use super::features;
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
+use crate::agent::arg_list::{ArgList, toml_array, toml_string};
 use crate::agent::launch::{LaunchRequest, PlanError};
 use crate::program::Version;
 use crate::variables::{CORE_NAMES, MARKER};

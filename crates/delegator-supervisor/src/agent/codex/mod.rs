@@ -2,7 +2,6 @@
 //! output of every agent.
 
 pub(super) mod app_server;
-mod arg_list;
 mod command_line;
 mod error_message;
 mod failures;

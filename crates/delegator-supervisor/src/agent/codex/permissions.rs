@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
 
-use super::arg_list::{ArgList, toml_string};
 use super::features;
+use crate::agent::arg_list::{ArgList, toml_string};
 use crate::program::Version;
 
 const PROFILE: &str = "mcp_delegator";

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, statat};
 
-use super::arg_list::toml_string;
+use crate::agent::arg_list::toml_string;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::agent) enum ProjectTrust {

@@ -16,9 +16,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::arg_list::{ArgList, toml_array, toml_string};
 use super::permissions::Confinement;
 use super::project_trust::{ProjectTrust, projects_setting};
+use crate::agent::arg_list::{ArgList, toml_array, toml_string};
 use crate::agent::verification::{
     SENTINEL_SCRIPT, SHELL, VerifyPlan, VerifyRequest, command_environment, sentinel,
 };

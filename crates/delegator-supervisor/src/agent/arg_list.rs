@@ -1,4 +1,5 @@
-//! Arguments of Codex in the order in which they are added, and their values as TOML for `-c key=value`.
+//! Arguments of an agent, in the order in which they are added, and values as TOML for
+//! `-c key=value` of Codex.
 //!
 //! Codex takes a value it cannot parse as a plain string, so a badly escaped value would not fail but change
 //! its meaning. Every string is therefore a basic string on one line.
