@@ -12,7 +12,6 @@ use delegator_domain::task::{EnclosureChoice, LimitKind, Mode, RunSettings, Task
 use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, VerifyCommand, task_marker};
 use delegator_supervisor::enclosure::Mechanism;
 use delegator_supervisor::process::Cgroup;
-use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -272,11 +271,7 @@ impl Settings {
         delegator_supervisor::run::Limits {
             idle: Duration::from_secs(self.limits.idle_sec),
             hard: Duration::from_secs(self.limits.hard_sec),
-            activity_source: if self.limits.only_output_counts {
-                ActivitySource::Output
-            } else {
-                ActivitySource::OutputOrCpu
-            },
+            only_output_counts: self.limits.only_output_counts,
         }
     }
 

@@ -12,23 +12,15 @@ use delegator_domain::task::LimitKind;
 pub struct Limits {
     pub idle: Duration,
     pub hard: Duration,
-    pub activity_source: ActivitySource,
+    /// Only output resets the idle limit, not processor time that the agent's descendants use.
+    pub only_output_counts: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (idle, hard) = (Duration::from_secs(300), Duration::from_secs(1200));
-        Self { idle, hard, activity_source: ActivitySource::OutputOrCpu }
+        Self { idle, hard, only_output_counts: false }
     }
-}
-
-/// What resets the idle limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ActivitySource {
-    /// Output, or processor time used by the agent's descendants.
-    #[default]
-    OutputOrCpu,
-    Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +46,14 @@ pub(crate) struct LimitTimers {
 
 impl LimitTimers {
     pub(crate) fn new(limits: Limits, ticks_per_second: u64) -> LimitTimers {
-        let uses_cpu = limits.activity_source == ActivitySource::OutputOrCpu;
+        let sampler = || ActivitySampler::new(limits.idle, ticks_per_second);
         LimitTimers {
             limits,
             last_activity: Duration::ZERO,
             hard_at: limits.hard,
             warned_of_idle: false,
             warned_of_hard: false,
-            sampler: uses_cpu.then(|| ActivitySampler::new(limits.idle, ticks_per_second)),
+            sampler: (!limits.only_output_counts).then(sampler),
         }
     }
 
@@ -200,8 +192,7 @@ mod tests {
     }
 
     fn timers(idle: u64, hard: u64) -> LimitTimers {
-        let limits =
-            Limits { idle: seconds(idle), hard: seconds(hard), activity_source: ActivitySource::OutputOrCpu };
+        let limits = Limits { idle: seconds(idle), hard: seconds(hard), only_output_counts: false };
         LimitTimers::new(limits, 100)
     }
 

@@ -10,7 +10,7 @@ mod stream_store;
 mod supervise;
 
 pub use crate::ending::{EndSignal, EndingRecipe};
-pub use limits::{ActivitySource, LimitWarning, Limits};
+pub use limits::{LimitWarning, Limits};
 pub use ports::{
     ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Percent, PercentSource, Ports,
     QuestionEnd, RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,

@@ -15,8 +15,7 @@ use delegator_supervisor::agent::{LaunchPlan, ShellSnapshots};
 use delegator_supervisor::conversation::ConversationPlan;
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
-    ActivitySource, CancelRequest, EndingRecipe, LimitWarning, Limits, Ports, RunResult, RunSpec, Snapshot,
-    Stream, supervise,
+    CancelRequest, EndingRecipe, LimitWarning, Limits, Ports, RunResult, RunSpec, Snapshot, Stream, supervise,
 };
 use delegator_transcript::FoldOptions;
 use serde_json::{Value, json};
@@ -80,11 +79,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         limits: Limits {
             idle: millis(case.idle_ms),
             hard: millis(case.hard_ms),
-            activity_source: if case.output_only {
-                ActivitySource::Output
-            } else {
-                ActivitySource::OutputOrCpu
-            },
+            only_output_counts: case.output_only,
         },
         max_stream_bytes: case.max_stream_bytes,
         max_processes: case.max_processes,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use delegator_domain::task::{TaskEnd, Verification};
 
-use super::super::limits::{ActivitySource, Limits};
+use super::super::limits::Limits;
 use super::super::ports::{Ports, RunResult, RunSpec, Snapshot, StreamSummary, VerificationResult};
 use super::finish::{LAST_BYTES, redacted_end, storage_warning, survivor_warning};
 use super::state::Run;
@@ -35,7 +35,7 @@ pub(super) fn verify(
     ports.before_verification(result);
     let limit = time_left(spec.limits.hard, result.elapsed, verification.min_time);
     // A verification may be silent: only the hard limit applies.
-    spec.limits = Limits { idle: limit, hard: limit, activity_source: ActivitySource::Output };
+    spec.limits = Limits { idle: limit, hard: limit, only_output_counts: true };
     spec.environment = verification.plan.environment;
     let ending = spec.plan.ending.signals_only();
     spec.plan = LaunchPlan {
