@@ -75,7 +75,7 @@ impl Launch {
             marker: launched.marker.clone(),
         };
         let plan = self.agent.verify_plan(&request, variables)?;
-        Ok(Some(VerifySpec { plan, min_time: MIN_DURATION }))
+        Ok(Some(VerifySpec { command: request.command, plan, min_time: MIN_DURATION }))
     }
 }
 

@@ -75,15 +75,13 @@ pub struct VerifyPlan {
     pub environment: Variables,
     /// First line printed from inside the sandbox.
     pub sentinel: Option<String>,
-    pub command: VerifyCommand,
 }
 
 pub(super) fn unsandboxed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
     let environment = command_environment(request, agent);
-    let command = request.command.clone();
-    let mut args = command.argv().into_iter().map(OsString::from);
+    let mut args = request.command.argv().into_iter().map(OsString::from);
     let program = args.next().map(PathBuf::from).unwrap_or_default();
-    VerifyPlan { program, args: args.collect(), environment, sentinel: None, command }
+    VerifyPlan { program, args: args.collect(), environment, sentinel: None }
 }
 
 /// The command for an enclosure. A constant script prints a sentinel line first, because an enclosure that
@@ -96,7 +94,6 @@ pub(super) fn enclosed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan
         args: script.into_iter().chain(request.command.argv().into_iter().map(OsString::from)).collect(),
         environment: command_environment(request, agent),
         sentinel: Some(sentinel),
-        command: request.command.clone(),
     }
 }
 

@@ -16,7 +16,7 @@ use delegator_transcript::{FoldOptions, PlanStep, PlanSteps, Report, TurnState, 
 use serde::{Deserialize, Serialize};
 
 use super::limits::{LimitWarning, Limits};
-use crate::agent::{LaunchPlan, ShellSnapshots, Variables, VerifyPlan};
+use crate::agent::{LaunchPlan, ShellSnapshots, Variables, VerifyCommand, VerifyPlan};
 use crate::enclosure::Enclosure;
 use crate::ending::EndSignal;
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
@@ -64,6 +64,7 @@ pub struct RunSpec {
 /// A verification of the agent's work: a second program under the same supervisor.
 #[derive(Debug, Clone)]
 pub struct VerifySpec {
+    pub command: VerifyCommand,
     pub plan: VerifyPlan,
     /// Its time limit is what the agent left of the hard limit, but at least this.
     pub min_time: Duration,

@@ -66,8 +66,8 @@ impl Check {
                 args: args.map(Into::into).collect(),
                 environment,
                 sentinel: self.sentinel,
-                command: VerifyCommand::Program(self.command),
             },
+            command: VerifyCommand::Program(self.command),
             min_time: Duration::from_millis(self.min_time_ms),
         }
     }

@@ -43,13 +43,7 @@ pub(in crate::agent) fn sandboxed(
     let script = if home.is_some() { SENTINEL_SCRIPT_UNSET_HOME } else { SENTINEL_SCRIPT };
     args.push(&["--", SHELL, "-c", script, &sentinel]);
     args.0.extend(request.command.argv().into_iter().map(OsString::from));
-    VerifyPlan {
-        program: program.to_owned(),
-        args: args.0,
-        environment,
-        sentinel: Some(sentinel),
-        command: request.command.clone(),
-    }
+    VerifyPlan { program: program.to_owned(), args: args.0, environment, sentinel: Some(sentinel) }
 }
 
 fn sandbox_args(request: &VerifyRequest, version: Version) -> ArgList {

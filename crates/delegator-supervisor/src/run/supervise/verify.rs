@@ -25,7 +25,7 @@ pub(super) fn verify(
     ports: &dyn Ports,
 ) {
     let Some(verification) = spec.verify.take().filter(|_| result.end == TaskEnd::Completed) else { return };
-    let command_text = spec.redactor.redact_str(&verification.plan.command.text()).into_owned();
+    let command_text = spec.redactor.redact_str(&verification.command.text()).into_owned();
     if let Some(last_snapshot) = last_snapshot {
         ports.on_snapshot(&Snapshot {
             current_activity: Some(format!("Verifying: {command_text}")),
