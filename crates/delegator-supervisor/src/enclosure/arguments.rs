@@ -157,7 +157,7 @@ impl Enclosure {
                 (FailureKind::SpawnFailed, format!("could not start the agent: {problem}"))
             }
         };
-        Some(TaskEnd::Failed { kind, message, retry_at_ms: None })
+        Some(TaskEnd::failed(kind, message))
     }
 }
 

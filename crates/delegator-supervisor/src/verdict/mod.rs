@@ -67,7 +67,7 @@ pub fn verdict(run: &EndedRun<'_>) -> TaskEnd {
         _ if run.was_finished => 0,
         Some(ExitStatus::Signal(signal)) => return killed_by_signal(signal),
         Some(ExitStatus::Code(code)) => code,
-        None => return failed(FailureKind::Internal, "the exit status of the agent is unknown".to_owned()),
+        None => return TaskEnd::failed(FailureKind::Internal, "the exit status of the agent is unknown"),
     };
     match &run.report.outcome {
         StreamOutcome::Failed { message, code } => {
@@ -75,11 +75,11 @@ pub fn verdict(run: &EndedRun<'_>) -> TaskEnd {
             with_reset_time(end, run.report.limit_resets_at)
         }
         StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => match blocking_sandbox(run) {
-            Some(warning) => failed(FailureKind::Sandbox, warning.to_owned()),
+            Some(warning) => TaskEnd::failed(FailureKind::Sandbox, warning),
             None => TaskEnd::Completed,
         },
         StreamOutcome::Interrupted if code == 0 => {
-            failed(FailureKind::NoTerminalEvent, run.stderr.last_message().unwrap_or_default().to_owned())
+            TaskEnd::failed(FailureKind::NoTerminalEvent, run.stderr.last_message().unwrap_or_default())
         }
         StreamOutcome::Completed | StreamOutcome::NotAnnounced | StreamOutcome::Interrupted => {
             unreported_end(run)
@@ -94,10 +94,6 @@ fn blocking_sandbox<'a>(run: &EndedRun<'a>) -> Option<&'a str> {
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
     let is_blocked = files.failed_patches > 0 && did_nothing && commands.finished == 0;
     run.stderr.no_sandbox_helper.as_deref().filter(|_| is_blocked)
-}
-
-fn failed(kind: FailureKind, message: String) -> TaskEnd {
-    TaskEnd::Failed { kind, message, retry_at_ms: None }
 }
 
 /// The end of a run whose agent reported an error as the end of its turn.
@@ -136,19 +132,19 @@ fn ended_by_us(cause: &Cause) -> TaskEnd {
     match cause {
         Cause::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.clone() },
         Cause::Limit(kind) => TaskEnd::Timeout(*kind),
-        Cause::TooManyProcesses { count } => failed(
+        Cause::TooManyProcesses { count } => TaskEnd::failed(
             FailureKind::TooManyProcesses,
             format!("exceeded the process limit with {count} processes"),
         ),
-        Cause::Budget(finding) => failed(FailureKind::BudgetExhausted, finding.to_string()),
+        Cause::Budget(finding) => TaskEnd::failed(FailureKind::BudgetExhausted, finding.to_string()),
         Cause::WrongThread { expected, announced } => wrong_thread(expected, announced),
-        Cause::Internal { message } => failed(FailureKind::Internal, message.clone()),
+        Cause::Internal { message } => TaskEnd::failed(FailureKind::Internal, message),
     }
 }
 
 fn wrong_thread(expected: &str, announced: &str) -> TaskEnd {
     let message = format!("the agent started thread {announced} instead of resuming {expected}");
-    failed(FailureKind::WrongThread, message)
+    TaskEnd::failed(FailureKind::WrongThread, message)
 }
 
 /// `SIGKILL` for 9; `signal N` for numbers without a name.
@@ -166,7 +162,7 @@ fn killed_by_signal(signal: i32) -> TaskEnd {
     let name = signal_name(signal);
     // SIGKILL comes from users and from the kernel when memory runs out; the exit status does not tell which.
     let hint = if signal == 9 { ", possibly because memory ran out" } else { "" };
-    failed(FailureKind::Killed, format!("killed by {name}{hint}"))
+    TaskEnd::failed(FailureKind::Killed, format!("killed by {name}{hint}"))
 }
 
 /// The end of a run that exited with an error code and reported no end of its turn: an error event that

@@ -141,7 +141,7 @@ pub(super) fn storage_warning(stream: &str, stored: &StreamSummary) -> Option<St
 pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let program = spec.plan.program.display();
     let message = format!("could not start {program}: {problem}");
-    let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at_ms: None };
+    let end = TaskEnd::failed(FailureKind::SpawnFailed, message);
     RunResult::without_output(redacted_end(&spec.redactor, end))
 }
 
