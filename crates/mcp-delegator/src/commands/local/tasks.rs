@@ -139,15 +139,10 @@ pub fn build_task(
     let labels = labels(config, &input.submission.labels);
     let parent = own_task(engine)?;
     let settings = Settings {
-        run: RunSettings {
-            working_dir,
-            resume: request.thread,
-            ..input.agent.run_settings(input.mode, &context.process.current_dir)
-        },
         depth: parent.as_ref().map_or(0, |parent| parent.depth.saturating_add(1)),
         budgets: config.settings.budgets(task_caps(&input.agent), &labels),
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
-        ..build_settings(context, config, input)
+        ..build_settings(context, config, input, working_dir, request.thread)
     };
     let idempotency = idempotency(input, &names, &settings, request.call_budget);
     Ok(Submission {
@@ -313,11 +308,22 @@ pub fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<Str
     labels
 }
 
-/// The settings that the inputs and the configuration decide alone.
-fn build_settings(context: &Context<'_>, config: &Config, input: &TaskInput) -> Settings {
+/// Without the depth, the budgets and the earlier usage of the thread, which [`build_task`] sets.
+fn build_settings(
+    context: &Context<'_>,
+    config: &Config,
+    input: &TaskInput,
+    working_dir: PathBuf,
+    resume: Option<String>,
+) -> Settings {
     let (agent, configured) = (&input.agent, &config.settings);
     let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
     Settings {
+        run: RunSettings {
+            working_dir,
+            resume,
+            ..agent.run_settings(input.mode, &context.process.current_dir)
+        },
         allowed_roots: configured.allowed_roots.clone(),
         output_schema: agent.output_schema.clone().map(Value::Object),
         no_restore_point: agent.no_restore_point,
