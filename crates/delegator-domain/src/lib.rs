@@ -7,6 +7,7 @@ pub mod agents;
 pub mod budget;
 pub mod crash;
 pub mod environment;
+pub mod event_page;
 pub mod history_rewriting;
 pub mod loader_variables;
 pub mod message;

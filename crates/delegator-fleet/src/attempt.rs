@@ -5,9 +5,9 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 use crate::blobs::BlobName;
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::session::{Claim, OwnedTask, SessionId, lose_task, parse_spec};
+use crate::session::{Claim, OwnedTask, SessionId, lose_task};
 use crate::statements::Statements;
-use crate::task::{EndColumns, SPEC_VERSION, storable};
+use crate::task::{EndColumns, SPEC_VERSION, TaskSpec, storable};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedTask {
@@ -38,7 +38,7 @@ impl Database {
             let mut claimed = Vec::new();
             for row in rows {
                 let claim = Claim { task: row.task, attempt: row.attempt, session: session.clone() };
-                match parse_spec(&row.spec) {
+                match TaskSpec::parse(&row.spec) {
                     Ok(spec) => claimed.push(OwnedTask { claim, spec, is_running: false, cancel: None }),
                     Err(error) => fail_unreadable(db, &claim, &error.to_string()).await?,
                 }

@@ -3,25 +3,12 @@
 //! A stream is bytes: chunks of it are appended under the lock of the attempt, so that they are contiguous. A
 //! reader's position is attempt and offset.
 
+use delegator_domain::event_page::{EventPage, EventPosition};
+
 use crate::database::Database;
 use crate::error::FleetError;
 use crate::session::Claim;
 use crate::statements::Statements;
-
-/// Where a reader continues. The default is the beginning of the last attempt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EventPosition {
-    pub attempt: i32,
-    pub offset: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventPage {
-    pub bytes: Vec<u8>,
-    pub next: EventPosition,
-    /// A newer attempt has begun: the bytes begin at its offset 0.
-    pub restarted: bool,
-}
 
 impl Database {
     /// Appends events at `offset` and returns the end of the stored stream. Stored bytes are ignored.
@@ -54,15 +41,15 @@ impl Database {
             .fetch_optional(&mut *db)
             .await?;
             let attempt = attempt.ok_or_else(|| FleetError::UnknownTask { id: id.to_owned() })?;
-            let restarted = from.attempt != 0 && from.attempt != attempt.attempt;
-            let start = if restarted { 0 } else { from.offset };
+            let is_restarted = from.attempt != 0 && from.attempt != attempt.attempt;
+            let start = if is_restarted { 0 } else { from.offset };
             let bytes = if start < unsigned(attempt.event_bytes) {
                 read_chunks(db, id, attempt.attempt, start, max_bytes).await?
             } else {
                 Vec::new()
             };
             let next = EventPosition { attempt: attempt.attempt, offset: start + bytes.len() as u64 };
-            Ok(EventPage { bytes, next, restarted })
+            Ok(EventPage { bytes, next, is_restarted })
         })
     }
 }
@@ -99,6 +86,6 @@ pub(crate) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-fn unsigned(bytes: i64) -> u64 {
-    u64::try_from(bytes).unwrap_or_default()
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
 }

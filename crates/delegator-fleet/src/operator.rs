@@ -1,5 +1,6 @@
 //! What an operator does: pause, resume and drain workers, list and cancel tasks of all machines.
 
+use delegator_domain::named_enum;
 use serde::Deserialize;
 
 use crate::database::Database;
@@ -120,13 +121,15 @@ pub struct TaskFilter {
     pub limit: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskPhase {
-    Queued,
-    /// Claimed or running.
-    Running,
-    Ended,
+named_enum! {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TaskPhase {
+        Queued = "queued",
+        /// Claimed or running.
+        Running = "running",
+        Ended = "ended",
+    }
 }
 
 /// Running tasks, then queued ones as they are claimed, then ended ones, the last first.
@@ -160,11 +163,7 @@ impl Database {
     /// Tasks of lost workers have ended or are queued again.
     pub fn list_tasks(&self, filter: &TaskFilter) -> Result<TaskList, FleetError> {
         self.expire_others();
-        let phase = filter.phase.map(|phase| match phase {
-            TaskPhase::Queued => "queued",
-            TaskPhase::Running => "running",
-            TaskPhase::Ended => "ended",
-        });
+        let phase = filter.phase.map(TaskPhase::name);
         // One more shows whether there are more.
         let limit = i64::from(filter.limit) + 1;
         self.transaction(async |db| {

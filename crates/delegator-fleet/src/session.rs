@@ -123,7 +123,7 @@ async fn owned_tasks(db: &mut Statements, session: &SessionId) -> Result<Vec<Own
     let mut tasks = Vec::new();
     for row in rows {
         let claim = Claim { task: row.id, attempt: row.attempt, session: session.clone() };
-        match parse_spec(&row.spec) {
+        match TaskSpec::parse(&row.spec) {
             Ok(spec) => tasks.push(OwnedTask {
                 claim,
                 spec,
@@ -216,11 +216,4 @@ pub(crate) async fn lose_task(
     .execute(&mut *db)
     .await?;
     Ok(())
-}
-
-pub(crate) fn parse_spec(text: &str) -> Result<TaskSpec, FleetError> {
-    serde_json::from_str(text).map_err(|error| FleetError::Corrupt {
-        what: "the specification of a task",
-        problem: error.to_string(),
-    })
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::database::Database;
 use crate::error::FleetError;
+use crate::events::unsigned;
 use crate::statements::Statements;
+use crate::task::parse_json;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetStatus {
@@ -81,13 +83,13 @@ impl Database {
             Ok(FleetStatus {
                 workers,
                 is_paused: history.is_paused,
-                queued: count(queue.queued),
-                running: count(queue.running),
+                queued: unsigned(queue.queued),
+                running: unsigned(queue.running),
                 oldest_wait_ms: queue.oldest_wait_ms,
-                unmatched: count(unmatched),
-                lost_last_day: count(history.lost),
-                ended_last_day: count(history.ended),
-                stored_bytes: count(history.stored_bytes),
+                unmatched: unsigned(unmatched),
+                lost_last_day: unsigned(history.lost),
+                ended_last_day: unsigned(history.ended),
+                stored_bytes: unsigned(history.stored_bytes),
                 schema: history.schema,
                 has_excess_rights: history.has_excess_rights,
             })
@@ -114,7 +116,7 @@ async fn read_workers(db: &mut Statements) -> Result<Vec<WorkerStatus>, FleetErr
                 version: row.version,
                 slots: u32::try_from(row.slots).unwrap_or_default(),
                 busy: u32::try_from(row.busy).unwrap_or_default(),
-                labels: parse_labels(&row.labels)?,
+                labels: parse_json("the labels of a worker", &row.labels)?,
                 is_paused: row.is_paused,
                 is_draining: row.is_draining,
                 heartbeat_age_ms: row.heartbeat_age_ms,
@@ -123,13 +125,4 @@ async fn read_workers(db: &mut Statements) -> Result<Vec<WorkerStatus>, FleetErr
             })
         })
         .collect()
-}
-
-fn parse_labels(text: &str) -> Result<BTreeMap<String, String>, FleetError> {
-    serde_json::from_str(text)
-        .map_err(|error| FleetError::Corrupt { what: "the labels of a worker", problem: error.to_string() })
-}
-
-fn count(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
 }

@@ -82,10 +82,8 @@ impl Database {
     /// afterwards. Returns false if the task was accepted.
     pub fn refuse(&self, id: &str) -> Result<bool, FleetError> {
         self.transaction(async |db| {
-            let refused = sqlx::query_scalar!(r#"select delegator.refuse_task($1) as "refused!""#, id)
-                .fetch_one(&mut *db)
-                .await?;
-            Ok(refused)
+            let refused = sqlx::query_scalar!(r#"select delegator.refuse_task($1) as "refused!""#, id);
+            Ok(refused.fetch_one(&mut *db).await?)
         })
     }
 
@@ -106,13 +104,10 @@ impl Database {
 impl Database {
     /// Ends the sessions whose lease has passed. If that fails, a later call does it.
     pub(crate) fn expire_others(&self) {
-        let _ = self.transaction(async |db| expire_sessions(db).await);
+        let _ = self.transaction(async |db| {
+            Ok(sqlx::query_scalar!("select delegator.expire_sessions()").fetch_one(&mut *db).await?)
+        });
     }
-}
-
-pub(crate) async fn expire_sessions(db: &mut Statements) -> Result<(), FleetError> {
-    sqlx::query_scalar!("select delegator.expire_sessions()").fetch_one(&mut *db).await?;
-    Ok(())
 }
 
 async fn read_tasks(db: &mut Statements, ids: &[String]) -> Result<Vec<TaskRow>, FleetError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use delegator_domain::environment::OnLost;
 use delegator_domain::task::{FailureKind, LimitKind, Mode, State, TaskEnd};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
@@ -54,6 +55,10 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
+    pub(crate) fn parse(text: &str) -> Result<TaskSpec, FleetError> {
+        parse_json("the specification of a task", text)
+    }
+
     /// The task in a log: by the id that its submitter sees, if that is known, and by the fleet's own.
     pub fn log_name(&self, id: &str) -> String {
         match &self.submitter_task {
@@ -157,6 +162,10 @@ pub fn new_id() -> String {
 /// A text as PostgreSQL can store it: without NUL.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
+}
+
+pub(crate) fn parse_json<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T, FleetError> {
+    serde_json::from_str(text).map_err(|error| FleetError::Corrupt { what, problem: error.to_string() })
 }
 
 /// Labels as stored: equal maps give equal texts.

@@ -53,9 +53,12 @@ pub(crate) fn claim_count(slots: u32, busy: usize, is_paused: bool, is_draining:
 
 /// Pause before the next try after this many failures in a row: 250 ms to 5 s.
 pub(crate) fn back_off(failures: u32) -> Duration {
-    const FIRST: Duration = Duration::from_millis(250);
-    const LONGEST: Duration = Duration::from_secs(5);
-    (FIRST * 2_u32.saturating_pow(failures.saturating_sub(1).min(10))).min(LONGEST)
+    doubled([Duration::from_millis(250), Duration::from_secs(5)], failures)
+}
+
+/// The first delay, doubled with each count after 1, up to the longest one.
+fn doubled([first, longest]: [Duration; 2], count: u32) -> Duration {
+    (first * 2_u32.saturating_pow(count.saturating_sub(1).min(10))).min(longest)
 }
 
 /// Polls are this far apart, up to twice as far, while hints arrive.
@@ -103,11 +106,7 @@ impl ClaimPace {
 }
 
 fn longest_delay(empty_hints: u32) -> Duration {
-    let [first, longest] = DELAYS;
-    match empty_hints {
-        0 => Duration::ZERO,
-        count => (first * 2_u32.saturating_pow((count - 1).min(10))).min(longest),
-    }
+    if empty_hints == 0 { Duration::ZERO } else { doubled(DELAYS, empty_hints) }
 }
 
 #[cfg(test)]

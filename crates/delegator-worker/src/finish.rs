@@ -11,6 +11,7 @@ use delegator_git::{DiffText, LeftOut, NewCommit, RemoteUrl, TaskCheckout, WorkT
 use crate::attempt::{Attempt, Ended, Outcome, PreparedAttempt};
 use crate::fleet_result::FleetResult;
 use crate::port::WorkerEvent;
+use crate::run_worker::WorkerError;
 use crate::workspace::file_name;
 
 /// Reports an outcome. False if that was not possible and the next worker process must do it.
@@ -31,38 +32,29 @@ pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
         }
         Outcome::Released => {
             let released = shared.persist(control, || shared.database.release(claim));
-            released.map(|()| WorkerEvent::Released { task: task.clone() }).map_err(FinishError::from)
+            released.map(|()| WorkerEvent::Released { task: task.clone() }).map_err(WorkerError::from)
         }
         Outcome::GivenUp(cause) => {
             let given_up = shared.persist(control, || shared.database.give_up(claim, &cause));
-            given_up.map(|()| WorkerEvent::Lost { task: task.clone(), cause }).map_err(FinishError::from)
+            given_up.map(|()| WorkerEvent::Lost { task: task.clone(), cause }).map_err(WorkerError::from)
         }
         Outcome::Dropped if shared.signals.is_abandoning() && !control.is_lost() => return false,
         Outcome::Dropped => Err(FleetError::Fenced { task: claim.task.clone() }.into()),
     };
     match reported {
         Ok(event) => shared.report(&event),
-        Err(FinishError::Fleet(FleetError::Fenced { .. } | FleetError::SessionEnded)) => {
+        Err(WorkerError::Fleet(FleetError::Fenced { .. } | FleetError::SessionEnded)) => {
             let cause = "it no longer belongs to this worker; its result is dropped".to_owned();
             shared.report(&WorkerEvent::Lost { task, cause });
         }
-        Err(FinishError::Fleet(_)) if !control.is_lost() => return false,
-        Err(FinishError::Engine(error)) if !control.is_lost() => {
-            let message = format!("could not report on {task}: {error}");
-            shared.report(&WorkerEvent::Problem { message });
+        Err(WorkerError::Fleet(_)) if !control.is_lost() => return false,
+        Err(WorkerError::Engine(error)) if !control.is_lost() => {
+            shared.report_problem(format!("could not report on {task}: {error}"));
             return false;
         }
         Err(error) => shared.report(&WorkerEvent::Lost { task, cause: error.to_string() }),
     }
     true
-}
-
-#[derive(Debug, thiserror::Error)]
-enum FinishError {
-    #[error(transparent)]
-    Fleet(#[from] FleetError),
-    #[error(transparent)]
-    Engine(#[from] EngineError),
 }
 
 fn redacted(outcome: Outcome, redactor: &Redactor) -> Outcome {
@@ -94,7 +86,7 @@ fn detail(end: &TaskEnd) -> Option<String> {
     }
 }
 
-fn finish(attempt: &Attempt<'_>, ended: Ended) -> Result<(), FinishError> {
+fn finish(attempt: &Attempt<'_>, ended: Ended) -> Result<(), WorkerError> {
     let Attempt { shared, control, spec, .. } = attempt;
     let stored = ended.local.as_ref().map(|local| shared.engine.results().files(local)).transpose();
     let (mut record, mut warnings) = record_of(stored);

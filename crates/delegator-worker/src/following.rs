@@ -51,8 +51,7 @@ pub(crate) fn follow(shared: &WorkerState<'_>, control: &AttemptControl, local: 
             // The agent still runs: a busy registry or a full disk is no reason to give it up.
             Err(error) if !has_problem => {
                 has_problem = true;
-                let message = format!("could not read {local}: {error}; trying again");
-                shared.report(&WorkerEvent::Problem { message });
+                shared.report_problem(format!("could not read {local}: {error}; trying again"));
             }
             Err(_) => {}
         }

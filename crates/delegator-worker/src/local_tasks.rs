@@ -14,7 +14,6 @@ use delegator_registry::{Filter, Task};
 
 use crate::attempt_control::{AttemptControl, NOT_OWNED};
 use crate::decisions::back_off;
-use crate::port::WorkerEvent;
 use crate::worker_state::WorkerState;
 use crate::workspace::Workspace;
 
@@ -40,8 +39,8 @@ pub(crate) fn repeat_local<T>(
         }
         failures += 1;
         if failures == 1 {
-            let message = format!("could not look for {} here: {error}; trying again", control.log_name);
-            shared.report(&WorkerEvent::Problem { message });
+            let task = &control.log_name;
+            shared.report_problem(format!("could not look for {task} here: {error}; trying again"));
         }
         control.pause(back_off(failures));
     }
@@ -60,8 +59,7 @@ pub(crate) fn end_local_tasks(shared: &WorkerState<'_>, dir: &Path) -> bool {
         failures += 1;
         let pause = back_off(failures);
         if Instant::now() + pause >= deadline {
-            let message = format!("could not stop the task in {}: {problem}", dir.display());
-            shared.report(&WorkerEvent::Problem { message });
+            shared.report_problem(format!("could not stop the task in {}: {problem}", dir.display()));
             return false;
         }
         shared.pause(pause);
@@ -86,8 +84,7 @@ fn unfinished_in(shared: &WorkerState<'_>, dir: &Path) -> Result<Vec<Task>, Engi
 
 pub(crate) fn remove_checkout(shared: &WorkerState<'_>, dir: &Path) {
     if let Err(error) = remove_directory(dir) {
-        let message = format!("could not remove {}: {error}", dir.display());
-        shared.report(&WorkerEvent::Problem { message });
+        shared.report_problem(format!("could not remove {}: {error}", dir.display()));
     }
 }
 

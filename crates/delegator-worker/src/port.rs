@@ -1,7 +1,6 @@
 //! What a worker needs from the program: settings, signals, and the port that builds submissions and logs.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,28 +82,52 @@ impl StopSignals {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerEvent {
+    #[error("worker {worker} is ready for tasks ({slots} slot{})", if *slots == 1 { "" } else { "s" })]
     Ready { worker: String, slots: u32 },
+    #[error("claimed {task}: {title}")]
     Claimed { task: String, title: String },
+    #[error("resumed {task}, which an earlier worker process started")]
     Resumed { task: String },
+    #[error("running the setup script of environment {environment} for {task}")]
     SetupStarted { task: String, environment: String },
+    #[error("started {task} as {local}")]
     Started { task: String, local: String },
+    #[error("{task} ended: {}{}", state.name(), in_brackets(detail))]
     Ended { task: String, state: State, detail: Option<String> },
+    #[error("returned {task} to the queue")]
     Released { task: String },
+    #[error("lost {task}: {cause}")]
     Lost { task: String, cause: String },
+    #[error("cancelling {task}")]
     Cancelling { task: String },
+    #[error("paused: running tasks continue, no task is claimed")]
     Paused,
+    #[error("claiming tasks again")]
     Unpaused,
+    #[error("draining: no task is claimed, running tasks continue")]
     Draining,
+    #[error("{message}; running tasks continue")]
     DatabaseError { message: String },
+    #[error("{message}; the worker waits and tries again")]
     Waiting { message: String },
+    #[error("the fleet's database answers again")]
     DatabaseBack,
+    #[error("created or upgraded the tables of the fleet to version {version}")]
     Migrated { version: i32 },
+    #[error("no connection to the fleet's database for {seconds} s: stopping all tasks")]
     CutOff { seconds: u64 },
+    #[error("the fleet has declared this worker lost: stopping its tasks and starting again")]
     SessionLost,
+    #[error("{message}")]
     Problem { message: String },
+    #[error("stopped")]
     Stopped,
+}
+
+fn in_brackets(detail: &Option<String>) -> String {
+    detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default()
 }
 
 impl WorkerEvent {
@@ -119,50 +142,5 @@ impl WorkerEvent {
                 | WorkerEvent::SessionLost
                 | WorkerEvent::Problem { .. }
         )
-    }
-}
-
-impl fmt::Display for WorkerEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WorkerEvent::Ready { worker, slots } => {
-                let plural = if *slots == 1 { "" } else { "s" };
-                write!(f, "worker {worker} is ready for tasks ({slots} slot{plural})")
-            }
-            WorkerEvent::Claimed { task, title } => write!(f, "claimed {task}: {title}"),
-            WorkerEvent::Resumed { task } => {
-                write!(f, "resumed {task}, which an earlier worker process started")
-            }
-            WorkerEvent::SetupStarted { task, environment } => {
-                write!(f, "running the setup script of environment {environment} for {task}")
-            }
-            WorkerEvent::Started { task, local } => write!(f, "started {task} as {local}"),
-            WorkerEvent::Ended { task, state, detail: None } => write!(f, "{task} ended: {}", state.name()),
-            WorkerEvent::Ended { task, state, detail: Some(detail) } => {
-                write!(f, "{task} ended: {} ({detail})", state.name())
-            }
-            WorkerEvent::Released { task } => write!(f, "returned {task} to the queue"),
-            WorkerEvent::Lost { task, cause } => write!(f, "lost {task}: {cause}"),
-            WorkerEvent::Cancelling { task } => write!(f, "cancelling {task}"),
-            WorkerEvent::Paused => f.write_str("paused: running tasks continue, no task is claimed"),
-            WorkerEvent::Unpaused => f.write_str("claiming tasks again"),
-            WorkerEvent::Draining => f.write_str("draining: no task is claimed, running tasks continue"),
-            WorkerEvent::DatabaseError { message } => write!(f, "{message}; running tasks continue"),
-            WorkerEvent::Waiting { message } => {
-                write!(f, "{message}; the worker waits and tries again")
-            }
-            WorkerEvent::DatabaseBack => f.write_str("the fleet's database answers again"),
-            WorkerEvent::Migrated { version } => {
-                write!(f, "created or upgraded the tables of the fleet to version {version}")
-            }
-            WorkerEvent::CutOff { seconds } => {
-                write!(f, "no connection to the fleet's database for {seconds} s: stopping all tasks")
-            }
-            WorkerEvent::SessionLost => {
-                f.write_str("the fleet has declared this worker lost: stopping its tasks and starting again")
-            }
-            WorkerEvent::Problem { message } => f.write_str(message),
-            WorkerEvent::Stopped => f.write_str("stopped"),
-        }
     }
 }

@@ -117,10 +117,7 @@ impl RemoteProvider for FleetProvider {
         from: EventPosition,
         max_bytes: usize,
     ) -> Result<EventPage, ProviderError> {
-        let from = delegator_fleet::EventPosition { attempt: from.attempt, offset: from.offset };
-        let page = self.database.events(&task.id, from, max_bytes).map_err(convert)?;
-        let next = EventPosition { attempt: page.next.attempt, offset: page.next.offset };
-        Ok(EventPage { bytes: page.bytes, next, is_restarted: page.restarted })
+        self.database.events(&task.id, from, max_bytes).map_err(convert)
     }
 
     fn query_interval(&self, _queries: u32) -> Duration {

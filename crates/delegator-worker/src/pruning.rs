@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use delegator_git::{GitError, delete_unused_mirrors};
 
-use crate::port::WorkerEvent;
 use crate::setup::remove_unused;
 use crate::worker_state::WorkerState;
 use crate::workspace::{SetupLocks, Workspace};
@@ -76,7 +75,7 @@ impl Pruning {
     fn note_problems(&mut self, shared: &WorkerState<'_>, problems: &[String]) {
         if !self.has_failed {
             for message in problems {
-                shared.report(&WorkerEvent::Problem { message: message.clone() });
+                shared.report_problem(message.clone());
             }
         }
         self.has_failed = !problems.is_empty();

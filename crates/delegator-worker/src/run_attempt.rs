@@ -170,18 +170,16 @@ fn submit(
 ) -> Result<TaskId, String> {
     let mut submission = shared.port.build_submission(request)?;
     submission.settings.worker_contact = Some(shared.contact());
-    let mut failures = 0;
+    let (task, mut failures) = (&control.log_name, 0);
     loop {
         match shared.engine.submissions().submit(submission.clone()) {
             Ok(submitted) => {
                 if submitted.queue_paused {
-                    let message = format!("{} waits: the queue of this machine is paused", control.log_name);
-                    shared.report(&WorkerEvent::Problem { message });
+                    shared.report_problem(format!("{task} waits: the queue of this machine is paused"));
                 }
                 if let Some(pause) = &submitted.agent_pause {
                     let reason = format!("the agent {} is paused: {}", pause.agent, pause.reason);
-                    let message = format!("{} waits: {reason}", control.log_name);
-                    shared.report(&WorkerEvent::Problem { message });
+                    shared.report_problem(format!("{task} waits: {reason}"));
                 }
                 return Ok(submitted.task.id);
             }

@@ -159,8 +159,7 @@ impl<'scope> Session<'scope, '_> {
     /// A session that cannot be closed has no tasks, and ends with its lease.
     fn close(&self) -> SessionEnd {
         if let Err(error) = self.shared.database.close_session(&self.id) {
-            let message = format!("could not close the session: {error}");
-            self.shared.report(&WorkerEvent::Problem { message });
+            self.shared.report_problem(format!("could not close the session: {error}"));
         }
         SessionEnd::Drained
     }

@@ -66,6 +66,10 @@ impl<'a> WorkerState<'a> {
         self.port.report(event);
     }
 
+    pub(crate) fn report_problem(&self, message: String) {
+        self.report(&WorkerEvent::Problem { message });
+    }
+
     /// Adds an attempt; `None` if it is known.
     pub(crate) fn register(
         &self,
@@ -143,8 +147,7 @@ impl<'a> WorkerState<'a> {
     pub(crate) fn heartbeat_succeeded(&self, sent_at: BootInstant) {
         *self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
         if let Err(error) = record_contact(&self.workspace.contact(), sent_at) {
-            let message = format!("could not write {}: {error}", self.workspace.contact().display());
-            self.report(&WorkerEvent::Problem { message });
+            self.report_problem(format!("could not write {}: {error}", self.workspace.contact().display()));
         }
     }
 
@@ -164,7 +167,7 @@ impl<'a> WorkerState<'a> {
         control: &AttemptControl,
         mut call: impl FnMut() -> Result<T, FleetError>,
     ) -> Result<T, FleetError> {
-        let mut failures = 0;
+        let (task, mut failures) = (&control.log_name, 0);
         loop {
             match call() {
                 Err(error @ (FleetError::Fenced { .. } | FleetError::SessionEnded)) => {
@@ -173,16 +176,13 @@ impl<'a> WorkerState<'a> {
                 }
                 Err(error) if control.is_lost() || self.signals.is_abandoning() => return Err(error),
                 Err(error) if error.is_final() => {
-                    let message = format!("could not report on {}: {error}", control.log_name);
-                    self.report(&WorkerEvent::Problem { message });
+                    self.report_problem(format!("could not report on {task}: {error}"));
                     return Err(error);
                 }
                 Err(error) => {
                     failures += 1;
                     if failures == 1 && !error.is_transient() {
-                        let message =
-                            format!("could not report on {}: {error}; trying again", control.log_name);
-                        self.report(&WorkerEvent::Problem { message });
+                        self.report_problem(format!("could not report on {task}: {error}; trying again"));
                     }
                     control.pause(back_off(failures));
                 }

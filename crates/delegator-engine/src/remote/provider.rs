@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_domain::environment::{Environment, FleetObstacle};
+pub use delegator_domain::event_page::{EventPage, EventPosition};
 use delegator_domain::task::{Provider, TaskEnd, TaskId};
 use delegator_registry::{Idempotency, RemoteRef, TaskDir, TaskFile, Tokens};
 use serde::{Deserialize, Serialize};
@@ -97,24 +98,6 @@ pub struct RemoteSubmission {
     /// The validated input without the text, for display and for retries.
     pub input: Value,
     pub idempotency: Option<Idempotency>,
-}
-
-/// A position in the events of a task. The default is the beginning of the latest attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EventPosition {
-    /// The first attempt to run the task is 1.
-    pub attempt: i32,
-    /// In bytes.
-    pub offset: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EventPage {
-    /// Not necessarily complete lines.
-    pub bytes: Vec<u8>,
-    pub next: EventPosition,
-    /// A new attempt replaces the one of the requested position; the bytes are the beginning of its events.
-    pub is_restarted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
