@@ -53,18 +53,24 @@ pub(crate) fn directory_mode(top: &Path, path: &[u8]) -> Option<u32> {
 }
 
 pub(crate) fn remove_file(path: &Path) -> Result<()> {
-    ignore_missing(fs::remove_file(path)).map_err(GitError::io("delete", path))
+    if_exists(fs::remove_file(path)).map(drop).map_err(GitError::io("delete", path))
 }
 
 pub(crate) fn remove_directory(path: &Path) -> Result<()> {
-    ignore_missing(fs::remove_dir_all(path)).map_err(GitError::io("delete", path))
+    if_exists(fs::remove_dir_all(path)).map(drop).map_err(GitError::io("delete", path))
 }
 
-pub(crate) fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+/// `None` if there is nothing at the path.
+pub(crate) fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
+}
+
+/// Whether there is something at the path; `None` if that is unknown. Links are not followed.
+pub(crate) fn exists(path: &Path) -> Option<bool> {
+    Some(if_exists(fs::symlink_metadata(path)).ok()?.is_some())
 }
 
 /// Writes the file atomically. Without `may_replace` an existing file is an error.

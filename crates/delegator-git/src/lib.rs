@@ -47,13 +47,13 @@ mod tree_writer;
 mod worktree;
 
 pub use apply_diff::{
-    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, HunkRange, PlannedCommit,
+    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, PlannedCommit,
     PreparedDiff, prepare_diff,
 };
 pub use baseline::{Baseline, Commits, Comparison, CreatedPoint, create_restore_point};
 pub use capture::{LeftOut, LeftOutReason, Limits, TOOL_DIRECTORIES};
 pub use diff::{
-    ChangeKind, DiffHunk, FileChange, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff,
+    ChangeKind, DiffHunk, FileChange, FileDiff, HunkRange, NotADiff, parse_complete_diff, parse_unified_diff,
 };
 pub use error::{EndStateProblem, GitError, Operation, RestoreError, WriteError};
 pub use records::display_path;

@@ -20,4 +20,4 @@ mod write;
 
 pub use commit::PlannedCommit;
 pub use prepare::{ApplyRequest, PreparedDiff, prepare_diff};
-pub use report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason, HunkRange};
+pub use report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};

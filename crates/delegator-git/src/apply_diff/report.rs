@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::diff::{ChangeKind, DiffHunk};
+use crate::diff::{ChangeKind, HunkRange};
 use crate::error::{GitError, WriteError};
 use crate::records::display_path;
 
@@ -18,13 +18,6 @@ pub struct ApplyReport {
     /// Files that already are as the diff makes them.
     pub already_applied: Vec<Vec<u8>>,
     pub conflicts: Vec<Conflict>,
-}
-
-impl ApplyReport {
-    /// Whether every change of the diff is in the work tree already.
-    pub fn is_already_applied(&self) -> bool {
-        self.files.is_empty() && self.conflicts.is_empty()
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,31 +35,6 @@ pub struct Conflict {
     pub reason: ConflictReason,
     /// The hunks that do not apply; empty if the whole file is in conflict.
     pub hunks: Vec<HunkRange>,
-}
-
-/// Where a hunk changes lines: in the version that the diff is based on, and in the one that the task
-/// produced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct HunkRange {
-    pub old_start: u64,
-    pub old_lines: u64,
-    pub new_start: u64,
-    pub new_lines: u64,
-}
-
-impl HunkRange {
-    pub(crate) fn of(hunk: &DiffHunk<'_>) -> HunkRange {
-        let DiffHunk { old_start, old_lines, new_start, new_lines, .. } = *hunk;
-        HunkRange { old_start, old_lines, new_start, new_lines }
-    }
-}
-
-impl fmt::Display for HunkRange {
-    /// As in a diff.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let HunkRange { old_start, old_lines, new_start, new_lines } = self;
-        write!(formatter, "@@ -{old_start},{old_lines} +{new_start},{new_lines} @@")
-    }
 }
 
 impl Conflict {

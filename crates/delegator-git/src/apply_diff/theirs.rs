@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::report::HunkRange;
-use crate::diff::{ContentMerge, DiffHunk, FileDiff, merge_contents};
+use crate::diff::{ContentMerge, DiffHunk, FileDiff, HunkRange, merge_contents};
 use crate::error::{Result, unless_failed};
 use crate::index::IndexFile;
 use crate::records::{FileVersion, RepoPath, TreeFiles};
@@ -140,7 +139,7 @@ pub(crate) fn conflicting_hunks(
     path: &RepoPath,
     now: &FileVersion,
 ) -> Result<Vec<HunkRange>> {
-    let all = || file.hunks.iter().map(HunkRange::of).collect::<Vec<_>>();
+    let all = || file.hunks.iter().map(|hunk| hunk.range).collect::<Vec<_>>();
     if file.hunks.len() < 2 || file.hunks.len() > MAX_HUNKS {
         return Ok(all());
     }
@@ -152,7 +151,7 @@ pub(crate) fn conflicting_hunks(
         }
     };
     let found = file.hunks.iter().zip(conflicts).filter(|(_, is_conflict)| *is_conflict);
-    let found: Vec<HunkRange> = found.map(|(hunk, _)| HunkRange::of(hunk)).collect();
+    let found: Vec<HunkRange> = found.map(|(hunk, _)| hunk.range).collect();
     Ok(if found.is_empty() { all() } else { found })
 }
 
@@ -178,9 +177,10 @@ fn merge_each(
 fn with_hunk(content: &[u8], hunk: &DiffHunk<'_>) -> Vec<u8> {
     let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     // An empty range names the line before it.
-    let start = if hunk.old_lines == 0 { hunk.old_start } else { hunk.old_start.saturating_sub(1) };
+    let HunkRange { old_start, old_lines, .. } = hunk.range;
+    let start = if old_lines == 0 { old_start } else { old_start.saturating_sub(1) };
     let position = |line: u64| usize::try_from(line).unwrap_or(usize::MAX).min(lines.len());
-    let (start, end) = (position(start), position(start.saturating_add(hunk.old_lines)));
+    let (start, end) = (position(start), position(start.saturating_add(old_lines)));
     let mut changed = lines[..start].concat();
     let mut hunk_lines = hunk.lines.iter().peekable();
     while let Some(line) = hunk_lines.next() {
@@ -205,13 +205,16 @@ fn patch_of(path: &[u8], hunk: &DiffHunk<'_>) -> Vec<u8> {
         }
     }
     // Nothing before this hunk shifts its lines.
-    let new_start = match (hunk.old_lines, hunk.new_lines) {
-        (0, _) => hunk.old_start + 1,
-        (_, 0) => hunk.old_start.saturating_sub(1),
-        _ => hunk.old_start,
+    let HunkRange { old_start, old_lines, new_lines, .. } = hunk.range;
+    let new_start = match (old_lines, new_lines) {
+        (0, _) => old_start + 1,
+        (_, 0) => old_start.saturating_sub(1),
+        _ => old_start,
     };
-    let ranges = format!("@@ -{},{} +{new_start},{} @@\n", hunk.old_start, hunk.old_lines, hunk.new_lines);
-    let header = [b"--- \"a/", name.as_slice(), b"\"\n+++ \"b/", &name, b"\"\n", ranges.as_bytes()].concat();
+    let range = HunkRange { new_start, ..hunk.range };
+    let header =
+        [b"--- \"a/", name.as_slice(), b"\"\n+++ \"b/", &name, b"\"\n", format!("{range}\n").as_bytes()]
+            .concat();
     hunk.lines.iter().fold(header, |patch, line| [&patch, *line, b"\n"].concat())
 }
 

@@ -9,5 +9,5 @@ pub(crate) use raw::{NewVersion, RawChange, changed_on_disk, raw_diff};
 pub(crate) use three_way::{
     ContentMerge, Decision, FileDecision, decide, decide_file, merge_contents, resolve_mode,
 };
-pub use unified::{DiffHunk, FileDiff, NotADiff, parse_complete_diff, parse_unified_diff};
+pub use unified::{DiffHunk, FileDiff, HunkRange, NotADiff, parse_complete_diff, parse_unified_diff};
 pub(crate) use unified::{join_replacements, split_files};

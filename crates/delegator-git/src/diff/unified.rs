@@ -4,6 +4,8 @@
 //! is not part of a diff is skipped. Whether a diff can be applied and what it makes of a file is decided by
 //! git, never here.
 
+use std::fmt;
+
 use super::raw::ChangeKind;
 use crate::records::{GITLINK, RepoPath};
 
@@ -34,12 +36,27 @@ pub struct FileDiff<'a> {
     problem: Option<&'static str>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DiffHunk<'a> {
+/// Where a hunk changes lines: in the version that the diff is based on, and in the one that the task
+/// produced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct HunkRange {
     pub old_start: u64,
     pub old_lines: u64,
     pub new_start: u64,
     pub new_lines: u64,
+}
+
+impl fmt::Display for HunkRange {
+    /// As in a diff.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HunkRange { old_start, old_lines, new_start, new_lines } = self;
+        write!(formatter, "@@ -{old_start},{old_lines} +{new_start},{new_lines} @@")
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DiffHunk<'a> {
+    pub range: HunkRange,
     /// What follows the ranges, usually the enclosing function.
     pub header: &'a [u8],
     /// The lines with their sign and without their line break.
@@ -244,7 +261,7 @@ pub(crate) fn split_files(diff: &[u8]) -> Vec<FileDiff<'_>> {
         }
         let Some(open) = files.last_mut() else { continue };
         if let Some(hunk) = DiffHunk::parse(line) {
-            missing = (hunk.old_lines, hunk.new_lines);
+            missing = (hunk.range.old_lines, hunk.range.new_lines);
             open.file.hunks.push(hunk);
             open.is_header_over = true;
         } else if !open.is_header_over {
@@ -301,13 +318,13 @@ impl<'a> DiffHunk<'a> {
         let end = ranges.windows(3).position(|bytes| bytes == b" @@")?;
         let (old, new) = str::from_utf8(&ranges[..end]).ok()?.split_once(" +")?;
         let header = &ranges[end + 3..];
-        let range = |text: &str| -> Option<(u64, u64)> {
+        let parse = |text: &str| -> Option<(u64, u64)> {
             let (start, lines) = text.split_once(',').unwrap_or((text, "1"));
             Some((start.parse().ok()?, lines.parse().ok()?))
         };
-        let ((old_start, old_lines), (new_start, new_lines)) = (range(old)?, range(new)?);
-        let header = header.strip_prefix(b" ").unwrap_or(header);
-        Some(DiffHunk { old_start, old_lines, new_start, new_lines, header, lines: Vec::new() })
+        let ((old_start, old_lines), (new_start, new_lines)) = (parse(old)?, parse(new)?);
+        let range = HunkRange { old_start, old_lines, new_start, new_lines };
+        Some(DiffHunk { range, header: header.strip_prefix(b" ").unwrap_or(header), lines: Vec::new() })
     }
 }
 
@@ -386,7 +403,7 @@ mod tests {
         assert_eq!(files[0].new_mode.as_deref(), Some("100755"));
         assert!(files[2].is_binary && !files[3].is_binary);
         let [first, second] = &files[3].hunks[..] else { panic!("{:?}", files[3].hunks) };
-        assert_eq!((first.old_start, first.old_lines, first.new_start, first.new_lines), (3, 2, 3, 1));
+        assert_eq!(first.range, HunkRange { old_start: 3, old_lines: 2, new_start: 3, new_lines: 1 });
         assert_eq!((first.header, second.header), (&b"fn main() {"[..], &b""[..]));
         assert_eq!(first.lines, [&b" "[..], b"-a", b"\\ No newline at end of file"]);
         assert_eq!(files[3].line_counts(), (2, 2));

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{GitError, Result};
+use crate::files::if_exists;
 use crate::records::{FileVersion, RepoPath, TreeFiles, hex, parse_hex};
 use crate::scratch::Scratch;
 
@@ -83,10 +84,8 @@ impl IndexFile {
     /// Reads the index of the repository; a split index is joined to one file.
     pub(crate) fn read(scratch: &Scratch) -> Result<IndexFile> {
         let path = scratch.repository.index();
-        let bytes = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(IndexFile::default()),
-            bytes => bytes.map_err(GitError::io("read", &path))?,
-        };
+        let bytes = if_exists(std::fs::read(&path)).map_err(GitError::io("read", &path))?;
+        let Some(bytes) = bytes else { return Ok(IndexFile::default()) };
         let modified = std::fs::metadata(&path).and_then(|found| found.modified()).ok();
         let modified = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let modified = modified.map(|time| (time.as_secs(), time.subsec_nanos()));

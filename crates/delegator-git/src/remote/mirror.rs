@@ -19,7 +19,7 @@ use super::checkout::{BaseCommit, borrow_objects, create_checkout, object_format
 use super::refs::{RemoteRefs, object_format_of, patterns};
 use super::url::{RemoteError, RemoteUrl};
 use crate::error::{GitError, Result, unless_failed};
-use crate::files::{ignore_missing, remove_directory};
+use crate::files::{if_exists, remove_directory};
 use crate::records::output_text;
 use crate::repository::{Repository, git_config};
 use crate::run::{Call, Git};
@@ -183,7 +183,7 @@ pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<
         // An interrupted deletion must not leave a part of a mirror in its place.
         let removed = mirror.with_extension("new");
         remove_directory(&removed)?;
-        ignore_missing(fs::rename(&mirror, &removed)).map_err(GitError::io("delete", &mirror))?;
+        if_exists(fs::rename(&mirror, &removed)).map_err(GitError::io("delete", &mirror))?;
         remove_directory(&removed)?;
         remove_directory(&old_mirror(&mirror))?;
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::locate::{Repository, find_layout};
-use crate::files::{Stamp, ignore_missing, read_regular};
+use crate::files::{Stamp, if_exists, read_regular};
 
 const FILES: [&str; 5] = ["config", "config.worktree", "commondir", "info/attributes", "info/exclude"];
 /// Directories that are protected as a whole; a link in place of one is a change.
@@ -107,11 +107,11 @@ impl GitSettings {
             }
             Some(SettingsFile::Link(target)) => {
                 fs::create_dir_all(folder)?;
-                ignore_missing(fs::remove_file(path))?;
+                if_exists(fs::remove_file(path))?;
                 symlink(target, path)
             }
             Some(SettingsFile::Other(_)) => Ok(()),
-            None => ignore_missing(fs::remove_file(path)),
+            None => if_exists(fs::remove_file(path)).map(drop),
         }
     }
 }

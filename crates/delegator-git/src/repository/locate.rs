@@ -8,7 +8,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Config;
 use crate::error::{GitError, Result, WriteError};
-use crate::files::{Stamp, read_regular};
+use crate::files::{Stamp, exists, if_exists, read_regular};
 use crate::records::{on_disk, output_text};
 use crate::run::{Call, Git};
 
@@ -125,16 +124,15 @@ pub(crate) fn find_layout(dir: &Path) -> Option<Repository> {
             return None;
         }
         let dot_git = top_level.join(".git");
-        match fs::symlink_metadata(&dot_git) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => return None,
-            Ok(found) if found.is_dir() => return with_git_dir(top_level, &dot_git),
-            Ok(found) if found.is_file() => {
+        match if_exists(fs::symlink_metadata(&dot_git)).ok()? {
+            None => {}
+            Some(found) if found.is_dir() => return with_git_dir(top_level, &dot_git),
+            Some(found) if found.is_file() => {
                 let target = read_regular(&dot_git, MAX_SMALL_FILE)?;
                 let target = target.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
                 return with_git_dir(top_level, &on_disk(top_level, target));
             }
-            Ok(_) => return None,
+            Some(_) => return None,
         }
     }
     None
@@ -147,13 +145,12 @@ fn is_bare(dir: &Path) -> bool {
 
 fn with_git_dir(top_level: &Path, git_dir: &Path) -> Option<Repository> {
     let git_dir = git_dir.canonicalize().ok()?;
-    let common_dir = match fs::symlink_metadata(git_dir.join("commondir")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => git_dir.clone(),
-        Err(_) => return None,
-        Ok(_) => {
-            let target = read_regular(&git_dir.join("commondir"), MAX_SMALL_FILE)?;
-            on_disk(&git_dir, target.strip_suffix(b"\n")?).canonicalize().ok()?
-        }
+    let file = git_dir.join("commondir");
+    let common_dir = if exists(&file)? {
+        let target = read_regular(&file, MAX_SMALL_FILE)?;
+        on_disk(&git_dir, target.strip_suffix(b"\n")?).canonicalize().ok()?
+    } else {
+        git_dir.clone()
     };
     let is_valid = common_dir.join("objects").is_dir() && common_dir.join("refs").is_dir();
     // As with git's own answers: paths are stored as JSON text, and one path is one line.
@@ -233,10 +230,10 @@ impl Repository {
         let branch = head.strip_prefix(b"ref: ")?.strip_suffix(b"\n")?;
         let branch = std::str::from_utf8(branch).ok().filter(|branch| is_plain_branch(branch))?;
         let file = self.common_dir.join(branch);
-        let commit = match fs::symlink_metadata(&file) {
-            Ok(_) => Some(parse_id(&read_regular(&file, MAX_SMALL_FILE)?, digits)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.packed_ref(branch, digits)?,
-            Err(_) => return None,
+        let commit = if exists(&file)? {
+            Some(parse_id(&read_regular(&file, MAX_SMALL_FILE)?, digits)?)
+        } else {
+            self.packed_ref(branch, digits)?
         };
         Some(Head { commit, branch: Some(branch.to_owned()) })
     }
@@ -244,11 +241,10 @@ impl Repository {
     /// The commit of a branch in `packed-refs`: `Some(None)` if it is not there, `None` if git must decide.
     fn packed_ref(&self, branch: &str, digits: usize) -> Option<Option<String>> {
         let file = self.common_dir.join("packed-refs");
-        let packed = match fs::symlink_metadata(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(None),
-            Err(_) => return None,
-            Ok(_) => read_regular(&file, MAX_PACKED_REFS)?,
-        };
+        if !exists(&file)? {
+            return Some(None);
+        }
+        let packed = read_regular(&file, MAX_PACKED_REFS)?;
         let suffix = [b" ", branch.as_bytes()].concat();
         let mut lines = packed.split(|byte| *byte == b'\n');
         match lines.find_map(|line| line.strip_suffix(suffix.as_slice())) {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::locate::git_config;
 use crate::error::{GitError, Result};
-use crate::files::{remove_file, write_atomically};
+use crate::files::{if_exists, remove_file, write_atomically};
 
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
@@ -115,11 +115,8 @@ impl Store {
     /// The state after the task of a restore point, and its file; `None` if it was not stored.
     pub(crate) fn read_end(&self, reference: &str) -> Result<Option<(PathBuf, Vec<u8>)>> {
         let Some(path) = self.end_path(reference) else { return Ok(None) };
-        match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(GitError::io("read", path)(error)),
-            Ok(bytes) => Ok(Some((path, bytes))),
-        }
+        let bytes = if_exists(fs::read(&path)).map_err(GitError::io("read", &path))?;
+        Ok(bytes.map(|bytes| (path, bytes)))
     }
 
     /// Deletes the packs of a restore point and of its state after the task.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::error::{GitError, Result};
-use crate::files::{Stamp, copy_file};
+use crate::files::{Stamp, copy_file, if_exists};
 use crate::records::{RepoPath, join_records, on_disk, output_text, records};
 use crate::repository::{Config, Repository, Store, git_config};
 use crate::run::{Call, Git};
@@ -183,13 +183,9 @@ impl Scratch {
     /// Copies the repository's index to that name.
     pub(crate) fn copy_index(&self, name: &str) -> Result<()> {
         let index = self.repository.index();
-        match copy_file(&index, &self.path(name)) {
-            // A repository without an index file has an empty index.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.run(name, ["read-tree", "--empty"], b"").map(drop)
-            }
-            copied => copied.map_err(GitError::io("copy", index)),
-        }
+        let copied = if_exists(copy_file(&index, &self.path(name))).map_err(GitError::io("copy", index))?;
+        // A repository without an index file has an empty index.
+        copied.map_or_else(|| self.run(name, ["read-tree", "--empty"], b"").map(drop), Ok)
     }
 }
 

@@ -2,14 +2,14 @@
 //! beyond its commit.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::source::WorktreeSource;
 use crate::error::{GitError, Result};
-use crate::files::Stamp;
+use crate::files::{Stamp, if_exists};
 use crate::records::RepoPath;
 use crate::repository::{Config, Repository, Store};
 use crate::run::Git;
@@ -124,11 +124,8 @@ impl TaskWorktree {
     /// The tree of a state that it started from.
     pub(super) fn start_tree(&self, state: &str) -> Result<Option<String>> {
         let path = self.store.join(state);
-        match fs::read_to_string(&path) {
-            Ok(id) => Ok(Some(id.trim().to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(GitError::io("read", path)(error)),
-        }
+        let id = if_exists(fs::read_to_string(&path)).map_err(GitError::io("read", path))?;
+        Ok(id.map(|id| id.trim().to_owned()))
     }
 
     /// Stores a tree that the scratch directory can read, without the objects of the commit.

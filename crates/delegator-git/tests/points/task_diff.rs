@@ -119,7 +119,10 @@ fn check_parser(world: &World, diff: &[u8]) {
                 1 => start.to_string(),
                 _ => format!("{start},{lines}"),
             };
-            let (old, new) = (range(hunk.old_start, hunk.old_lines), range(hunk.new_start, hunk.new_lines));
+            let (old, new) = (
+                range(hunk.range.old_start, hunk.range.old_lines),
+                range(hunk.range.new_start, hunk.range.new_lines),
+            );
             let space = if hunk.header.is_empty() { "" } else { " " };
             hunks.extend(format!("@@ -{old} +{new} @@{space}").into_bytes());
             hunks.extend_from_slice(hunk.header);
@@ -205,7 +208,8 @@ fn check_with_user(before: &RandomTree, task: &[TreeEdit], user: &[TreeEdit]) {
                     file.path == conflict.path || file.old_path() == Some(conflict.path.as_slice())
                 });
                 let is_hunk = |range: &HunkRange| {
-                    let starts = sections.clone().flat_map(|file| &file.hunks).map(|hunk| hunk.old_start);
+                    let starts =
+                        sections.clone().flat_map(|file| &file.hunks).map(|hunk| hunk.range.old_start);
                     starts.into_iter().any(|start| start == range.old_start)
                 };
                 assert!(conflict.hunks.iter().all(is_hunk), "{conflict}");

@@ -1,7 +1,8 @@
 //! The diff of a task in our JSON, files and hunks, and what it does not have, also as warnings.
 
 use delegator_engine::{
-    ChangeKind, DiffHunk, DiffOmissions, DiffSource, FileDiff, LeftOut, LeftOutReason, TaskDiff, display_path,
+    ChangeKind, DiffHunk, DiffOmissions, DiffSource, FileDiff, HunkRange, LeftOut, LeftOutReason, TaskDiff,
+    display_path,
 };
 
 use crate::output::prelude::*;
@@ -138,11 +139,12 @@ impl FileDiffData {
 impl HunkData {
     fn of(hunk: &DiffHunk<'_>) -> HunkData {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let HunkRange { old_start, old_lines, new_start, new_lines } = hunk.range;
         HunkData {
-            old_start: hunk.old_start,
-            old_lines: hunk.old_lines,
-            new_start: hunk.new_start,
-            new_lines: hunk.new_lines,
+            old_start,
+            old_lines,
+            new_start,
+            new_lines,
             header: text(hunk.header),
             lines: hunk.lines.iter().map(|line| text(line)).collect(),
         }
