@@ -75,23 +75,13 @@ pub(crate) fn status(stdout: &str) -> Result<HostedStatus, Problem> {
         .strip_prefix('[')
         .and_then(|heading| heading.split_once("] "))
         .ok_or_else(|| problem("no state in brackets"))?;
-    let state = state(word).ok_or_else(|| problem(&format!("unknown state {word:?}")))?;
+    let state = HostedState::from_name(word).ok_or_else(|| problem(&format!("unknown state {word:?}")))?;
     let diff_size = diff_size(size).ok_or_else(|| problem(&format!("no size of a diff: {size:?}")))?;
     if place.is_empty() {
         return Err(problem("an empty line"));
     }
     let environment = place.rsplit_once(SEPARATOR).map(|(environment, _age)| environment.to_owned());
     Ok(HostedStatus { state, title: title.to_owned(), environment, diff_size })
-}
-
-fn state(word: &str) -> Option<HostedState> {
-    Some(match word {
-        "PENDING" => HostedState::Pending,
-        "READY" => HostedState::Ready,
-        "APPLIED" => HostedState::Applied,
-        "ERROR" => HostedState::Error,
-        _ => return None,
-    })
 }
 
 /// `no diff`, or `+3/-1 • 2 files`.

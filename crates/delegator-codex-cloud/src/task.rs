@@ -1,5 +1,7 @@
 //! A task of hosted Codex, as `codex cloud` shows it.
 
+use delegator_domain::named_enum;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewHostedTask {
     /// Id or label of the environment.
@@ -18,18 +20,20 @@ pub struct HostedTaskRef {
     pub url: String,
 }
 
-/// `codex cloud` does not distinguish a queued task from a running one, or a cancelled task from a failed
-/// one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HostedState {
-    Pending,
-    /// Ended. Whether there is a diff says only the diff.
-    Ready,
-    /// Ended, and its diff was applied.
-    Applied,
-    /// Failed or cancelled.
-    Error,
+named_enum! {
+    /// `codex cloud` does not distinguish a queued task from a running one, or a cancelled task from a failed
+    /// one. The names are those that `status` prints.
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum HostedState {
+        Pending = "PENDING",
+        /// Ended. Whether there is a diff says only the diff.
+        Ready = "READY",
+        /// Ended, and its diff was applied.
+        Applied = "APPLIED",
+        /// Failed or cancelled.
+        Error = "ERROR",
+    }
 }
 
 /// The size of a task's diff; all zero without one.
