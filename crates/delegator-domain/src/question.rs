@@ -42,6 +42,12 @@ named_enum! {
     }
 }
 
+impl OptionKind {
+    pub fn is_allow(self) -> bool {
+        matches!(self, OptionKind::AllowOnce | OptionKind::AllowAlways)
+    }
+}
+
 named_enum! {
     /// Only an open question can be answered.
     pub enum QuestionState {

@@ -14,6 +14,8 @@ mod idle_queue;
 mod open_questions;
 mod outbox;
 mod permissions;
+#[cfg(test)]
+mod recorded_lines;
 mod sent_requests;
 
 use std::ffi::OsString;

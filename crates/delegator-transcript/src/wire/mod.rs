@@ -16,27 +16,10 @@ pub mod json_rpc;
 
 /// The key of the stored form of a line that we sent.
 pub(crate) const SENT: &str = "sent";
-const SENT_PREFIX: &str = r#"{"sent":"#;
-
-/// Who wrote a line of a stored stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
-    Agent,
-    /// We sent it to the agent.
-    Us,
-}
 
 /// The stored form of a line that we sent. `line` is JSON without a line end.
 pub fn sent_line(line: &[u8]) -> Vec<u8> {
-    [SENT_PREFIX.as_bytes(), line, b"}"].concat()
-}
-
-pub fn message_of_text(line: &str) -> (Sender, &str) {
-    let sent = line.trim_ascii().strip_prefix(SENT_PREFIX).and_then(|rest| rest.strip_suffix('}'));
-    match sent {
-        Some(message) => (Sender::Us, message),
-        None => (Sender::Agent, line),
-    }
+    [br#"{"sent":"#, line, b"}"].concat()
 }
 
 #[cfg(test)]
@@ -44,11 +27,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sent_line_is_recognised_and_its_message_is_unchanged() {
+    fn a_sent_line_is_stored_unchanged() {
         let message = r#"{"id":1,"method":"m","params":{"text":"}"}}"#;
         let stored = String::from_utf8(sent_line(message.as_bytes())).expect("JSON");
-        assert_eq!(message_of_text(&stored), (Sender::Us, message));
-        assert_eq!(message_of_text(message), (Sender::Agent, message));
-        assert_eq!(message_of_text(r#"{"sent":"#), (Sender::Agent, r#"{"sent":"#));
+        assert_eq!(stored, format!(r#"{{"{SENT}":{message}}}"#));
     }
 }

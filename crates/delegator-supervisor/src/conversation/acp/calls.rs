@@ -11,7 +11,7 @@ use delegator_domain::question::{AnswerOption, OptionKind};
 use delegator_domain::text::beginning;
 use delegator_transcript::Text;
 use delegator_transcript::wire::acp::outgoing::{cancel_request, select_option};
-use delegator_transcript::wire::acp::{self, PermissionOption, ToolCall, ToolKind};
+use delegator_transcript::wire::acp::{PermissionOption, ToolCall, ToolKind};
 use delegator_transcript::wire::json_rpc::RequestId;
 
 use super::super::permissions::{Decision, PermissionPolicy, RequestedAction};
@@ -160,14 +160,7 @@ impl RequestedChange {
 pub(super) fn answer_option(option: &PermissionOption<'_>) -> AnswerOption {
     let id = option.id.resolve().into_owned();
     let label = Some(option.name.resolve().into_owned()).filter(|name| !name.is_empty());
-    let kind = match option.kind {
-        acp::OptionKind::AllowOnce => OptionKind::AllowOnce,
-        acp::OptionKind::AllowAlways => OptionKind::AllowAlways,
-        acp::OptionKind::RejectOnce => OptionKind::RejectOnce,
-        acp::OptionKind::RejectAlways => OptionKind::RejectAlways,
-        acp::OptionKind::Other => OptionKind::Other,
-    };
-    AnswerOption { label: label.unwrap_or_else(|| id.clone()), id, kind }
+    AnswerOption { label: label.unwrap_or_else(|| id.clone()), id, kind: option.kind }
 }
 
 /// The answer that allows or refuses this call, alone if there is such an option.

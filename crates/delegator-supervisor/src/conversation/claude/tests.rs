@@ -2,9 +2,9 @@
 
 use delegator_domain::question::{Answer, OptionKind, Question, QuestionNumber};
 use delegator_domain::task::Mode;
-use delegator_transcript::wire::{Sender, message_of_text};
 
 use super::*;
+use crate::conversation::recorded_lines::{Sender, message_of_text};
 
 fn policy(ask: bool) -> PermissionPolicy {
     PermissionPolicy {

@@ -1,6 +1,6 @@
 //! Messages of the agent.
 
-use serde::Deserialize;
+use delegator_domain::question::OptionKind;
 
 use crate::event::Todo;
 use crate::json::{Ending, Object, Text, Value};
@@ -68,25 +68,8 @@ pub struct PermissionOption<'a> {
     pub id: Text<'a>,
     /// What a user is shown.
     pub name: Text<'a>,
+    /// What the option means. Ids and order differ between agents.
     pub kind: OptionKind,
-}
-
-/// What an option means. Ids and order differ between agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OptionKind {
-    AllowOnce,
-    AllowAlways,
-    RejectOnce,
-    RejectAlways,
-    #[serde(other)]
-    Other,
-}
-
-impl OptionKind {
-    pub fn is_allow(self) -> bool {
-        matches!(self, Self::AllowOnce | Self::AllowAlways)
-    }
 }
 
 impl<'a> AgentMessage<'a> {

@@ -16,9 +16,7 @@ mod results;
 mod tool_call;
 mod usage;
 
-pub use agent_message::{
-    AgentMessage, Chunk, OptionKind, PermissionOption, PermissionRequest, SessionInfo, Update,
-};
+pub use agent_message::{AgentMessage, Chunk, PermissionOption, PermissionRequest, SessionInfo, Update};
 pub use client_message::{ClientMessage, ClientRequest};
 pub use error::{code_of_text, names_usage_limit};
 pub(crate) use error::{error_code, error_message};

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use delegator_domain::message::Delivery;
 use delegator_domain::task::Mode;
-use delegator_transcript::wire::{Sender, message_of_text};
 use serde_json::{Value, json};
 
 use super::{Conversation, Step, Talk, methods, plan};
 use crate::conversation::acp::AcpPlan;
+use crate::conversation::recorded_lines::{Sender, message_of_text};
 
 /// Feeds the lines of a recorded agent, up to its first end. Its answers get the ids of our requests of the
 /// same method; a request that the recording does not have is answered with an empty result.
