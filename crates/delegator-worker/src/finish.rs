@@ -58,19 +58,12 @@ pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
 }
 
 fn redacted(outcome: Outcome, redactor: &Redactor) -> Outcome {
-    let redact = |text: String| redactor.redact_str(&text).into_owned();
     match outcome {
-        Outcome::Ended(mut ended) => {
-            ended.end = match ended.end {
-                TaskEnd::Failed { kind, message, retry_at_ms } => {
-                    TaskEnd::Failed { kind, message: redact(message), retry_at_ms }
-                }
-                TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.map(redact) },
-                end @ (TaskEnd::Completed | TaskEnd::Timeout(_)) => end,
-            };
-            Outcome::Ended(ended)
+        Outcome::Ended(ended) => {
+            let end = ended.end.redacted(redactor);
+            Outcome::Ended(Box::new(Ended { end, ..*ended }))
         }
-        Outcome::GivenUp(cause) => Outcome::GivenUp(redact(cause)),
+        Outcome::GivenUp(cause) => Outcome::GivenUp(redactor.redact_str(&cause).into_owned()),
         outcome @ (Outcome::Released | Outcome::Dropped) => outcome,
     }
 }

@@ -7,11 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::lifecycle::State;
 use crate::named_enum::named_enum;
+use crate::redact::Redactor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExitStatus {
     Code(i32),
     Signal(i32),
+}
+
+impl ExitStatus {
+    pub fn code(self) -> Option<i32> {
+        if let ExitStatus::Code(code) = self { Some(code) } else { None }
+    }
+
+    pub fn signal(self) -> Option<i32> {
+        if let ExitStatus::Signal(signal) = self { Some(signal) } else { None }
+    }
 }
 
 named_enum! {
@@ -102,6 +113,17 @@ impl TaskEnd {
             TaskEnd::Failed { .. } => State::Failed,
             TaskEnd::Cancelled { .. } => State::Cancelled,
             TaskEnd::Timeout(_) => State::Timeout,
+        }
+    }
+
+    pub fn redacted(self, redactor: &Redactor) -> TaskEnd {
+        let redact = |text: String| redactor.redact_str(&text).into_owned();
+        match self {
+            TaskEnd::Failed { kind, message, retry_at_ms } => {
+                TaskEnd::Failed { kind, message: redact(message), retry_at_ms }
+            }
+            TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.map(redact) },
+            TaskEnd::Completed | TaskEnd::Timeout(_) => self,
         }
     }
 }

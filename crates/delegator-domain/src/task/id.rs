@@ -26,7 +26,8 @@ const LENGTH: usize = 10;
 #[serde(try_from = "String")]
 pub struct TaskId(String);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not a task id")]
 pub struct IdError {
     pub given: String,
 }
@@ -148,14 +149,6 @@ impl fmt::Debug for TaskId {
         f.write_str(&self.0)
     }
 }
-
-impl fmt::Display for IdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a task id", self.given)
-    }
-}
-
-impl std::error::Error for IdError {}
 
 named_enum! {
     #[derive(Serialize, Deserialize)]

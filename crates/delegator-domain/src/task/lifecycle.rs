@@ -54,19 +54,12 @@ pub struct Transition {
     pub to: State,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a task cannot go from {} to {}", from.name(), to.name())]
 pub struct TransitionError {
     pub from: State,
     pub to: State,
 }
-
-impl std::fmt::Display for TransitionError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a task cannot go from {} to {}", self.from.name(), self.to.name())
-    }
-}
-
-impl std::error::Error for TransitionError {}
 
 /// The transition, if the table allows it.
 pub fn transition(from: State, to: State) -> Result<Transition, TransitionError> {

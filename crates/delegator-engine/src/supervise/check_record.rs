@@ -30,11 +30,7 @@ impl CheckRecord {
         verify: &Verify,
         redact: impl Fn(&str) -> String,
     ) -> CheckRecord {
-        let (exit_code, signal) = match result.exit {
-            Some(ExitStatus::Code(code)) => (Some(code), None),
-            Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-            None => (None, None),
-        };
+        let exit_code = result.exit.and_then(ExitStatus::code);
         let command = redact(&verify.command.text());
         let tests = test_report(&command, &result.last_output, exit_code);
         CheckRecord {
@@ -43,7 +39,7 @@ impl CheckRecord {
             command,
             is_sandboxed: verify.is_sandboxed,
             exit_code,
-            signal,
+            signal: result.exit.and_then(ExitStatus::signal),
             duration_ms: u64::try_from(result.elapsed.as_millis()).unwrap_or(u64::MAX),
             output: result.output.clone(),
             last_output: result.last_output.clone(),

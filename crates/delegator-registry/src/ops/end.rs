@@ -64,11 +64,6 @@ pub(crate) fn record_end(
         TaskEnd::Cancelled { reason } => (None, None, reason.as_ref()),
         TaskEnd::Completed => (None, None, None),
     };
-    let (code, signal) = match finish.exit {
-        Some(ExitStatus::Code(code)) => (Some(code), None),
-        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
-    };
     let survivors = (!finish.survivors.is_empty()).then(|| json!(finish.survivors).to_string());
     let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
                exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
@@ -78,8 +73,8 @@ pub(crate) fn record_end(
     db.prepare_cached(sql)?.execute(named_params! {
         ":now": now_ms,
         ":order": order,
-        ":code": code,
-        ":signal": signal,
+        ":code": finish.exit.and_then(ExitStatus::code),
+        ":signal": finish.exit.and_then(ExitStatus::signal),
         ":kind": failure.map(|(kind, ..)| kind),
         ":message": failure.map(|(_, message, _)| message),
         ":retry_at": failure.and_then(|(.., retry_at_ms)| retry_at_ms),

@@ -14,7 +14,6 @@ pub(crate) mod list;
 pub(crate) mod messages;
 pub(crate) mod notes;
 pub(crate) mod notifications;
-pub(crate) mod periodic;
 pub(crate) mod prune;
 pub(crate) mod queries;
 #[cfg(test)]

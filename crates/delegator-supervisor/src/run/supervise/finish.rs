@@ -59,7 +59,7 @@ impl Run<'_> {
             .and_then(|enclosure| enclosure.start_failure(self.process.exit, stdout.received, &last_stderr));
         let redacted_report = redacted_report(&spec.redactor, &report, &mut warnings);
         let result = RunResult {
-            end: redacted_end(&spec.redactor, not_started.unwrap_or(end)),
+            end: not_started.unwrap_or(end).redacted(&spec.redactor),
             exit: self.process.exit,
             report,
             redacted_report,
@@ -96,10 +96,7 @@ impl Run<'_> {
     /// Adds what the agent's own texts say. An agent that gave no reason failed with the error in them.
     fn add_agent_texts(&self, report: &mut Report, end: &mut TaskEnd, stderr: &str) {
         use FailureKind::{AgentError, AgentExit, NoTerminalEvent};
-        let exit_code = match self.process.exit {
-            Some(ExitStatus::Code(code)) => Some(code),
-            _ => None,
-        };
+        let exit_code = self.process.exit.and_then(ExitStatus::code);
         let workdir = self.context.spec.fold.workdir.as_deref();
         let texts = AgentTexts { failure: "", stderr, exit_code, workdir };
         report.add_printed_tests(texts);
@@ -142,18 +139,7 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let program = spec.plan.program.display();
     let message = format!("could not start {program}: {problem}");
     let end = TaskEnd::failed(FailureKind::SpawnFailed, message);
-    RunResult::without_output(redacted_end(&spec.redactor, end))
-}
-
-pub(super) fn redacted_end(redactor: &Redactor, end: TaskEnd) -> TaskEnd {
-    let redact = |text: String| redactor.redact_str(&text).into_owned();
-    match end {
-        TaskEnd::Failed { kind, message, retry_at_ms } => {
-            TaskEnd::Failed { kind, message: redact(message), retry_at_ms }
-        }
-        TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.map(redact) },
-        TaskEnd::Completed | TaskEnd::Timeout(_) => end,
-    }
+    RunResult::without_output(end.redacted(&spec.redactor))
 }
 
 /// The report for storage. If it cannot be redacted, an empty report, and a warning.

@@ -10,7 +10,7 @@ use delegator_domain::task::{TaskEnd, Verification};
 
 use super::super::limits::Limits;
 use super::super::ports::{Ports, RunResult, RunSpec, Snapshot, StreamSummary, VerificationResult};
-use super::finish::{LAST_BYTES, redacted_end, storage_warning, survivor_warning};
+use super::finish::{LAST_BYTES, storage_warning, survivor_warning};
 use super::state::Run;
 use super::streams::Role;
 use crate::agent::LaunchPlan;
@@ -109,7 +109,7 @@ impl Run<'_> {
             last_output: stderr.sink.store.tail(LAST_BYTES),
         });
         if let Some(Cause::Cancelled { reason }) = ending.cause {
-            result.end = redacted_end(&context.spec.redactor, TaskEnd::Cancelled { reason });
+            result.end = TaskEnd::Cancelled { reason }.redacted(&context.spec.redactor);
             result.signals = ending.signals;
         }
     }
