@@ -9,7 +9,7 @@ use delegator_domain::redact::Redactor;
 use delegator_subprocess::{End, Finished};
 
 use crate::error::CloudError;
-use crate::parse::{self, Failure, Problem, classify};
+use crate::parse::{self, Failure, ParseProblem, classify};
 use crate::run::{MAX_STDOUT, Runner};
 use crate::task::{HostedPage, HostedStatus, HostedTaskRef, NewHostedTask};
 
@@ -140,13 +140,13 @@ impl CodexCloud {
         call: &Call<'_>,
         printed: &Finished,
         is_success: bool,
-        parse: impl FnOnce(&str) -> Result<T, Problem>,
+        parse: impl FnOnce(&str) -> Result<T, ParseProblem>,
     ) -> Result<T, CloudError> {
         if !is_success {
             return Err(self.error(call, printed));
         }
-        let text = str::from_utf8(&printed.stdout).map_err(|error| Problem(error.to_string()));
-        text.and_then(parse).map_err(|Problem(problem)| CloudError::UnexpectedOutput {
+        let text = str::from_utf8(&printed.stdout).map_err(|error| ParseProblem(error.to_string()));
+        text.and_then(parse).map_err(|ParseProblem(problem)| CloudError::UnexpectedOutput {
             command: call.command,
             problem,
             output: self.shown(printed),

@@ -10,11 +10,11 @@ use crate::task::{DiffSize, HostedPage, HostedState, HostedStatus, HostedTaskRef
 const SEPARATOR: &str = "  •  ";
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem(pub(crate) String);
+pub(crate) struct ParseProblem(pub(crate) String);
 
 /// `exec` prints one line, the URL of the task: `https://chatgpt.com/codex/tasks/task_e_…`.
-pub(crate) fn submitted(stdout: &str) -> Result<HostedTaskRef, Problem> {
-    let problem = |what: &str| Problem(format!("{what}, expected the URL of a task"));
+pub(crate) fn submitted(stdout: &str) -> Result<HostedTaskRef, ParseProblem> {
+    let problem = |what: &str| ParseProblem(format!("{what}, expected the URL of a task"));
     let url = stdout.strip_suffix('\n').unwrap_or(stdout);
     let address = url.strip_prefix("https://").ok_or_else(|| problem("not an https URL"))?;
     let (host, id) = address.split_once("/codex/tasks/").ok_or_else(|| problem("another URL"))?;
@@ -42,13 +42,13 @@ pub(crate) fn is_task_id(text: &str) -> bool {
     (1..=123).contains(&rest.len()) && rest.bytes().all(is_id_byte)
 }
 
-pub(crate) fn page(stdout: &str) -> Result<HostedPage, Problem> {
-    let page: HostedPage = serde_json::from_str(stdout).map_err(|error| Problem(error.to_string()))?;
+pub(crate) fn page(stdout: &str) -> Result<HostedPage, ParseProblem> {
+    let page: HostedPage = serde_json::from_str(stdout).map_err(|error| ParseProblem(error.to_string()))?;
     for task in &page.tasks {
         if submitted(&task.url).is_ok_and(|reference| reference.id == task.id) {
             continue;
         }
-        return Err(Problem(format!("{:?} is not the id of a task at {:?}", task.id, task.url)));
+        return Err(ParseProblem(format!("{:?} is not the id of a task at {:?}", task.id, task.url)));
     }
     Ok(page)
 }
@@ -62,9 +62,9 @@ pub(crate) fn page(stdout: &str) -> Result<HostedPage, Problem> {
 /// ```
 ///
 /// A title may have several lines. A task without environment has only its age on the second one.
-pub(crate) fn status(stdout: &str) -> Result<HostedStatus, Problem> {
+pub(crate) fn status(stdout: &str) -> Result<HostedStatus, ParseProblem> {
     let problem = |what: &str| {
-        Problem(format!("{what}, expected [STATE] title, environment and age, size of the diff"))
+        ParseProblem(format!("{what}, expected [STATE] title, environment and age, size of the diff"))
     };
     let text = stdout.strip_suffix('\n').unwrap_or(stdout);
     let mut from_end = text.rsplitn(3, '\n');

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Mode, TaskEnd};
 use delegator_fleet::{
-    Claim, Database, DatabaseUrl, FinishedTask, NewSession, NewTask, OnLost, SessionId, TaskSpec, new_id,
+    Database, DatabaseUrl, FinishedTask, FleetClaim, NewFleetTask, NewSession, OnLost, SessionId, TaskSpec,
+    new_id,
 };
 use delegator_testkit::postgres::PostgresServer;
 
@@ -100,7 +101,7 @@ fn spec() -> TaskSpec {
 }
 
 fn submit(database: &Database) -> String {
-    let task = NewTask {
+    let task = NewFleetTask {
         id: new_id(),
         idempotency: None,
         spec: spec(),
@@ -186,7 +187,7 @@ fn lifecycles(server: &PostgresServer, workers: usize) -> String {
     format!("{rate:.0}")
 }
 
-fn run_and_finish(database: &Database, claim: &Claim, event_bytes: usize) {
+fn run_and_finish(database: &Database, claim: &FleetClaim, event_bytes: usize) {
     database.start(claim).unwrap();
     let chunk = event_lines();
     let mut stored = 0;

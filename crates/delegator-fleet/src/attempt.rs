@@ -5,7 +5,7 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 use crate::blobs::BlobName;
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::session::{Claim, OwnedTask, SessionId, lose_task};
+use crate::session::{FleetClaim, OwnedTask, SessionId, lose_task};
 use crate::statements::Statements;
 use crate::task::{EndColumns, SPEC_VERSION, TaskSpec, storable};
 
@@ -37,7 +37,7 @@ impl Database {
             .await?;
             let mut claimed = Vec::new();
             for row in rows {
-                let claim = Claim { task: row.task, attempt: row.attempt, session: session.clone() };
+                let claim = FleetClaim { task: row.task, attempt: row.attempt, session: session.clone() };
                 match TaskSpec::parse(&row.spec) {
                     Ok(spec) => claimed.push(OwnedTask { claim, spec, is_running: false, cancel: None }),
                     Err(error) => fail_unreadable(db, &claim, &error.to_string()).await?,
@@ -49,21 +49,21 @@ impl Database {
 
     /// Marks a claimed task as running. Must be called before the agent, or a command of the repository, is
     /// started: from now on the loss of the worker is not repaired silently.
-    pub fn start(&self, claim: &Claim) -> Result<(), FleetError> {
+    pub fn start(&self, claim: &FleetClaim) -> Result<(), FleetError> {
         self.transaction(async |db| start(db, claim).await)
     }
 
-    pub fn release(&self, claim: &Claim) -> Result<(), FleetError> {
+    pub fn release(&self, claim: &FleetClaim) -> Result<(), FleetError> {
         self.transaction(async |db| lose_task(db, claim, Some("claimed"), "").await)
     }
 
     /// Reports that a running task cannot be continued, as if the worker was lost.
-    pub fn give_up(&self, claim: &Claim, cause: &str) -> Result<(), FleetError> {
+    pub fn give_up(&self, claim: &FleetClaim, cause: &str) -> Result<(), FleetError> {
         self.transaction(async |db| lose_task(db, claim, Some("running"), cause).await)
     }
 
     /// Ends a running task. A repetition of the same end is accepted.
-    pub fn finish(&self, claim: &Claim, finished: &FinishedTask) -> Result<(), FleetError> {
+    pub fn finish(&self, claim: &FleetClaim, finished: &FinishedTask) -> Result<(), FleetError> {
         let columns = EndColumns::of(&finished.end);
         self.transaction(async |db| {
             for name in &finished.blobs {
@@ -74,7 +74,7 @@ impl Database {
     }
 }
 
-async fn start(db: &mut Statements, claim: &Claim) -> Result<(), FleetError> {
+async fn start(db: &mut Statements, claim: &FleetClaim) -> Result<(), FleetError> {
     let is_running = sqlx::query_scalar!(
         r#"select delegator.start_task($1, $2, $3) as "is_running!""#,
         claim.session.secret,
@@ -86,7 +86,7 @@ async fn start(db: &mut Statements, claim: &Claim) -> Result<(), FleetError> {
 
 async fn finish(
     db: &mut Statements,
-    claim: &Claim,
+    claim: &FleetClaim,
     columns: &EndColumns,
     result: Option<&str>,
 ) -> Result<(), FleetError> {
@@ -117,13 +117,13 @@ async fn is_any_queued(db: &mut Statements, session: &SessionId) -> Result<bool,
 }
 
 /// Ends a task that no worker can read: otherwise it would be the first of the queue for ever.
-async fn fail_unreadable(db: &mut Statements, claim: &Claim, message: &str) -> Result<(), FleetError> {
+async fn fail_unreadable(db: &mut Statements, claim: &FleetClaim, message: &str) -> Result<(), FleetError> {
     let (kind, message) = (FailureKind::Internal, storable(message));
     start(db, claim).await?;
     finish(db, claim, &EndColumns::of(&TaskEnd::Failed { kind, message, retry_at_ms: None }), None).await
 }
 
-async fn require_sealed(db: &mut Statements, claim: &Claim, name: BlobName) -> Result<(), FleetError> {
+async fn require_sealed(db: &mut Statements, claim: &FleetClaim, name: BlobName) -> Result<(), FleetError> {
     let is_sealed = sqlx::query_scalar!(
         "select is_sealed from delegator.blobs where task = $1 and attempt = $2 and name = $3",
         claim.task,

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::database::Database;
 use crate::error::FleetError;
 use crate::events::signed;
-use crate::session::Claim;
+use crate::session::FleetClaim;
 
 const PART_BYTES: usize = 512 * 1024;
 /// More than a worker stores.
@@ -23,7 +23,7 @@ named_enum! {
 
 impl Database {
     /// Stores a file, one transaction for each part. A repetition continues an interrupted call.
-    pub fn put_blob(&self, claim: &Claim, name: BlobName, bytes: &[u8]) -> Result<(), FleetError> {
+    pub fn put_blob(&self, claim: &FleetClaim, name: BlobName, bytes: &[u8]) -> Result<(), FleetError> {
         let sha256 = Sha256::digest(bytes).to_vec();
         let mut stored = self.begin_blob(claim, name, bytes.len() as u64, &sha256)?;
         for (part, bytes) in (0_i32..).zip(bytes.chunks(PART_BYTES)) {
@@ -58,7 +58,7 @@ impl Database {
     /// Replaces a file with other content. Returns the parts that are already stored.
     fn begin_blob(
         &self,
-        claim: &Claim,
+        claim: &FleetClaim,
         name: BlobName,
         size: u64,
         sha256: &[u8],

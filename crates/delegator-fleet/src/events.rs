@@ -7,12 +7,12 @@ use delegator_domain::event_page::{EventPage, EventPosition};
 
 use crate::database::Database;
 use crate::error::FleetError;
-use crate::session::Claim;
+use crate::session::FleetClaim;
 use crate::statements::Statements;
 
 impl Database {
     /// Appends events at `offset` and returns the end of the stored stream. Stored bytes are ignored.
-    pub fn append_events(&self, claim: &Claim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
+    pub fn append_events(&self, claim: &FleetClaim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
         self.transaction(async |db| {
             let stored = sqlx::query_scalar!(
                 "select delegator.append_events($1, $2, $3, $4, $5)",

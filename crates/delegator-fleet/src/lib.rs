@@ -41,6 +41,8 @@ pub use listen::{Hints, Listener};
 pub use operator::{CancelledTask, ListedTask, TaskFilter, TaskList, TaskPhase};
 pub use retention::{Pruned, Retention};
 pub use schema::Migrated;
-pub use session::{CancelRequest, Claim, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId};
+pub use session::{
+    FleetCancelRequest, FleetClaim, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId,
+};
 pub use status::{FleetStatus, WorkerStatus};
-pub use task::{FleetEnd, FleetState, FleetTask, IdempotencyKey, NewTask, Submitted, TaskSpec, new_id};
+pub use task::{FleetEnd, FleetState, FleetTask, IdempotencyKey, NewFleetTask, Submitted, TaskSpec, new_id};

@@ -122,13 +122,13 @@ async fn owned_tasks(db: &mut Statements, session: &SessionId) -> Result<Vec<Own
     .await?;
     let mut tasks = Vec::new();
     for row in rows {
-        let claim = Claim { task: row.id, attempt: row.attempt, session: session.clone() };
+        let claim = FleetClaim { task: row.id, attempt: row.attempt, session: session.clone() };
         match TaskSpec::parse(&row.spec) {
             Ok(spec) => tasks.push(OwnedTask {
                 claim,
                 spec,
                 is_running: row.is_running,
-                cancel: row.cancel_requested.then_some(CancelRequest { reason: row.message }),
+                cancel: row.cancel_requested.then_some(FleetCancelRequest { reason: row.message }),
             }),
             // A newer program wrote it, and this one took over its workspace.
             Err(error) => lose_task(db, &claim, None, &error.to_string()).await?,
@@ -167,13 +167,13 @@ impl fmt::Debug for SessionId {
 
 /// The right of a session to run an attempt of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Claim {
+pub struct FleetClaim {
     pub task: String,
     pub attempt: i32,
     pub session: SessionId,
 }
 
-impl Claim {
+impl FleetClaim {
     pub(crate) fn fenced(&self) -> FleetError {
         FleetError::Fenced { task: self.task.clone() }
     }
@@ -186,22 +186,22 @@ impl Claim {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedTask {
-    pub claim: Claim,
+    pub claim: FleetClaim,
     pub spec: TaskSpec,
     /// Otherwise it is claimed only.
     pub is_running: bool,
-    pub cancel: Option<CancelRequest>,
+    pub cancel: Option<FleetCancelRequest>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CancelRequest {
+pub struct FleetCancelRequest {
     pub reason: Option<String>,
 }
 
 /// Ends the attempt as that of a lost worker, if the claim is still valid and the task in this state.
 pub(crate) async fn lose_task(
     db: &mut Statements,
-    claim: &Claim,
+    claim: &FleetClaim,
     only_state: Option<&str>,
     cause: &str,
 ) -> Result<(), FleetError> {

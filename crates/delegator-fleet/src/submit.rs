@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::error::FleetError;
 use crate::statements::Statements;
 use crate::task::{
-    EndColumns, FleetEnd, FleetState, FleetTask, NewTask, SPEC_VERSION, Submitted, labels_text, storable,
+    EndColumns, FleetEnd, FleetState, FleetTask, NewFleetTask, SPEC_VERSION, Submitted, labels_text, storable,
 };
 
 /// The state of a task whose agent runs, as stored.
@@ -16,7 +16,7 @@ const RUNNING: &str = "running";
 
 impl Database {
     /// Stores a task. A repetition with the same id, or the same key and request, returns the stored one.
-    pub fn submit(&self, task: &NewTask) -> Result<Submitted, FleetError> {
+    pub fn submit(&self, task: &NewFleetTask) -> Result<Submitted, FleetError> {
         let spec = serde_json::to_string(&task.spec)
             .map_err(|error| FleetError::Corrupt { what: "a task", problem: error.to_string() })?;
         let labels = labels_text(&task.labels);

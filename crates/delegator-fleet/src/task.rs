@@ -13,7 +13,7 @@ use crate::error::FleetError;
 pub(crate) const SPEC_VERSION: i32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewTask {
+pub struct NewFleetTask {
     /// Chosen by the submitter, so that it can repeat a submission whose answer was lost. See [`new_id`].
     pub id: String,
     pub idempotency: Option<IdempotencyKey>,

@@ -128,7 +128,7 @@ impl AttemptFiles {
 }
 
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum AttemptEnd {
     /// The task has ended: report it.
     Ended(Box<Ended>),
     /// The task goes back to the queue; its agent was not started.
@@ -157,22 +157,24 @@ impl Ended {
     }
 }
 
-impl Outcome {
-    pub(crate) fn internal(error: &EngineError) -> Outcome {
-        Outcome::Ended(Box::new(Ended::new(TaskEnd::failed(FailureKind::Internal, error.to_string()))))
+impl AttemptEnd {
+    pub(crate) fn internal(error: &EngineError) -> AttemptEnd {
+        AttemptEnd::Ended(Box::new(Ended::new(TaskEnd::failed(FailureKind::Internal, error.to_string()))))
     }
 
     /// Whether the task here has ended, as far as the worker knows.
     pub(crate) fn is_ended_here(&self) -> bool {
-        matches!(self, Outcome::Ended(ended) if ended.local.is_some())
+        matches!(self, AttemptEnd::Ended(ended) if ended.local.is_some())
     }
 }
 
-pub(crate) fn stopped(control: &AttemptControl) -> Outcome {
+pub(crate) fn stopped(control: &AttemptControl) -> AttemptEnd {
     match control.stop() {
-        Some(Stop::Cancel { reason }) => Outcome::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason }))),
-        Some(Stop::CutOff) => Outcome::GivenUp("the worker had no connection to the database".to_owned()),
-        Some(Stop::Lost) => Outcome::Dropped,
-        Some(Stop::Release) | None => Outcome::Released,
+        Some(Stop::Cancel { reason }) => {
+            AttemptEnd::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason })))
+        }
+        Some(Stop::CutOff) => AttemptEnd::GivenUp("the worker had no connection to the database".to_owned()),
+        Some(Stop::Lost) => AttemptEnd::Dropped,
+        Some(Stop::Release) | None => AttemptEnd::Released,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use delegator_fleet::Claim;
+use delegator_fleet::FleetClaim;
 
 /// Why the task of a lost attempt is cancelled on this machine.
 pub(crate) const NOT_OWNED: &str = "the task no longer belongs to this worker";
@@ -35,16 +35,16 @@ impl Stop {
 
 #[derive(Debug)]
 pub(crate) struct AttemptControl {
-    pub(crate) claim: Claim,
+    pub(crate) claim: FleetClaim,
     pub(crate) log_name: String,
-    state: Mutex<State>,
+    state: Mutex<ControlState>,
     changed: Condvar,
     /// Ends git calls and the setup script.
     interrupt: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ControlState {
     is_started: bool,
     stop: Option<Stop>,
     /// The worker exits: nothing waits any more.
@@ -52,8 +52,8 @@ struct State {
 }
 
 impl AttemptControl {
-    pub(crate) fn new(claim: Claim, log_name: String, is_started: bool) -> AttemptControl {
-        let state = Mutex::new(State { is_started, ..State::default() });
+    pub(crate) fn new(claim: FleetClaim, log_name: String, is_started: bool) -> AttemptControl {
+        let state = Mutex::new(ControlState { is_started, ..ControlState::default() });
         AttemptControl { claim, log_name, state, changed: Condvar::new(), interrupt: Arc::default() }
     }
 
@@ -98,12 +98,12 @@ impl AttemptControl {
     pub(crate) fn pause(&self, length: Duration) {
         let state = self.state();
         let known = state.stop.clone();
-        let is_same = |state: &mut State| state.stop == known && !state.is_abandoned;
+        let is_same = |state: &mut ControlState| state.stop == known && !state.is_abandoned;
         let waited = self.changed.wait_timeout_while(state, length, is_same);
         drop(waited);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

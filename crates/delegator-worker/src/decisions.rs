@@ -9,12 +9,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use delegator_fleet::{Claim, OwnedTask};
+use delegator_fleet::{FleetClaim, OwnedTask};
 
 /// Names an attempt: task and number.
 pub(crate) type AttemptKey = (String, i32);
 
-pub(crate) fn key_of(claim: &Claim) -> AttemptKey {
+pub(crate) fn key_of(claim: &FleetClaim) -> AttemptKey {
     (claim.task.clone(), claim.attempt)
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use delegator_domain::task::Mode;
-    use delegator_fleet::{CancelRequest, SessionId, TaskSpec};
+    use delegator_fleet::{FleetCancelRequest, SessionId, TaskSpec};
 
     use super::*;
 
@@ -135,8 +135,8 @@ mod tests {
             labels: BTreeMap::new(),
             submitter_task: None,
         };
-        let claim = Claim { task: task.to_owned(), attempt: 1, session: SessionId::random() };
-        let cancel = is_cancelled.then(|| CancelRequest { reason: Some("enough".to_owned()) });
+        let claim = FleetClaim { task: task.to_owned(), attempt: 1, session: SessionId::random() };
+        let cancel = is_cancelled.then(|| FleetCancelRequest { reason: Some("enough".to_owned()) });
         OwnedTask { claim, spec, is_running, cancel }
     }
 

@@ -5,24 +5,24 @@ use std::error::Error;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
 use delegator_engine::{DiffOmissions, EngineError, FormatVersion, Record, TaskFiles};
-use delegator_fleet::{BlobName, Claim, FinishedTask, FleetError};
+use delegator_fleet::{BlobName, FinishedTask, FleetClaim, FleetError};
 use delegator_git::{DiffText, LeftOut, NewCommit, RemoteUrl, TaskCheckout, WorkTreeDiff};
 
-use crate::attempt::{Attempt, Ended, Outcome, PreparedAttempt};
+use crate::attempt::{Attempt, AttemptEnd, Ended, PreparedAttempt};
 use crate::fleet_result::FleetResult;
 use crate::port::WorkerEvent;
 use crate::run_worker::WorkerError;
 use crate::workspace::file_name;
 
 /// Reports an outcome. False if that was not possible and the next worker process must do it.
-pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
+pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: AttemptEnd) -> bool {
     let Attempt { shared, control, .. } = attempt;
     let claim = &control.claim;
     let task = control.log_name.clone();
     // Messages of git and of the system may contain secrets of this machine.
     let outcome = redacted(outcome, &shared.settings.redactor);
     let reported = match outcome {
-        Outcome::Ended(ended) => {
+        AttemptEnd::Ended(ended) => {
             let event = WorkerEvent::Ended {
                 task: task.clone(),
                 state: ended.end.state(),
@@ -30,16 +30,16 @@ pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
             };
             finish(attempt, *ended).map(|()| event)
         }
-        Outcome::Released => {
+        AttemptEnd::Released => {
             let released = shared.persist(control, || shared.database.release(claim));
             released.map(|()| WorkerEvent::Released { task: task.clone() }).map_err(WorkerError::from)
         }
-        Outcome::GivenUp(cause) => {
+        AttemptEnd::GivenUp(cause) => {
             let given_up = shared.persist(control, || shared.database.give_up(claim, &cause));
             given_up.map(|()| WorkerEvent::Lost { task: task.clone(), cause }).map_err(WorkerError::from)
         }
-        Outcome::Dropped if shared.signals.is_abandoning() && !control.is_lost() => return false,
-        Outcome::Dropped => Err(FleetError::Fenced { task: claim.task.clone() }.into()),
+        AttemptEnd::Dropped if shared.signals.is_abandoning() && !control.is_lost() => return false,
+        AttemptEnd::Dropped => Err(FleetError::Fenced { task: claim.task.clone() }.into()),
     };
     match reported {
         Ok(event) => shared.report(&event),
@@ -57,14 +57,14 @@ pub(crate) fn report_end(attempt: &Attempt<'_>, outcome: Outcome) -> bool {
     true
 }
 
-fn redacted(outcome: Outcome, redactor: &Redactor) -> Outcome {
+fn redacted(outcome: AttemptEnd, redactor: &Redactor) -> AttemptEnd {
     match outcome {
-        Outcome::Ended(ended) => {
+        AttemptEnd::Ended(ended) => {
             let end = ended.end.redacted(redactor);
-            Outcome::Ended(Box::new(Ended { end, ..*ended }))
+            AttemptEnd::Ended(Box::new(Ended { end, ..*ended }))
         }
-        Outcome::GivenUp(cause) => Outcome::GivenUp(redactor.redact_str(&cause).into_owned()),
-        outcome @ (Outcome::Released | Outcome::Dropped) => outcome,
+        AttemptEnd::GivenUp(cause) => AttemptEnd::GivenUp(redactor.redact_str(&cause).into_owned()),
+        outcome @ (AttemptEnd::Released | AttemptEnd::Dropped) => outcome,
     }
 }
 
@@ -195,7 +195,7 @@ fn push_changes(
 }
 
 /// Each attempt has a branch of its own, so none replaces that of another.
-fn branch_of(claim: &Claim) -> String {
+fn branch_of(claim: &FleetClaim) -> String {
     format!("mcp-delegator/{}-{}", file_name(&claim.task), claim.attempt)
 }
 
@@ -212,9 +212,9 @@ mod tests {
         let ended = Ended::new(TaskEnd::failed(FailureKind::CheckoutFailed, message()));
         let cancelled = Ended::new(TaskEnd::Cancelled { reason: Some(message()) });
         for outcome in [
-            Outcome::Ended(Box::new(ended)),
-            Outcome::Ended(Box::new(cancelled)),
-            Outcome::GivenUp(message()),
+            AttemptEnd::Ended(Box::new(ended)),
+            AttemptEnd::Ended(Box::new(cancelled)),
+            AttemptEnd::GivenUp(message()),
         ] {
             let shown = format!("{:?}", redacted(outcome, &redactor));
             assert!(shown.contains("could not read") && !shown.contains("tr0ub4dor"), "{shown}");

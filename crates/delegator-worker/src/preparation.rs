@@ -6,13 +6,13 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_engine::EngineError;
 use delegator_git::{BaseCommit, Git, Mirror, RemoteError, TaskCheckout, TreeListing};
 
-use crate::attempt::{Attempt, Ended, LIST_LIMIT, Outcome, PreparedAttempt, stopped};
+use crate::attempt::{Attempt, AttemptEnd, Ended, LIST_LIMIT, PreparedAttempt, stopped};
 use crate::attempt_control::AttemptControl;
 use crate::setup::{SetupError, create_prepared_checkout};
 
 /// Prepares the work tree of an attempt. After this the task is running for the fleet, but no agent has been
 /// started.
-pub(crate) fn prepare(attempt: &Attempt<'_>) -> Result<PreparedAttempt, Outcome> {
+pub(crate) fn prepare(attempt: &Attempt<'_>) -> Result<PreparedAttempt, AttemptEnd> {
     let files = &attempt.files;
     let checked_out = check_out(attempt);
     // First: the fleet accepts an end only of a task that is running.
@@ -33,10 +33,10 @@ pub(crate) fn prepare(attempt: &Attempt<'_>) -> Result<PreparedAttempt, Outcome>
 
 /// Resolves what the task starts from, and checks it out if there is no setup script, whose checkout is
 /// copied instead.
-fn check_out(attempt: &Attempt<'_>) -> Result<(Git, Mirror, BaseCommit), Outcome> {
+fn check_out(attempt: &Attempt<'_>) -> Result<(Git, Mirror, BaseCommit), AttemptEnd> {
     let Attempt { control, spec, files, .. } = attempt;
     files.create().map_err(internal("create the directory of a task"))?;
-    let git = attempt.git().map_err(|error| Outcome::internal(&error))?.with_cancel(control.interrupt());
+    let git = attempt.git().map_err(|error| AttemptEnd::internal(&error))?.with_cancel(control.interrupt());
     let checked_out = attempt.mirror(&git).and_then(|mirror| {
         let base = mirror.resolve(spec.branch.as_deref())?;
         if spec.setup.is_none() {
@@ -48,19 +48,19 @@ fn check_out(attempt: &Attempt<'_>) -> Result<(Git, Mirror, BaseCommit), Outcome
     Ok((git, mirror, base))
 }
 
-fn internal(doing: &'static str) -> impl FnOnce(io::Error) -> Outcome {
-    move |error| Outcome::internal(&EngineError::io(doing)(error))
+fn internal(doing: &'static str) -> impl FnOnce(io::Error) -> AttemptEnd {
+    move |error| AttemptEnd::internal(&EngineError::io(doing)(error))
 }
 
 /// Commits that the task is running. Before this a lost worker means nothing, so the task would be queued
 /// again.
-fn start(attempt: &Attempt<'_>) -> Result<(), Outcome> {
+fn start(attempt: &Attempt<'_>) -> Result<(), AttemptEnd> {
     let Attempt { shared, control, .. } = attempt;
     if !control.begin_start() {
         // A claimed task that the user has cancelled has ended already.
-        return Err(if control.is_lost() { Outcome::Dropped } else { Outcome::Released });
+        return Err(if control.is_lost() { AttemptEnd::Dropped } else { AttemptEnd::Released });
     }
-    shared.persist(control, || shared.database.start(&control.claim)).map_err(|_| Outcome::Dropped)
+    shared.persist(control, || shared.database.start(&control.claim)).map_err(|_| AttemptEnd::Dropped)
 }
 
 fn run_setup(
@@ -68,12 +68,12 @@ fn run_setup(
     script: &str,
     mirror: &Mirror,
     base: &BaseCommit,
-) -> Result<Vec<u8>, Outcome> {
+) -> Result<Vec<u8>, AttemptEnd> {
     create_prepared_checkout(attempt, script, mirror, base).map_err(|error| match error {
         SetupError::Checkout(error) => checkout_failure(attempt.control, &error, Some(base)),
         SetupError::Cancelled => stopped(attempt.control),
-        SetupError::Engine(error) => Outcome::internal(&error),
-        SetupError::Script { cause, output } => Outcome::Ended(Box::new(Ended {
+        SetupError::Engine(error) => AttemptEnd::internal(&error),
+        SetupError::Script { cause, output } => AttemptEnd::Ended(Box::new(Ended {
             base: Some(PreparedAttempt::new(base)),
             setup_output: Some(output),
             ..Ended::new(TaskEnd::failed(FailureKind::SetupFailed, cause))
@@ -81,11 +81,11 @@ fn run_setup(
     })
 }
 
-fn checkout_failure(control: &AttemptControl, error: &RemoteError, base: Option<&BaseCommit>) -> Outcome {
+fn checkout_failure(control: &AttemptControl, error: &RemoteError, base: Option<&BaseCommit>) -> AttemptEnd {
     if error.is_cancelled() {
         return stopped(control);
     }
-    Outcome::Ended(Box::new(Ended {
+    AttemptEnd::Ended(Box::new(Ended {
         base: base.map(PreparedAttempt::new),
         ..Ended::new(TaskEnd::failed(FailureKind::CheckoutFailed, error.to_string()))
     }))

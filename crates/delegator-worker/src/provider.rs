@@ -13,7 +13,7 @@ use delegator_engine::{
     RemoteRequest, RemoteStatus, ServiceError, TaskAnswer, UnsupportedAction,
 };
 use delegator_fleet::{
-    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewTask, TaskSpec,
+    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewFleetTask, TaskSpec,
     new_id,
 };
 use delegator_registry::RemoteRef;
@@ -133,10 +133,10 @@ fn ids(tasks: &[RemoteRef]) -> Vec<String> {
     tasks.iter().map(|task| task.id.clone()).collect()
 }
 
-fn new_task(request: &RemoteRequest<'_>) -> NewTask {
+fn new_task(request: &RemoteRequest<'_>) -> NewFleetTask {
     let RemoteRequest { task, id, submission } = request;
     let environment = &submission.environment;
-    NewTask {
+    NewFleetTask {
         id: id.map_or_else(new_id, str::to_owned),
         idempotency: submission.idempotency.as_ref().map(|given| IdempotencyKey {
             key: given.stored_key(),

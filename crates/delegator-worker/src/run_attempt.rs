@@ -9,7 +9,7 @@ use delegator_engine::EngineError;
 use delegator_fleet::TaskSpec;
 use delegator_registry::{Idempotency, RegistryError};
 
-use crate::attempt::{Attempt, AttemptFiles, Ended, Outcome, PreparedAttempt, stopped};
+use crate::attempt::{Attempt, AttemptEnd, AttemptFiles, Ended, PreparedAttempt, stopped};
 use crate::attempt_control::AttemptControl;
 use crate::decisions::back_off;
 use crate::finish::report_end;
@@ -43,7 +43,7 @@ pub(crate) fn run_attempt(
             Err(outcome) => outcome,
         },
         Work::Resume => resume(&attempt),
-        Work::GiveUp => Outcome::GivenUp("the worker no longer runs the task".to_owned()),
+        Work::GiveUp => AttemptEnd::GivenUp("the worker no longer runs the task".to_owned()),
     };
     // The task may be started elsewhere as soon as the fleet knows.
     let is_unused = outcome.is_ended_here() || end_local_tasks(shared, &attempt.files.dir);
@@ -71,26 +71,26 @@ impl Drop for Registration<'_> {
 
 /// An attempt that was prepared completely has a task here that an earlier process submitted, or is submitted
 /// now.
-fn resume(attempt: &Attempt<'_>) -> Outcome {
+fn resume(attempt: &Attempt<'_>) -> AttemptEnd {
     attempt.shared.report(&WorkerEvent::Resumed { task: attempt.control.log_name.clone() });
     match attempt.files.read_prepared() {
         Ok(Some(prepared)) => submit_and_follow(attempt, prepared),
-        Ok(None) => Outcome::GivenUp("the worker was restarted while it prepared the task".to_owned()),
-        Err(error) => Outcome::GivenUp(error.to_string()),
+        Ok(None) => AttemptEnd::GivenUp("the worker was restarted while it prepared the task".to_owned()),
+        Err(error) => AttemptEnd::GivenUp(error.to_string()),
     }
 }
 
-fn submit_and_follow(attempt: &Attempt<'_>, prepared: PreparedAttempt) -> Outcome {
+fn submit_and_follow(attempt: &Attempt<'_>, prepared: PreparedAttempt) -> AttemptEnd {
     let Attempt { shared, control, spec, files } = attempt;
     let ended = |end, local, warnings| {
         let setup_output = files.setup_output();
-        Outcome::Ended(Box::new(Ended { end, base: Some(prepared), local, setup_output, warnings }))
+        AttemptEnd::Ended(Box::new(Ended { end, base: Some(prepared), local, setup_output, warnings }))
     };
     let request = LocalRequest::new(control, spec, files.work());
     let local = match find_or_submit(shared, control, &request) {
         Ok(local) => local,
         Err(NotSubmitted::Stopped) => return stopped(control),
-        Err(NotSubmitted::Unknown) => return Outcome::Dropped,
+        Err(NotSubmitted::Unknown) => return AttemptEnd::Dropped,
         Err(NotSubmitted::Refused(message)) => {
             return ended(TaskEnd::failed(FailureKind::SpawnFailed, message), None, Vec::new());
         }
@@ -98,8 +98,8 @@ fn submit_and_follow(attempt: &Attempt<'_>, prepared: PreparedAttempt) -> Outcom
     shared.report(&WorkerEvent::Started { task: control.log_name.clone(), local: local.to_string() });
     match follow(shared, control, &local) {
         Followed::Ended { end, warnings } => ended(end, Some(local), warnings),
-        Followed::GivenUp(cause) => Outcome::GivenUp(cause),
-        Followed::Dropped => Outcome::Dropped,
+        Followed::GivenUp(cause) => AttemptEnd::GivenUp(cause),
+        Followed::Dropped => AttemptEnd::Dropped,
     }
 }
 

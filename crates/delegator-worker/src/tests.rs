@@ -12,7 +12,7 @@ use std::time::Duration;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
 use delegator_engine::{CONTACT_LOST, Engine, Submission};
-use delegator_fleet::{Claim, Database, DatabaseUrl, FleetError, Retention, SessionId, TaskSpec};
+use delegator_fleet::{Database, DatabaseUrl, FleetClaim, FleetError, Retention, SessionId, TaskSpec};
 use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir, TaskFile};
 use serde_json::json;
 use tempfile::TempDir;
@@ -147,7 +147,7 @@ fn spec() -> TaskSpec {
 }
 
 fn control() -> Arc<AttemptControl> {
-    let claim = Claim { task: "t".to_owned(), attempt: 1, session: SessionId::random() };
+    let claim = FleetClaim { task: "t".to_owned(), attempt: 1, session: SessionId::random() };
     Arc::new(AttemptControl::new(claim, "t".to_owned(), true))
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use delegator_engine::{BootInstant, Engine, WorkerContact, record_contact};
-use delegator_fleet::{Claim, Database, FleetError};
+use delegator_fleet::{Database, FleetClaim, FleetError};
 
 use crate::attempt_control::{AttemptControl, Stop};
 use crate::decisions::{AttemptKey, back_off, key_of};
@@ -73,7 +73,7 @@ impl<'a> WorkerState<'a> {
     /// Adds an attempt; `None` if it is known.
     pub(crate) fn register(
         &self,
-        claim: Claim,
+        claim: FleetClaim,
         log_name: String,
         is_started: bool,
     ) -> Option<Arc<AttemptControl>> {
@@ -94,7 +94,7 @@ impl<'a> WorkerState<'a> {
         }
     }
 
-    pub(crate) fn unregister(&self, claim: &Claim) {
+    pub(crate) fn unregister(&self, claim: &FleetClaim) {
         self.attempts().remove(&key_of(claim));
         self.ended_attempts.fetch_add(1, Ordering::Relaxed);
         self.attempt_ended.notify_all();

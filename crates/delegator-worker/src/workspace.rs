@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use delegator_fleet::{Claim, new_id};
+use delegator_fleet::{FleetClaim, new_id};
 use delegator_registry::{Durability, replace_file};
 use sha2::{Digest, Sha256};
 
@@ -76,7 +76,7 @@ impl Workspace {
         self.dir.join("tasks")
     }
 
-    pub(crate) fn attempt(&self, claim: &Claim) -> PathBuf {
+    pub(crate) fn attempt(&self, claim: &FleetClaim) -> PathBuf {
         self.tasks().join(format!("{}-{}", file_name(&claim.task), claim.attempt))
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskEnd;
 use delegator_fleet::{
-    Claim, Database, FinishedTask, FleetEnd, FleetError, FleetState, FleetTask, Listener, NewSession,
-    NewTask, OwnedTask, SessionId, Submitted,
+    Database, FinishedTask, FleetClaim, FleetEnd, FleetError, FleetState, FleetTask, Listener, NewFleetTask,
+    NewSession, OwnedTask, SessionId, Submitted,
 };
 use delegator_testkit::fleet_history::{Ack, Owner, result_of};
 use delegator_testkit::stage::wait_until;
@@ -19,7 +19,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn submit(&self, task: &NewTask) -> Result<Submitted, FleetError> {
+    pub(crate) fn submit(&self, task: &NewFleetTask) -> Result<Submitted, FleetError> {
         let submitted = self.database.submit(task)?;
         self.record(Ack::Submitted { task: submitted.id.clone() });
         Ok(submitted)
@@ -41,7 +41,7 @@ impl Client {
     }
 
     /// Records that a claim was refused.
-    fn fenced<T>(&self, claim: &Claim, result: Result<T, FleetError>) -> Result<T, FleetError> {
+    fn fenced<T>(&self, claim: &FleetClaim, result: Result<T, FleetError>) -> Result<T, FleetError> {
         if let Err(FleetError::Fenced { task }) = &result {
             assert_eq!(*task, claim.task);
             self.record(Ack::Fenced(owner(claim)));
@@ -84,33 +84,33 @@ impl Worker {
         Ok(claimed)
     }
 
-    pub(crate) fn claim_one(&self) -> Claim {
+    pub(crate) fn claim_one(&self) -> FleetClaim {
         let mut claimed = self.claim(1).unwrap();
         assert_eq!(claimed.len(), 1);
         claimed.remove(0).claim
     }
 
     /// A task that is claimed and running.
-    pub(crate) fn run_one(&self) -> Claim {
+    pub(crate) fn run_one(&self) -> FleetClaim {
         let claim = self.claim_one();
         self.start(&claim).unwrap();
         claim
     }
 
-    pub(crate) fn start(&self, claim: &Claim) -> Result<(), FleetError> {
+    pub(crate) fn start(&self, claim: &FleetClaim) -> Result<(), FleetError> {
         self.client.fenced(claim, self.database().start(claim))?;
         self.client.record(Ack::Started(owner(claim)));
         Ok(())
     }
 
-    pub(crate) fn append(&self, claim: &Claim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
+    pub(crate) fn append(&self, claim: &FleetClaim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
         let stored = self.client.fenced(claim, self.database().append_events(claim, offset, bytes));
         let event_bytes = stored?;
         self.client.record(Ack::Stored { owner: owner(claim), event_bytes });
         Ok(event_bytes)
     }
 
-    pub(crate) fn finish(&self, claim: &Claim, end: TaskEnd) -> Result<(), FleetError> {
+    pub(crate) fn finish(&self, claim: &FleetClaim, end: TaskEnd) -> Result<(), FleetError> {
         let state = end.state().name();
         let finished = self.database().finish(claim, &finished(claim, end));
         self.client.fenced(claim, finished)?;
@@ -136,7 +136,7 @@ impl Worker {
         Ok(ended)
     }
 
-    fn run(&self, claim: &Claim, is_cancelled: bool) -> Result<(), FleetError> {
+    fn run(&self, claim: &FleetClaim, is_cancelled: bool) -> Result<(), FleetError> {
         self.start(claim)?;
         let events = format!("{{\"attempt\":{}}}\n", claim.attempt);
         self.append(claim, 0, events.as_bytes())?;
@@ -146,11 +146,11 @@ impl Worker {
 }
 
 /// The claim as the model names it.
-fn owner(claim: &Claim) -> Owner {
+fn owner(claim: &FleetClaim) -> Owner {
     Owner { task: claim.task.clone(), attempt: claim.attempt, session: claim.session.to_string() }
 }
 
-pub(crate) fn finished(claim: &Claim, end: TaskEnd) -> FinishedTask {
+pub(crate) fn finished(claim: &FleetClaim, end: TaskEnd) -> FinishedTask {
     FinishedTask { end, result: result_of(claim.attempt, &claim.session.to_string()), blobs: Vec::new() }
 }
 

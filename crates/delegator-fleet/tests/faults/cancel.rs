@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use delegator_domain::task::TaskEnd;
-use delegator_fleet::{CancelRequest, FleetError, FleetState};
+use delegator_fleet::{FleetCancelRequest, FleetError, FleetState};
 use delegator_testkit::fleet_history::Unfinished;
 
 use crate::actors::end_of;
@@ -81,7 +81,7 @@ fn a_running_task_is_cancelled_by_its_worker() {
     client.database.cancel(&id, Some("second reason")).unwrap();
     assert_eq!(fleet.task(&id).state, FleetState::Running);
     let owned = worker.database().heartbeat(&worker.session).unwrap().tasks;
-    assert_eq!(owned[0].cancel, Some(CancelRequest { reason: Some("too slow".to_owned()) }));
+    assert_eq!(owned[0].cancel, Some(FleetCancelRequest { reason: Some("too slow".to_owned()) }));
     worker.finish(&claim, TaskEnd::Cancelled { reason: Some("too slow".to_owned()) }).unwrap();
     assert_eq!(end_of(fleet.task(&id)), TaskEnd::Cancelled { reason: Some("too slow".to_owned()) });
     fleet.check(Unfinished::Forbidden);

@@ -50,7 +50,9 @@ fn tasks_are_claimed_by_priority_and_age_among_those_with_fitting_labels() {
     let submit = |name: &str, priority: i64, required: &[(&str, &str)]| {
         let mut task = new_task();
         name.clone_into(&mut task.spec.title);
-        submitter.submit(&delegator_fleet::NewTask { priority, labels: labels(required), ..task }).unwrap();
+        submitter
+            .submit(&delegator_fleet::NewFleetTask { priority, labels: labels(required), ..task })
+            .unwrap();
     };
     submit("old", 0, &[]);
     submit("linux", 0, &[("os", "linux")]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::Mode;
-use delegator_fleet::{Database, DatabaseUrl, FleetTask, NewTask, OnLost, TaskSpec, new_id};
+use delegator_fleet::{Database, DatabaseUrl, FleetTask, NewFleetTask, OnLost, TaskSpec, new_id};
 use delegator_testkit::fleet_history::{Ack, History, Unfinished, check, install_recorder, read_history};
 use delegator_testkit::postgres::PostgresServer;
 use delegator_testkit::stage::wait_until;
@@ -75,8 +75,8 @@ pub(crate) fn database(url: &str) -> Database {
     Database::new(&DatabaseUrl::parse(url).unwrap())
 }
 
-pub(crate) fn new_task() -> NewTask {
-    NewTask {
+pub(crate) fn new_task() -> NewFleetTask {
+    NewFleetTask {
         id: new_id(),
         idempotency: None,
         spec: TaskSpec {

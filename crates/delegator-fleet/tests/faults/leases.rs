@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_fleet::{EventPosition, FleetError, FleetState, NewTask, OnLost};
+use delegator_fleet::{EventPosition, FleetError, FleetState, NewFleetTask, OnLost};
 use delegator_testkit::fleet_history::Unfinished;
 use delegator_testkit::program::faketime_library;
 use delegator_testkit::stage::wait_until;
@@ -17,7 +17,7 @@ fn is_lost(end: &TaskEnd) -> bool {
 }
 
 /// Nothing of a worker that was declared lost is accepted.
-fn assert_stale(worker: &Worker, claim: &delegator_fleet::Claim) {
+fn assert_stale(worker: &Worker, claim: &delegator_fleet::FleetClaim) {
     assert!(matches!(worker.start(claim), Err(FleetError::Fenced { .. })));
     assert!(matches!(worker.append(claim, 0, b"late"), Err(FleetError::Fenced { .. })));
     assert!(matches!(worker.finish(claim, TaskEnd::Completed), Err(FleetError::Fenced { .. })));
@@ -66,7 +66,7 @@ fn a_query_ends_sessions_only_if_a_lease_has_passed() {
 #[test]
 fn a_task_that_may_be_retried_runs_again_until_its_claims_are_used() {
     let fleet = Fleet::new();
-    let task = NewTask { on_lost: OnLost::Retry, max_claims: 2, ..new_task() };
+    let task = NewFleetTask { on_lost: OnLost::Retry, max_claims: 2, ..new_task() };
     fleet.client().submit(&task).unwrap();
     let first = fleet.worker("first", SHORT);
     let stale = first.run_one();
@@ -127,7 +127,7 @@ fn a_worker_that_sends_heartbeats_keeps_its_tasks() {
 #[test]
 fn a_cancelled_task_of_a_silent_worker_is_cancelled() {
     let fleet = Fleet::new();
-    let task = NewTask { on_lost: OnLost::Retry, ..new_task() };
+    let task = NewFleetTask { on_lost: OnLost::Retry, ..new_task() };
     fleet.client().submit(&task).unwrap();
     let worker = fleet.worker("silent", SHORT);
     let claim = worker.run_one();

@@ -1,15 +1,15 @@
 //! Submissions that are repeated or refused, and queries about them.
 
 use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_fleet::{FleetError, FleetState, IdempotencyKey, NewTask};
+use delegator_fleet::{FleetError, FleetState, IdempotencyKey, NewFleetTask};
 use delegator_testkit::fleet_history::Unfinished;
 
 use crate::actors::end_of;
 use crate::fleet::{Fleet, LONG, new_task};
 
-fn task_with_key(key: &str, request_hash: &str) -> NewTask {
+fn task_with_key(key: &str, request_hash: &str) -> NewFleetTask {
     let idempotency = IdempotencyKey { key: key.to_owned(), request_hash: request_hash.to_owned() };
-    NewTask { idempotency: Some(idempotency), ..new_task() }
+    NewFleetTask { idempotency: Some(idempotency), ..new_task() }
 }
 
 #[test]

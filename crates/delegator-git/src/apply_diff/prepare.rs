@@ -10,7 +10,7 @@ use super::paths::TouchedPaths;
 use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
 use super::theirs::{Applied, apply_sections, conflicting_hunks, is_contained};
 use super::versions::{Ours, candidates, checked_out_with_crlf, is_lf_text, to_crlf};
-use crate::capture::{LeftOut, State, capture_present};
+use crate::capture::{LeftOut, TreeState, capture_present};
 use crate::diff::{ChangeKind, ContentMerge, FileDiff, join_replacements, merge_contents, split_files};
 use crate::error::{GitError, Result};
 use crate::files::Stamps;
@@ -36,7 +36,7 @@ pub struct ApplyRequest<'a> {
 pub struct PreparedDiff {
     pub report: ApplyReport,
     pub(crate) scratch: Scratch,
-    pub(crate) present: State,
+    pub(crate) present: TreeState,
     pub(crate) head: Head,
     /// The new version of each file, byte for byte; `None` if it is removed.
     pub(crate) changes: BTreeMap<RepoPath, Option<FileVersion>>,
@@ -119,7 +119,7 @@ fn split(diff: &[u8], paths: Vec<RepoPath>) -> Result<Vec<FileDiff<'_>>, ApplyEr
 /// Removes the sections of files whose present content could not be read.
 fn without_unreadable<'a>(
     sections: Vec<&'a FileDiff<'a>>,
-    present: &State,
+    present: &TreeState,
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<&'a FileDiff<'a>> {
     let left_out = LeftOut::paths(&present.captured.files.left_out);
@@ -134,7 +134,7 @@ fn without_unreadable<'a>(
 }
 
 /// Says of files in the way whether git tracks or ignores them.
-fn explain_existing_files(scratch: &Scratch, present: &State, conflicts: &mut [Conflict]) -> Result<()> {
+fn explain_existing_files(scratch: &Scratch, present: &TreeState, conflicts: &mut [Conflict]) -> Result<()> {
     let tracked: BTreeSet<&RepoPath> = present.index.entries.iter().map(|entry| &entry.path).collect();
     let mut untracked: Vec<&mut Conflict> = conflicts
         .iter_mut()

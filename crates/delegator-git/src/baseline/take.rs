@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::capture::{
-    Capture, CapturedFiles, LazyTrees, Limits, Purpose, State, capture, capture_files, survey_work_index,
+    Capture, CapturedFiles, LazyTrees, Limits, Purpose, TreeState, capture, capture_files, survey_work_index,
 };
 use crate::error::{GitError, Result};
 use crate::files::{Stamp, identity_of};
@@ -119,7 +119,7 @@ pub fn create_restore_point(
     let committed = CommittedTree::start(&scratch, &opened.head)?;
     let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
     let survey = survey_work_index(&scratch, limits.time)?;
-    let mut state = State::new(&scratch, captured, index, survey);
+    let mut state = TreeState::new(&scratch, captured, index, survey);
     let known = read_points(git, &opened.repository, &scratch.store, vec![reference.to_owned()])?;
     let point = match known.into_iter().next() {
         Some(point) => point,

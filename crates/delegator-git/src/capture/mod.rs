@@ -13,6 +13,6 @@ pub use gather::{LeftOut, LeftOutReason, Limits};
 pub use ignored::TOOL_DIRECTORIES;
 pub(crate) use ignored::{Ignored, is_derived};
 pub(crate) use state::{
-    Directory, State, Survey, capture_present, is_absent, survey_tree, survey_work_index,
+    Directory, Survey, TreeState, capture_present, is_absent, survey_tree, survey_work_index,
 };
 pub(crate) use work_tree::{Capture, CapturedFiles, LazyTrees, Purpose, capture, capture_files};

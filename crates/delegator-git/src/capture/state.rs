@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use super::gather::Limits;
 use super::work_tree::{Capture, Purpose, capture};
 use crate::error::{Result, WriteError};
-use crate::index::{Entry, IndexFile};
+use crate::index::{IndexEntry, IndexFile};
 use crate::records::{
     GITLINK, RepoPath, TreeFiles, ancestors, path_records, records, split_record, with_trailing_slash,
 };
@@ -191,7 +191,7 @@ impl Walk<'_> {
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct TreeState {
     pub(crate) captured: Capture,
     pub(crate) index: IndexFile,
     pub(crate) survey: Survey,
@@ -237,16 +237,16 @@ fn take_survey<'a>(
     Survey::take(scratch.top(), &known, usual_mode, time)
 }
 
-impl State {
-    pub(crate) fn new(scratch: &Scratch, captured: Capture, index: IndexFile, survey: Survey) -> State {
+impl TreeState {
+    pub(crate) fn new(scratch: &Scratch, captured: Capture, index: IndexFile, survey: Survey) -> TreeState {
         let skipped = index.entries.iter().filter(|entry| entry.skip_worktree);
         let absent = skipped.filter(|entry| fs::symlink_metadata(scratch.on_disk(&entry.path)).is_err());
-        let path = |entry: &Entry| {
+        let path = |entry: &IndexEntry| {
             let lacks_slash = entry.is_directory() && !entry.path.ends_with(b"/");
             if lacks_slash { with_trailing_slash(&entry.path) } else { entry.path.clone() }
         };
         let absent = absent.map(path).collect();
-        State { captured, index, survey, absent, about_to_write: Vec::new() }
+        TreeState { captured, index, survey, absent, about_to_write: Vec::new() }
     }
 
     /// What was staged meanwhile is in no restore point.
@@ -265,11 +265,14 @@ pub(crate) fn is_absent(absent: &BTreeSet<RepoPath>, path: &[u8]) -> bool {
 }
 
 /// Captures the present state; also returns the files of its tree that are on disk.
-pub(crate) fn capture_present(scratch: &Scratch, needed: &BTreeSet<RepoPath>) -> Result<(State, TreeFiles)> {
+pub(crate) fn capture_present(
+    scratch: &Scratch,
+    needed: &BTreeSet<RepoPath>,
+) -> Result<(TreeState, TreeFiles)> {
     let index = IndexFile::read(scratch)?;
     let captured = capture(scratch, Limits::default(), needed, Purpose::Restore)?;
     let mut now = scratch.tree_files(&captured.tree)?;
-    let present = State::new(scratch, captured, index, survey_tree(scratch, &now));
+    let present = TreeState::new(scratch, captured, index, survey_tree(scratch, &now));
     now.retain(|path, _| !is_absent(&present.absent, path));
     Ok((present, now))
 }

@@ -13,7 +13,7 @@ use crate::scratch::Scratch;
 
 /// One entry, without the cached metadata of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) path: RepoPath,
     pub(crate) mode: u32,
     id: Vec<u8>,
@@ -29,7 +29,7 @@ const REGULAR_FILE: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 const FORMAT: u32 = 0o170_000;
 
-impl Entry {
+impl IndexEntry {
     pub(crate) fn id(&self) -> String {
         hex(&self.id)
     }
@@ -39,8 +39,8 @@ impl Entry {
     }
 
     /// The same entry with another mode and content; `None` if they cannot be parsed.
-    pub(crate) fn with_content(&self, mode: &str, id: &str) -> Option<Entry> {
-        Some(Entry { mode: u32::from_str_radix(mode, 8).ok()?, id: parse_hex(id)?, ..self.clone() })
+    pub(crate) fn with_content(&self, mode: &str, id: &str) -> Option<IndexEntry> {
+        Some(IndexEntry { mode: u32::from_str_radix(mode, 8).ok()?, id: parse_hex(id)?, ..self.clone() })
     }
 
     /// Whether the entry has a stage or flag that a tree entry cannot represent.
@@ -73,7 +73,7 @@ pub(crate) struct IndexFile {
     /// The file's modification time (seconds, nanoseconds), by which git decides which entries to compare
     /// again.
     pub(crate) modified: Option<(u64, u32)>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<IndexEntry>,
     /// Trees named by the cache extension, that of the whole index first if `is_cache_complete`.
     trees: Vec<Vec<u8>>,
     is_cache_complete: bool,
@@ -114,7 +114,7 @@ impl IndexFile {
     /// An index with exactly the files of a tree.
     pub(crate) fn of_tree(files: &TreeFiles) -> Result<IndexFile> {
         let entry = |(path, (mode, id)): (&RepoPath, &FileVersion)| {
-            Entry { path: path.clone(), ..Entry::default() }.with_content(mode, id)
+            IndexEntry { path: path.clone(), ..IndexEntry::default() }.with_content(mode, id)
         };
         let entries = files.iter().map(entry).collect::<Option<_>>();
         let entries = entries.ok_or(GitError::unexpected("ls-tree"))?;
@@ -123,7 +123,7 @@ impl IndexFile {
 
     /// Whether some entries are in another file (split index) or collapsed to directories (sparse index).
     pub(crate) fn is_abridged(&self) -> bool {
-        self.is_split || self.entries.iter().any(Entry::is_directory)
+        self.is_split || self.entries.iter().any(IndexEntry::is_directory)
     }
 
     /// The tree of the whole index, if git has written it before and no entry changed since.
@@ -133,19 +133,19 @@ impl IndexFile {
 
     /// Whether a tree cannot represent all entries.
     pub(crate) fn is_special(&self) -> bool {
-        self.entries.iter().any(Entry::is_special)
+        self.entries.iter().any(IndexEntry::is_special)
     }
 
     /// Objects that no tree can hold for this index: those of conflicts and intent-to-add entries.
     pub(crate) fn own_objects(&self) -> impl Iterator<Item = String> {
         let index_only = self.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
-        index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
+        index_only.filter(|entry| !entry.is_submodule()).map(IndexEntry::id)
     }
 
     /// Every object the index needs, except submodule commits, which are in another repository.
     pub(crate) fn objects(&self) -> BTreeSet<String> {
         let entries = self.entries.iter().filter(|entry| !entry.is_submodule());
-        entries.map(Entry::id).chain(self.trees.iter().map(|id| hex(id))).collect()
+        entries.map(IndexEntry::id).chain(self.trees.iter().map(|id| hex(id))).collect()
     }
 }
 
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         Some(file)
     }
 
-    fn entry(&mut self, version: u32, before: &[u8]) -> Option<Entry> {
+    fn entry(&mut self, version: u32, before: &[u8]) -> Option<IndexEntry> {
         let began = self.at;
         // Metadata of the file: two times, device and inode; after the mode, owner and size.
         self.take(24)?;
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
             self.take(length.next_multiple_of(8) - length)?;
             path
         };
-        Some(Entry {
+        Some(IndexEntry {
             path,
             mode,
             id,

@@ -3,5 +3,5 @@
 mod file;
 mod tracked;
 
-pub(crate) use file::{Entry, IndexFile};
+pub(crate) use file::{IndexEntry, IndexFile};
 pub(crate) use tracked::{TrackedFiles, has_attributes, is_checked_out};

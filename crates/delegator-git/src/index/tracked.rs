@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::file::{Entry, IndexFile};
+use super::file::{IndexEntry, IndexFile};
 use crate::error::Result;
 use crate::records::{FileVersion, RepoPath, lines, output_text};
 use crate::scratch::{Scratch, WORK_INDEX};
@@ -69,12 +69,12 @@ impl TrackedFiles {
     /// Files whose size differs from the size of their object, because git converts them.
     pub(crate) fn converted(&self, scratch: &Scratch) -> Result<Vec<RepoPath>> {
         let is_expected_file =
-            |entry: &&Entry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
-        let files: Vec<&Entry> = self.index.entries.iter().filter(is_expected_file).collect();
+            |entry: &&IndexEntry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
+        let files: Vec<&IndexEntry> = self.index.entries.iter().filter(is_expected_file).collect();
         let ids = lines(files.iter().map(|entry| entry.id()));
         let args = ["cat-file", "--buffer", "--batch-check=%(objectsize)"];
         let sizes = output_text(&scratch.run(WORK_INDEX, args, ids.as_bytes())?);
-        let differs = |size: &str, entry: &Entry| {
+        let differs = |size: &str, entry: &IndexEntry| {
             fs::symlink_metadata(scratch.on_disk(&entry.path))
                 .is_ok_and(|found| found.is_file() && size.parse() != Ok(found.len()))
         };

@@ -27,21 +27,21 @@ const NOT_TAKEN_OVER: [&str; 6] = [
 ];
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Config {
+pub(crate) struct GitConfig {
     /// In the order of git: the last value of a key wins.
-    entries: Vec<Entry>,
+    entries: Vec<ConfigEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct ConfigEntry {
     is_of_repository: bool,
     key: String,
     value: OsString,
 }
 
-impl Config {
+impl GitConfig {
     /// Reads the settings, including those of the user's own configuration.
-    pub(crate) fn read(git: &Git, dir: &Path, git_dir: &Path) -> Result<Config> {
+    pub(crate) fn read(git: &Git, dir: &Path, git_dir: &Path) -> Result<GitConfig> {
         let args = ["config", "-z", "--show-scope", "--type=path", "--get-regexp", KEYS];
         let call = Call { reads_user_config: true, ..Call::in_git_dir(git_dir, args) };
         let output = git.run_optional(dir, call)?.unwrap_or_default();
@@ -50,10 +50,10 @@ impl Config {
         while let Some((scope, entry)) = records.next().zip(records.next()) {
             // Our own overrides on the command line are no settings of the repository.
             if scope != b"command" {
-                entries.push(Entry::parse(scope, entry));
+                entries.push(ConfigEntry::parse(scope, entry));
             }
         }
-        Ok(Config { entries })
+        Ok(GitConfig { entries })
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&OsStr> {
@@ -62,10 +62,10 @@ impl Config {
 
     /// The settings as options of a git process that uses a git directory of ours.
     pub(crate) fn options(&self) -> Vec<OsString> {
-        let is_taken_over = |entry: &&Entry| {
+        let is_taken_over = |entry: &&ConfigEntry| {
             !entry.key.starts_with("extensions.") && !NOT_TAKEN_OVER.contains(&entry.key.as_str())
         };
-        let option = |entry: &Entry| {
+        let option = |entry: &ConfigEntry| {
             let mut setting = OsString::from(format!("{}=", entry.key));
             setting.push(&entry.value);
             ["-c".into(), setting]
@@ -99,14 +99,14 @@ impl Config {
     }
 }
 
-impl Entry {
+impl ConfigEntry {
     /// `key LF value`; a key without a value is true.
-    fn parse(scope: &[u8], entry: &[u8]) -> Entry {
+    fn parse(scope: &[u8], entry: &[u8]) -> ConfigEntry {
         let (key, value) = match entry.iter().position(|byte| *byte == b'\n') {
             Some(at) => (&entry[..at], &entry[at + 1..]),
             None => (entry, b"true".as_slice()),
         };
-        Entry {
+        ConfigEntry {
             is_of_repository: matches!(scope, b"local" | b"worktree"),
             key: String::from_utf8_lossy(key).to_lowercase(),
             value: OsStr::from_bytes(value).to_owned(),
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
 
     fn format(lines: &[(&str, &str)]) -> Option<&'static str> {
-        let entry = |(scope, text): &(&str, &str)| Entry::parse(scope.as_bytes(), text.as_bytes());
-        Config { entries: lines.iter().map(entry).collect() }.object_format()
+        let entry = |(scope, text): &(&str, &str)| ConfigEntry::parse(scope.as_bytes(), text.as_bytes());
+        GitConfig { entries: lines.iter().map(entry).collect() }.object_format()
     }
 
     #[test]

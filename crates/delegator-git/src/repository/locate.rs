@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::Config;
+use super::config::GitConfig;
 use crate::error::{GitError, Result, WriteError};
 use crate::files::{Stamp, exists, if_exists, read_regular};
 use crate::records::{on_disk, output_text};
@@ -83,7 +83,7 @@ pub(crate) struct Opened {
     pub(crate) head: Head,
     /// The stamp of the index file.
     pub(crate) index: Option<Stamp>,
-    pub(crate) config: Config,
+    pub(crate) config: GitConfig,
     /// Stamps of the configuration files that made the layout valid; `None` if git found the repository.
     pub(crate) configuration: Option<ConfigurationStamps>,
 }
@@ -98,7 +98,7 @@ pub(crate) fn open(git: &Git, dir: &Path) -> Result<Option<Opened>> {
     }
     let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
     let head = repository.head(git)?;
-    let config = Config::read(git, &repository.top_level, &repository.git_dir)?;
+    let config = GitConfig::read(git, &repository.top_level, &repository.git_dir)?;
     let index = Stamp::at(&repository.index());
     Ok(Some(Opened { repository, head, index, config, configuration: None }))
 }
@@ -106,7 +106,7 @@ pub(crate) fn open(git: &Git, dir: &Path) -> Result<Option<Opened>> {
 /// `None` if git must decide.
 fn open_layout(git: &Git, layout: Repository) -> Option<Opened> {
     let configuration = layout.configuration();
-    let config = Config::read(git, &layout.top_level, &layout.git_dir).ok()?;
+    let config = GitConfig::read(git, &layout.top_level, &layout.git_dir).ok()?;
     let repository = Repository { object_format: config.object_format()?.to_owned(), ..layout };
     let head = repository.head(git).ok()?;
     let index = Stamp::at(&repository.index());

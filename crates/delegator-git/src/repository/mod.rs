@@ -8,7 +8,7 @@ mod git_settings;
 mod locate;
 mod store;
 
-pub(crate) use config::{Config, author};
+pub(crate) use config::{GitConfig, author};
 pub use git_settings::{GitSettings, protected_settings};
 pub(crate) use locate::{ConfigurationStamps, Opened, git_config, open};
 pub use locate::{Head, Repository, find_repository};

@@ -9,7 +9,7 @@ use super::plan::PreparedRestore;
 use super::target::{HeadTarget, IndexEdits, IndexTarget};
 use crate::diff::{RawChange, changed_on_disk};
 use crate::error::{GitError, Operation, RestoreError, Result, WriteError};
-use crate::index::{Entry, IndexFile};
+use crate::index::{IndexEntry, IndexFile};
 use crate::records::{display_path, lines, output_text, path_records};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::tree_writer::{RefChange, TreeWriter, WritePlan};
@@ -88,7 +88,7 @@ impl PreparedRestore {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
         let removed = edits.paths.iter().map(|path| (scratch.removed_entry(), path));
-        let text = |entry: &Entry| format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage);
+        let text = |entry: &IndexEntry| format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage);
         let added = edits.entries.iter().map(|entry| (text(entry), &entry.path));
         let input = path_records(removed.chain(added));
         scratch.run(name, ["update-index", "-z", "--index-info"], &input)?;

@@ -15,10 +15,10 @@ use super::target::{
     possible_edits,
 };
 use super::task_changes::{ThreeStates, task_changes};
-use crate::capture::{LeftOut, State, Survey, capture_present, is_absent};
+use crate::capture::{LeftOut, Survey, TreeState, capture_present, is_absent};
 use crate::error::{RestoreError, Result};
 use crate::files::{Stamp, Stamps, contains_only, file_mode};
-use crate::index::Entry;
+use crate::index::IndexEntry;
 use crate::records::{RepoPath, TreeFiles, ancestors, display_path, on_disk};
 use crate::repository::{Head, Repository};
 use crate::restore_point::{CommittedTree, EndState, RestorePoint, SavedState, is_name_free, record};
@@ -65,7 +65,7 @@ pub struct PreparedRestore {
     pub(crate) point: RestorePoint,
     pub(crate) scratch: Scratch,
     pub(crate) target: Target,
-    pub(crate) present: State,
+    pub(crate) present: TreeState,
     pub(crate) changes: TreeChanges,
     /// What the files to change were when they were read.
     pub(crate) stamps: Stamps,
@@ -100,7 +100,7 @@ fn find_target(
     point: &RestorePoint,
     scope: RestoreScope,
     head: &Head,
-) -> Result<(Target, State, FileActions), RestoreError> {
+) -> Result<(Target, TreeState, FileActions), RestoreError> {
     let top_level = scratch.top();
     let known_end = read_end_state(scratch, point, scope)?;
     let end = known_end.as_ref().filter(|_| scope != RestoreScope::WholeTree);
@@ -269,7 +269,7 @@ fn check_objects_exist(
         IndexTarget::Unchanged => {}
         IndexTarget::Saved(index) => needed.extend(index.own_objects()),
         IndexTarget::Edited(edits) => {
-            needed.extend(edits.entries.iter().filter(|entry| !entry.is_submodule()).map(Entry::id));
+            needed.extend(edits.entries.iter().filter(|entry| !entry.is_submodule()).map(IndexEntry::id));
         }
     }
     let count = needed.len();

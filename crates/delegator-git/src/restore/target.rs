@@ -10,9 +10,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::capture::{State, Survey};
+use crate::capture::{Survey, TreeState};
 use crate::error::{GitError, Result};
-use crate::index::{Entry, IndexFile};
+use crate::index::{IndexEntry, IndexFile};
 use crate::records::{FileVersion, GITLINK, RepoPath, TreeFiles, display_path};
 use crate::restore_point::{Doubt, EndState, RestorePoint, SavedState};
 use crate::scratch::Scratch;
@@ -100,7 +100,7 @@ pub(crate) enum IndexTarget {
 pub(crate) struct IndexEdits {
     /// All entries of these paths are replaced.
     pub(crate) paths: BTreeSet<RepoPath>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<IndexEntry>,
 }
 
 /// Whether HEAD or its branch has to move to reach the state before the task.
@@ -120,7 +120,7 @@ impl Target {
         point: &RestorePoint,
         files: TreeFiles,
         saved: SavedState,
-        present: &State,
+        present: &TreeState,
         has_head_moved: bool,
     ) -> Target {
         let is_index_same = !saved.index_differs(point, &present.index);
@@ -148,7 +148,7 @@ impl Untouchable {
         scratch: &Scratch,
         point: &RestorePoint,
         saved: &SavedState,
-        present: &State,
+        present: &TreeState,
         before: &TreeFiles,
         now: &TreeFiles,
     ) -> Result<Untouchable> {

@@ -11,11 +11,11 @@ use std::path::Path;
 use super::target::{
     HeadTarget, IndexEdits, IndexTarget, KeepReason, Overlap, OverlapPart, Target, Untouchable,
 };
-use crate::capture::{Directory, State, Survey};
+use crate::capture::{Directory, Survey, TreeState};
 use crate::diff::{ContentMerge, Decision, FileDecision, decide, decide_file, merge_contents, resolve_mode};
 use crate::error::Result;
 use crate::files::{Stamp, file_mode};
-use crate::index::{Entry, IndexFile};
+use crate::index::{IndexEntry, IndexFile};
 use crate::records::{FileVersion, RepoPath, TreeFiles, ancestors, display_path, is_regular, on_disk};
 use crate::repository::Head;
 use crate::restore_point::{EndState, RestorePoint, SavedState};
@@ -26,7 +26,7 @@ pub(crate) struct ThreeStates<'a> {
     pub(crate) saved: &'a SavedState,
     pub(crate) end: &'a EndState,
     pub(crate) now: &'a TreeFiles,
-    pub(crate) present: &'a State,
+    pub(crate) present: &'a TreeState,
     pub(crate) untouchable: &'a Untouchable,
     pub(crate) top_level: &'a Path,
     /// Why a file stays that changed only later.
@@ -256,7 +256,7 @@ fn remove_new_directories(
 #[derive(Default)]
 struct IndexTargets {
     edits: IndexEdits,
-    merges: BTreeMap<RepoPath, (ContentMerge, Entry)>,
+    merges: BTreeMap<RepoPath, (ContentMerge, IndexEntry)>,
     overlaps: BTreeSet<RepoPath>,
     /// Entries were changed after the task.
     has_later_changes: bool,
@@ -270,7 +270,7 @@ impl IndexTargets {
             before.keys().chain(after.keys()).chain(now.keys()).copied().collect();
         for path in paths {
             let entries =
-                |index: &BTreeMap<&RepoPath, Vec<Entry>>| index.get(path).cloned().unwrap_or_default();
+                |index: &BTreeMap<&RepoPath, Vec<IndexEntry>>| index.get(path).cloned().unwrap_or_default();
             let (before, after, now) = (entries(&before), entries(&after), entries(&now));
             let is_attributed = !states.end.agent.unattributed.contains(path);
             match decide(&before, &after, &now) {
@@ -282,14 +282,14 @@ impl IndexTargets {
         }
     }
 
-    fn replace<'a>(&mut self, path: &RepoPath, entries: impl IntoIterator<Item = &'a Entry>) {
+    fn replace<'a>(&mut self, path: &RepoPath, entries: impl IntoIterator<Item = &'a IndexEntry>) {
         self.edits.paths.insert(path.clone());
         self.edits.entries.extend(entries.into_iter().cloned());
     }
 
-    fn merge(&mut self, path: &RepoPath, before: &[Entry], after: &[Entry], now: &[Entry]) {
+    fn merge(&mut self, path: &RepoPath, before: &[IndexEntry], after: &[IndexEntry], now: &[IndexEntry]) {
         self.has_later_changes = true;
-        let version = |entries: &[Entry]| match entries {
+        let version = |entries: &[IndexEntry]| match entries {
             [entry] if !entry.is_special() => Some(entry.version()),
             _ => None,
         };
@@ -328,8 +328,8 @@ impl IndexTargets {
     }
 }
 
-fn by_path(index: &IndexFile) -> BTreeMap<&RepoPath, Vec<Entry>> {
-    let mut paths: BTreeMap<&RepoPath, Vec<Entry>> = BTreeMap::new();
+fn by_path(index: &IndexFile) -> BTreeMap<&RepoPath, Vec<IndexEntry>> {
+    let mut paths: BTreeMap<&RepoPath, Vec<IndexEntry>> = BTreeMap::new();
     for entry in &index.entries {
         paths.entry(&entry.path).or_default().push(entry.clone());
     }

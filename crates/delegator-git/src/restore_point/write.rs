@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::point::{RestorePoint, StoredIndex, drop_ref};
-use crate::capture::State;
+use crate::capture::TreeState;
 use crate::diff::raw_diff;
 use crate::error::{GitError, Result};
 use crate::index::IndexFile;
@@ -32,7 +32,7 @@ pub(crate) fn is_name_free(scratch: &Scratch, reference: &str) -> Result<bool> {
 /// Stores a state under `reference`, which must not exist. Moves the list of left-out files to the point.
 pub(crate) fn record(
     scratch: &Scratch,
-    state: &mut State,
+    state: &mut TreeState,
     head: &Head,
     committed: CommittedTree,
     reference: &str,
@@ -124,7 +124,7 @@ struct CreatedCommit {
 /// Creates the commit and everything in it that is not there yet, in our own git directory. git leaves an empty tree out of the commit, and finds it without an object.
 fn create_commit(
     scratch: &Scratch,
-    state: &State,
+    state: &TreeState,
     point: &RestorePoint,
     blobs: &BTreeSet<String>,
 ) -> Result<CreatedCommit> {

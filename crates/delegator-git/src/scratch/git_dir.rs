@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::error::{GitError, Result};
 use crate::files::{Stamp, copy_file, if_exists};
 use crate::records::{RepoPath, join_records, on_disk, output_text, records};
-use crate::repository::{Config, Repository, Store, git_config};
+use crate::repository::{GitConfig, Repository, Store, git_config};
 use crate::run::{Call, Git};
 
 /// Our copy of the index, in which the tree of the work tree is built.
@@ -28,7 +28,7 @@ const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 pub(crate) struct Scratch {
     pub(crate) git: Git,
     pub(crate) repository: Repository,
-    pub(crate) config: Config,
+    pub(crate) config: GitConfig,
     dir: TempDir,
     /// The repository's store of restore points, which may not exist yet.
     pub(crate) store: Store,
@@ -40,7 +40,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch> {
-        let config = Config::read(git, &repository.top_level, &repository.git_dir)?;
+        let config = GitConfig::read(git, &repository.top_level, &repository.git_dir)?;
         Scratch::with_config(git, repository, config, temp_dir)
     }
 
@@ -48,7 +48,7 @@ impl Scratch {
     pub(crate) fn with_config(
         git: &Git,
         repository: &Repository,
-        config: Config,
+        config: GitConfig,
         temp_dir: &Path,
     ) -> Result<Scratch> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);

@@ -11,7 +11,7 @@ use super::source::WorktreeSource;
 use crate::error::{GitError, Result};
 use crate::files::{Stamp, if_exists};
 use crate::records::RepoPath;
-use crate::repository::{Config, Repository, Store};
+use crate::repository::{GitConfig, Repository, Store};
 use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::task_diff::TreeListing;
@@ -93,7 +93,7 @@ impl TaskWorktree {
     pub(super) fn scratch(&self, git: &Git, temp_dir: &Path) -> Result<Scratch> {
         let source = &self.source.repository;
         let git_dir = if source.git_dir.is_dir() { &source.git_dir } else { &source.common_dir };
-        let config = Config::read(git, &self.path, git_dir)?;
+        let config = GitConfig::read(git, &self.path, git_dir)?;
         let own_dir = self.private_dir.as_deref().filter(|dir| dir.is_dir());
         let repository = Repository {
             top_level: self.path.clone(),

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use delegator_domain::message::{Delivery, MessageNumber, OWN_MESSAGE};
 use delegator_domain::question::{Answer, OptionKind, QuestionNumber};
 use delegator_transcript::wire::app_server::{
-    self as wire, Approval, ApprovalRequest, Client, Input, Notification, Response, ServerItem,
-    ServerMessage, ServerRequest, ThreadOptions, TurnEvent, TurnItem, TurnOptions, UserInputQuestion,
+    self as wire, Approval, ApprovalRequest, Client, Input, Response, ServerItem, ServerMessage,
+    ServerNotification, ServerRequest, ThreadOptions, TurnEvent, TurnItem, TurnOptions, UserInputQuestion,
     WrittenAnswer,
 };
 use delegator_transcript::wire::json_rpc::RequestId;
@@ -297,7 +297,7 @@ impl Conversation for AppServer {
                 }
             }
             Some(ServerMessage::Request { id, request }) => self.on_server_request(id, &request, out),
-            Some(ServerMessage::Notification(Notification::OfThread { thread_id, event }))
+            Some(ServerMessage::Notification(ServerNotification::OfThread { thread_id, event }))
                 if self.thread_id == thread_id.resolve() =>
             {
                 self.on_event(event, out);

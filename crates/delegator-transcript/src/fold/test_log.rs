@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::finished_command::FinishedCommand;
 use crate::event::{CommandExecution, ItemStatus};
 use crate::json::Text;
-use crate::test_runs::{self, MAX_NAMES, Runner, TestCounts};
+use crate::test_runs::{self, MAX_NAMES, RunCounts, Runner};
 
 /// Runs that are compared; of older ones only the sums are stored.
 const MAX_RUNS: usize = 128;
@@ -71,7 +71,7 @@ pub struct TestRunReport {
 pub(super) struct TestLog {
     runs: Vec<Run>,
     /// Sums of runs that are too old to be compared.
-    dropped: TestCounts,
+    dropped: RunCounts,
 }
 
 #[derive(Debug)]
@@ -79,7 +79,7 @@ struct Run {
     /// As the runner reported it; later runs update only `counts`.
     report: TestRunReport,
     selectors: Vec<String>,
-    counts: TestCounts,
+    counts: RunCounts,
 }
 
 /// Parses the test results of a single command, such as the verify command.
@@ -118,7 +118,7 @@ impl TestLog {
         }
         let silent_runner = parsed.named_runner().filter(|_| has_no_results && has_failed);
         if let Some(runner) = silent_runner {
-            let no_counts = TestCounts { is_partial: true, ..TestCounts::default() };
+            let no_counts = RunCounts { is_partial: true, ..RunCounts::default() };
             let run = Run::new(script, runner, parsed.selectors(runner), exit_code, no_counts);
             // A run without counts matters only if it replaces another.
             if self.runs.iter().any(|earlier| earlier.is_current() && run.covers(earlier)) {
@@ -171,7 +171,7 @@ impl TestLog {
     }
 }
 
-fn add_counts(sums: &mut TestCounts, more: &TestCounts) {
+fn add_counts(sums: &mut RunCounts, more: &RunCounts) {
     sums.add(more.passed, more.failed, more.skipped);
     sums.is_partial |= more.is_partial;
     let remaining = MAX_NAMES.saturating_sub(sums.failed_tests.0.len());
@@ -184,7 +184,7 @@ impl Run {
         runner: Runner,
         selectors: Vec<String>,
         exit_code: Option<i32>,
-        counts: TestCounts,
+        counts: RunCounts,
     ) -> Self {
         let report = TestRunReport {
             command: beginning(script, MAX_SHOWN_COMMAND_BYTES).to_owned(),

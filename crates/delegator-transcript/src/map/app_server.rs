@@ -11,7 +11,7 @@ use super::pending::{Pending, Plan};
 use crate::event::{AgentError, ItemDetails, ThreadEvent, TurnOutcome, Usage};
 use crate::json::Text;
 use crate::wire::app_server::{
-    Notification, Response, SentRequest, ServerItem, ServerMessage, TurnEvent, TurnItem,
+    Response, SentRequest, ServerItem, ServerMessage, ServerNotification, TurnEvent, TurnItem,
 };
 use crate::wire::json_rpc::RequestId;
 
@@ -57,10 +57,10 @@ impl AppServerMapper {
         }
     }
 
-    fn on_notification<'a>(&mut self, notification: Notification<'a>, effects: &mut Effects<'_, 'a>) {
+    fn on_notification<'a>(&mut self, notification: ServerNotification<'a>, effects: &mut Effects<'_, 'a>) {
         match notification {
-            Notification::ThreadStarted { thread_id } => self.on_thread(thread_id, effects),
-            Notification::OfThread { thread_id, event } => match self.thread_id.as_deref() {
+            ServerNotification::ThreadStarted { thread_id } => self.on_thread(thread_id, effects),
+            ServerNotification::OfThread { thread_id, event } => match self.thread_id.as_deref() {
                 Some(own) if own == thread_id.resolve() => self.on_event(event, effects),
                 Some(_) => effects.unmapped(UnmappedReason::Ignored),
                 // A stream without our requests may begin in the middle.
@@ -69,12 +69,12 @@ impl AppServerMapper {
                     self.on_event(event, effects);
                 }
             },
-            Notification::Warning { message } => effects.complete_item(ItemDetails::Error { message }),
-            Notification::RateLimits { exceeded_until } => {
+            ServerNotification::Warning { message } => effects.complete_item(ItemDetails::Error { message }),
+            ServerNotification::RateLimits { exceeded_until } => {
                 effects.push(Effect::LimitReset(exceeded_until));
                 effects.unmapped(UnmappedReason::Context);
             }
-            Notification::Other => effects.unmapped(UnmappedReason::Context),
+            ServerNotification::Other => effects.unmapped(UnmappedReason::Context),
         }
     }
 

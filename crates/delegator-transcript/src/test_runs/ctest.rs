@@ -3,10 +3,10 @@
 //!
 //! ctest counts a skipped test as passed; a disabled one is in neither count.
 
-use super::results::{Output, TestCounts, leading_number};
+use super::results::{Output, RunCounts, leading_number};
 
-pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut has_summary = false;
     let mut list = List::None;
     // Skips are printed as progress and in the list; either may be missing.

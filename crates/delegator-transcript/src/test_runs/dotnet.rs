@@ -4,12 +4,12 @@
 //!
 //! The terminal logger's summary includes the lines of the assemblies; if it is present, only it counts.
 
-use super::results::{Figures, Output, TestCounts};
+use super::results::{Figures, Output, RunCounts};
 
-pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let (mut lines, mut summary) = (TestCounts::default(), TestCounts::default());
+pub(super) fn parse(output: &Output<'_>) -> Option<RunCounts> {
+    let (mut lines, mut summary) = (RunCounts::default(), RunCounts::default());
     let (mut has_lines, mut has_summary) = (false, false);
-    let mut names = TestCounts::default();
+    let mut names = RunCounts::default();
     // A block with one count per line.
     let mut block: Option<Figures> = None;
     let mut is_name_next = false;
@@ -51,7 +51,7 @@ fn is_verdict(word: &str) -> bool {
     matches!(word, "Passed" | "Failed" | "Skipped")
 }
 
-fn add(counts: &mut TestCounts, figures: &Figures) -> bool {
+fn add(counts: &mut RunCounts, figures: &Figures) -> bool {
     let Some(total) = figures.find(&["total"]) else { return false };
     let [passed, failed, skipped] = [&["succeeded", "passed"][..], &["failed"], &["skipped"]]
         .map(|names| figures.find(names).unwrap_or(0));

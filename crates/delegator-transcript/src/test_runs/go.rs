@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::results::{Figures, Output, TestCounts};
+use super::results::{Figures, Output, RunCounts};
 
 /// Parses `go test`: plain, `-v` and `-json`.
 ///
 /// Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed
 /// tests are not counted, and the counts are partial. A package that failed without a failed test (it does
 /// not build, it timed out) is one failure.
-pub(super) fn parse_go(output: &Output<'_>) -> Option<TestCounts> {
+pub(super) fn parse_go(output: &Output<'_>) -> Option<RunCounts> {
     let mut packages = Packages::default();
     for line in output.lines() {
         if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
@@ -31,7 +31,7 @@ pub(super) fn parse_go(output: &Output<'_>) -> Option<TestCounts> {
 
 #[derive(Default)]
 struct Packages {
-    counts: TestCounts,
+    counts: RunCounts,
     has_results: bool,
     passed: u64,
     failed: u64,
@@ -112,8 +112,8 @@ impl Packages {
 
 /// Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output
 /// format above it.
-pub(super) fn parse_gotestsum(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_gotestsum(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     for line in output.lines() {
         if let Some(test) = line.strip_prefix("=== FAIL: ") {
             let test = test.rsplit_once(" (").map_or(test, |(name, _)| name);

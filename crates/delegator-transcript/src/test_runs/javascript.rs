@@ -1,10 +1,10 @@
 //! Parses the output of `jest`, `vitest`, `mocha` and `node --test`.
 
-use super::results::{Figures, Output, TestCounts, leading_number, numbered};
+use super::results::{Figures, Output, RunCounts, leading_number, numbered};
 
 /// Parses `jest`: the line `Tests: … total` of each run; `● name` below the files that failed.
-pub(super) fn parse_jest(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_jest(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut has_summary = false;
     let mut failed_file = None;
     let mut broken_files = Vec::new();
@@ -44,8 +44,8 @@ fn jest_figures(line: &str) -> Option<(u64, u64, u64)> {
 
 /// Parses `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for each failure, with
 /// only the file if it does not load.
-pub(super) fn parse_vitest(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_vitest(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut broken = 0_u64;
     let mut has_summary = false;
     for line in output.lines() {
@@ -84,8 +84,8 @@ const MAX_TITLE_DEPTH: usize = 16;
 
 /// Parses `mocha` with any reporter that prints the epilogue: `3 passing`, `2 pending`, `1 failing`, then the
 /// failures, each with a title of one or more lines that ends with a colon.
-pub(super) fn parse_mocha(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_mocha(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut section = Section::Before;
     let mut title: Vec<&str> = Vec::new();
     for line in output.lines() {
@@ -139,8 +139,8 @@ fn passing(line: &str) -> Option<u64> {
 /// Parses `node --test`, reporters `spec` (`ℹ pass 3`) and `tap` (`# pass 3`).
 ///
 /// Suites are not tests: a suite that failed because of its tests is not listed.
-pub(super) fn parse_node(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_node(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut figures = NodeCounts::default();
     let mut lists_failures = false;
     let mut tap_failure: Option<&str> = None;

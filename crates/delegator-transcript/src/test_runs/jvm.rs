@@ -1,11 +1,11 @@
 //! Parses the output of JUnit, Maven and Gradle.
 
-use super::results::{Figures, Output, TestCounts, leading_number, numbered};
+use super::results::{Figures, Output, RunCounts, leading_number, numbered};
 
 /// Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text
 /// runner (`OK (2 tests)`).
-pub(super) fn parse_junit(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_junit(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut has_summary = false;
     let mut test: Option<&str> = None;
     for line in output.lines() {
@@ -56,8 +56,8 @@ const LISTS: [&str; 4] = ["Failures:", "Errors:", "Failed tests:", "Tests in err
 /// Parses Maven with surefire or failsafe: `Tests run: …` once per class, with a time, and once per module,
 /// without. Only the module lines are summed. If the output ends before the line of a module, its class lines
 /// are used and the counts are partial.
-pub(super) fn parse_maven(output: &Output<'_>) -> Option<TestCounts> {
-    let (mut modules, mut classes) = (TestCounts::default(), TestCounts::default());
+pub(super) fn parse_maven(output: &Output<'_>) -> Option<RunCounts> {
+    let (mut modules, mut classes) = (RunCounts::default(), RunCounts::default());
     let (mut has_summary, mut classes_open) = (false, false);
     let mut is_list = false;
     for line in output.lines() {
@@ -69,7 +69,7 @@ pub(super) fn parse_maven(output: &Output<'_>) -> Option<TestCounts> {
                 classes.add_total(total, failed, skipped);
             } else {
                 (has_summary, classes_open) = (true, false);
-                classes = TestCounts::default();
+                classes = RunCounts::default();
                 modules.add_total(total, failed, skipped);
             }
         } else if let Some(heading) = LISTS.iter().find(|heading| line.starts_with(**heading)) {
@@ -104,7 +104,7 @@ fn maven_figures(line: &str) -> Option<(u64, u64, u64, bool)> {
 }
 
 /// `  BadTest.wrong:8 expected: <1> but was: <2>`, in old versions `  wrong(shop.BadTest): expected…`
-fn failed_test(counts: &mut TestCounts, line: &str) {
+fn failed_test(counts: &mut RunCounts, line: &str) {
     // Further lines of a message are indented more.
     if line.starts_with("    ") {
         return;
@@ -119,10 +119,10 @@ fn failed_test(counts: &mut TestCounts, line: &str) {
 
 /// Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without
 /// failures prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
-pub(super) fn parse_gradle(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_gradle(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     // Events since the last task with a summary.
-    let mut events = TestCounts::default();
+    let mut events = RunCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some((total, failed, skipped)) = gradle_figures(line) {

@@ -40,7 +40,7 @@ use crate::json::Text;
 use command::ParsedCommand;
 use markers::RunnerSet;
 use results::Output;
-pub(crate) use results::{MAX_NAMES, TestCounts};
+pub(crate) use results::{MAX_NAMES, RunCounts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,7 +85,7 @@ impl Runner {
 }
 
 /// Returns the results in the output; `None` or empty counts if there are none.
-type Parser = fn(&Output<'_>) -> Option<TestCounts>;
+type Parser = fn(&Output<'_>) -> Option<RunCounts>;
 
 const PARSERS: [(Runner, Parser); 17] = [
     (Runner::Cargo, rust::parse_cargo),
@@ -119,7 +119,7 @@ pub(crate) fn parse(
     command: &ParsedCommand,
     output: &Text<'_>,
     tail: Option<&Text<'_>>,
-) -> Vec<(Runner, TestCounts)> {
+) -> Vec<(Runner, RunCounts)> {
     if candidates.is_empty() || command.only_prints_text() {
         return Vec::new();
     }
@@ -133,8 +133,8 @@ pub(crate) fn parse(
         is_truncated: tail.is_some(),
     };
     let parsers = PARSERS.iter().filter(|(runner, _)| candidates.contains(*runner));
-    let has_result = |counts: &TestCounts| counts.is_partial || !counts.counts_nothing();
-    let parsed: Vec<(Runner, TestCounts)> =
+    let has_result = |counts: &RunCounts| counts.is_partial || !counts.counts_nothing();
+    let parsed: Vec<(Runner, RunCounts)> =
         parsers.filter_map(|(runner, parse)| Some((*runner, parse(&output).filter(has_result)?))).collect();
     let runners: Vec<Runner> = parsed.iter().map(|(runner, _)| *runner).collect();
     parsed.into_iter().filter(|(runner, _)| !runners.iter().any(|other| runner.is_part_of(*other))).collect()

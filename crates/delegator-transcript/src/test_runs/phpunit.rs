@@ -1,10 +1,10 @@
 //! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of
 //! problems.
 
-use super::results::{Figures, Output, TestCounts, leading_number, numbered};
+use super::results::{Figures, Output, RunCounts, leading_number, numbered};
 
-pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut is_list = false;
     for line in output.lines() {
         if let Some(total) = parse_ok(line) {

@@ -1,16 +1,16 @@
 //! Parses the output of `pytest` and `unittest`.
 
-use super::results::{Figures, Output, TestCounts, TestNames, leading_number};
+use super::results::{Figures, Output, RunCounts, TestNames, leading_number};
 
 /// Parses `pytest`: the last line has the counts, with `===` or, in quiet mode, without; the short summary
 /// names failed tests.
 ///
 /// Expected failures count as skipped and unexpected passes as passed, as in pytest's own JUnit report.
-pub(super) fn parse_pytest(output: &Output<'_>) -> Option<TestCounts> {
+pub(super) fn parse_pytest(output: &Output<'_>) -> Option<RunCounts> {
     let mut sessions = 0;
-    let mut summary: Option<TestCounts> = None;
+    let mut summary: Option<RunCounts> = None;
     let (mut from_summary, mut from_progress) = (TestNames::default(), TestNames::default());
-    let mut passed = TestCounts::default();
+    let mut passed = RunCounts::default();
     for line in output.lines() {
         if line.starts_with("===") && line.contains(" test session starts ") {
             sessions += 1;
@@ -23,7 +23,7 @@ pub(super) fn parse_pytest(output: &Output<'_>) -> Option<TestCounts> {
             // A session has one last line; several sessions in one output are summed.
             let summary = summary.get_or_insert_default();
             if sessions < 2 {
-                *summary = TestCounts::default();
+                *summary = RunCounts::default();
             }
             summary.add(passed, failed, skipped);
         } else if let Some(name) = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")) {
@@ -101,8 +101,8 @@ fn has_passed(word: &str) -> Option<bool> {
 /// A test with several failing subtests is one failed test, although the runner counts each: failed tests are
 /// counted by the headings of their reports if all are present. An error in a class or module fixture is a
 /// failure, but not one of the tests that ran.
-pub(super) fn parse_unittest(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_unittest(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut reports = Reports::default();
     let mut ran = None;
     let mut is_after_rule = false;
@@ -170,7 +170,7 @@ impl Reports {
         self.tests.add(&name);
     }
 
-    fn add_to(self, counts: &mut TestCounts, ran: u64, figures: &Figures) {
+    fn add_to(self, counts: &mut RunCounts, ran: u64, figures: &Figures) {
         let reported = figures.sum(&["failures", "errors"]);
         let unexpected = figures.sum(&["unexpected successes"]);
         // Older versions report unexpected successes only in the counts.

@@ -11,7 +11,7 @@ const MAX_PASSED_NAMES: usize = 1_000;
 const MAX_NAME_BYTES: usize = 300;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TestCounts {
+pub(crate) struct RunCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
@@ -22,7 +22,7 @@ pub(crate) struct TestCounts {
     pub(crate) is_partial: bool,
 }
 
-impl TestCounts {
+impl RunCounts {
     pub(super) fn add_passed_test(&mut self, name: &str) {
         if self.passed_tests.len() < MAX_PASSED_NAMES {
             self.passed_tests.push(beginning(name, MAX_NAME_BYTES).to_owned());

@@ -1,10 +1,10 @@
 //! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with
 //! its name.
 
-use super::results::{Figures, Output, TestCounts};
+use super::results::{Figures, Output, RunCounts};
 
-pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     for line in output.lines() {
         if let Some((total, failed, skipped, errors)) = figures(line) {
             counts.add_total(total, failed, skipped);

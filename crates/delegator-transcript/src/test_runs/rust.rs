@@ -1,13 +1,13 @@
 //! Parses the output of `cargo test` and `cargo nextest run`.
 
-use super::results::{Figures, Output, TestCounts, TestNames, leading_number};
+use super::results::{Figures, Output, RunCounts, TestNames, leading_number};
 
 /// Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
 ///
 /// `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text
 /// printed by a test under `--nocapture` is not. libtest output that nextest captured precedes nextest's
 /// summary and is ignored.
-pub(super) fn parse_cargo(output: &Output<'_>) -> Option<TestCounts> {
+pub(super) fn parse_cargo(output: &Output<'_>) -> Option<RunCounts> {
     let mut state = Binaries::default();
     for line in output.lines() {
         if figures(line).is_some() {
@@ -25,7 +25,7 @@ pub(super) fn parse_cargo(output: &Output<'_>) -> Option<TestCounts> {
 
 #[derive(Default)]
 struct Binaries {
-    counts: TestCounts,
+    counts: RunCounts,
     summaries: u64,
     announced: Option<u64>,
     was_announced: bool,
@@ -108,8 +108,8 @@ fn figures(line: &str) -> Option<(u64, &str)> {
 /// Parses `cargo nextest run`: one `Summary` line, followed by every failed test.
 ///
 /// Nextest counts ignored tests and tests excluded by a filter alike as skipped.
-pub(super) fn parse_nextest(output: &Output<'_>) -> Option<TestCounts> {
-    let mut counts = TestCounts::default();
+pub(super) fn parse_nextest(output: &Output<'_>) -> Option<RunCounts> {
+    let mut counts = RunCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some((run, figures)) = figures(line) {
@@ -128,7 +128,7 @@ pub(super) fn parse_nextest(output: &Output<'_>) -> Option<TestCounts> {
     has_summary.then_some(counts)
 }
 
-fn add_counts(counts: &mut TestCounts, figures: &str) {
+fn add_counts(counts: &mut RunCounts, figures: &str) {
     // `6 passed (1 slow, 2 flaky), 3 failed`: commas in brackets do not separate counts.
     let mut plain = String::with_capacity(figures.len());
     let mut is_inside = false;

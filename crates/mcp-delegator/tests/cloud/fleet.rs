@@ -9,7 +9,7 @@ use std::time::Duration;
 use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_engine::{DiffOmissions, FormatVersion, LeftOut, LeftOutReason, Record};
 use delegator_fleet::{
-    BlobName, Claim, Database, DatabaseUrl, FinishedTask, NewSession, SessionId, TaskSpec,
+    BlobName, Database, DatabaseUrl, FinishedTask, FleetClaim, NewSession, SessionId, TaskSpec,
 };
 use delegator_testkit::postgres::PostgresServer;
 use delegator_testkit::program::{RunOutput, World, wait_for_output};
@@ -33,7 +33,7 @@ struct Fleet {
 
 /// A task that the test runs as its worker.
 struct RunningTask {
-    claim: Claim,
+    claim: FleetClaim,
     spec: TaskSpec,
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use delegator_domain::question::{AnswerOption, OptionKind, Question, QuestionKind, QuestionNumber};
 use delegator_domain::task::{State, TaskId};
-use delegator_fleet::{Database, DatabaseUrl, NewSession, NewTask, OnLost, new_id};
+use delegator_fleet::{Database, DatabaseUrl, NewFleetTask, NewSession, OnLost, new_id};
 use delegator_registry::{OpenOptions, Registry, StateDir};
 use delegator_testkit::cloud_script::{ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::generated::workspace;
@@ -252,12 +252,12 @@ fn fleet_with_worker() -> PostgresServer {
 }
 
 /// A task that no worker of the examples claims.
-fn task_of_another_machine() -> NewTask {
+fn task_of_another_machine() -> NewFleetTask {
     let spec = json!({
         "environment": "env_site", "repo_url": "/nowhere", "branch": null, "setup": null, "mode": "read-only",
         "push": false, "text": "explain it", "title": "explain it", "labels": {}, "submitter_task": "T-cloud-7q3k9x2m4p",
     });
-    NewTask {
+    NewFleetTask {
         id: new_id(),
         idempotency: None,
         spec: serde_json::from_value(spec).unwrap(),

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use delegator_domain::task::Mode;
-use delegator_fleet::{Database, DatabaseUrl, NewSession, NewTask, OnLost, SessionId, TaskSpec, new_id};
+use delegator_fleet::{Database, DatabaseUrl, NewFleetTask, NewSession, OnLost, SessionId, TaskSpec, new_id};
 use delegator_testkit::postgres::PostgresServer;
 use delegator_testkit::program::{RunOutput, World};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn submit_as(database: &Database, with: &[(&str, &str)], submitter_task: Option<
         labels: BTreeMap::new(),
         submitter_task: submitter_task.map(str::to_owned),
     };
-    let task = NewTask {
+    let task = NewFleetTask {
         id: new_id(),
         idempotency: None,
         spec,

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use delegator_domain::task::{Mode, TaskEnd};
 use delegator_fleet::{
-    BlobName, Database, DatabaseUrl, EventPosition, FleetEnd, FleetState, FleetTask, NewTask, OnLost,
+    BlobName, Database, DatabaseUrl, EventPosition, FleetEnd, FleetState, FleetTask, NewFleetTask, OnLost,
     TaskSpec, new_id,
 };
 use delegator_testkit::postgres::PostgresServer;
@@ -94,7 +94,7 @@ impl Fleet {
     }
 
     pub(crate) fn submit_with(&self, spec: TaskSpec, on_lost: OnLost) -> String {
-        let task = NewTask {
+        let task = NewFleetTask {
             id: new_id(),
             idempotency: None,
             spec,

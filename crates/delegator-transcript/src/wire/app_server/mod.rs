@@ -42,7 +42,7 @@ impl SentRequest {
 
 #[derive(Clone, Debug)]
 pub enum ServerMessage<'a> {
-    Notification(Notification<'a>),
+    Notification(ServerNotification<'a>),
     Request { id: RequestId, request: ServerRequest<'a> },
     Response { id: RequestId, response: Response<'a> },
     Error { id: Option<RequestId>, message: Text<'a> },
@@ -58,7 +58,7 @@ pub enum Response<'a> {
 
 /// `OfThread` is about a thread; `Other` says nothing about the work.
 #[derive(Clone, Debug)]
-pub enum Notification<'a> {
+pub enum ServerNotification<'a> {
     ThreadStarted {
         thread_id: Text<'a>,
     },
@@ -122,25 +122,25 @@ fn response(result: &str) -> Response<'_> {
     }
 }
 
-fn notification<'a>(method: &Text<'a>, params: &Object<'a>) -> Notification<'a> {
+fn notification<'a>(method: &Text<'a>, params: &Object<'a>) -> ServerNotification<'a> {
     match method.simple().unwrap_or_default() {
         "thread/started" => match params.object("thread").and_then(|thread| thread.text("id")) {
-            Some(thread_id) => Notification::ThreadStarted { thread_id },
-            None => Notification::Other,
+            Some(thread_id) => ServerNotification::ThreadStarted { thread_id },
+            None => ServerNotification::Other,
         },
-        "account/rateLimits/updated" => Notification::RateLimits {
+        "account/rateLimits/updated" => ServerNotification::RateLimits {
             exceeded_until: params.object("rateLimits").and_then(|limits| exceeded_until(&limits)),
         },
         "configWarning" | "deprecationNotice" | "guardianWarning" => {
-            Notification::Warning { message: warning(params) }
+            ServerNotification::Warning { message: warning(params) }
         }
         name => match params.text("threadId") {
             Some(thread_id) => {
                 let event = turn_event(name, params).unwrap_or(TurnEvent::Other);
-                Notification::OfThread { thread_id, event }
+                ServerNotification::OfThread { thread_id, event }
             }
-            None if name == "warning" => Notification::Warning { message: warning(params) },
-            None => Notification::Other,
+            None if name == "warning" => ServerNotification::Warning { message: warning(params) },
+            None => ServerNotification::Other,
         },
     }
 }
