@@ -46,7 +46,7 @@ impl Attempt<'_> {
 
     pub(crate) fn mirror(&self, git: &Git) -> Result<Mirror, RemoteError> {
         let url = RemoteUrl::parse(&self.spec.repo_url)?;
-        Ok(Mirror::new(self.remote_access(git), url, &self.shared.workspace.mirrors()))
+        Ok(Mirror::new(self.remote_access(git), url, &self.shared.workspace.dirs.mirrors()))
     }
 }
 

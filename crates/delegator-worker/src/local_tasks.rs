@@ -91,7 +91,7 @@ pub(crate) fn remove_checkout(shared: &WorkerState<'_>, dir: &Path) {
 /// The directories of attempts that no longer belong to this worker.
 pub(crate) fn leftovers(workspace: &Workspace, owned: &[OwnedTask]) -> Vec<PathBuf> {
     let owned: BTreeSet<_> = owned.iter().map(|task| workspace.attempt(&task.claim)).collect();
-    let entries = std::fs::read_dir(workspace.tasks()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(workspace.dirs.tasks()).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| !owned.contains(path)).collect()
 }
 

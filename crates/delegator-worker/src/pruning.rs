@@ -3,7 +3,6 @@
 //! It works beside the heartbeats: deleting much takes longer than a heartbeat may wait.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant, SystemTime};
@@ -12,7 +11,7 @@ use delegator_git::{GitError, delete_unused_mirrors};
 
 use crate::setup::remove_unused;
 use crate::worker_state::WorkerState;
-use crate::workspace::{SetupLocks, Workspace};
+use crate::workspace::{SetupLocks, WorkspaceDirs};
 
 /// A mirror or prepared checkout that no task used for so long is deleted.
 const UNUSED_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -40,14 +39,15 @@ impl Pruning {
         }
         let (sender, receiver) = channel();
         let (database, retention, now) = (shared.database.clone(), shared.settings.retention, shared.now());
-        let files = self.is_workspace_due().then(|| WorkspaceFiles::of(shared.workspace, &shared.setups));
+        let files =
+            self.is_workspace_due().then(|| (shared.workspace.dirs.clone(), Arc::clone(&shared.setups)));
         let spawned = std::thread::Builder::new().name("prune".to_owned()).spawn(move || {
             let pruned = database.prune(&retention).err();
             let mut problems: Vec<String> = pruned
                 .iter()
                 .map(|error| format!("could not delete old tasks from the fleet's database: {error}"))
                 .collect();
-            let pruned = files.and_then(|files| files.delete_unused(now).err());
+            let pruned = files.and_then(|(dirs, locks)| delete_unused(&dirs, &locks, now).err());
             problems.extend(
                 pruned.map(|error| format!("could not delete unused files of the workspace: {error}")),
             );
@@ -82,41 +82,22 @@ impl Pruning {
     }
 }
 
-/// The parts of a workspace that grow with the repositories and environments that its worker has ever used.
-struct WorkspaceFiles {
-    mirrors: PathBuf,
-    setups: PathBuf,
-    tasks: PathBuf,
-    locks: Arc<SetupLocks>,
-}
-
-impl WorkspaceFiles {
-    fn of(workspace: &Workspace, locks: &Arc<SetupLocks>) -> WorkspaceFiles {
-        WorkspaceFiles {
-            mirrors: workspace.mirrors(),
-            setups: workspace.setups(),
-            tasks: workspace.tasks(),
-            locks: Arc::clone(locks),
-        }
-    }
-
-    /// Checkouts read the objects of their mirror, and each of them begins with a use of it. So the mirrors
-    /// that were not used are free, unless there is a task that is as old.
-    fn delete_unused(&self, now: SystemTime) -> Result<(), GitError> {
-        let Some(used_before) = now.checked_sub(UNUSED_AFTER) else { return Ok(()) };
-        let failed = |dir: &PathBuf| {
-            let path = dir.clone();
-            move |source| GitError::Io { doing: "delete unused files of", path, source }
-        };
-        remove_unused(&self.setups, &self.locks, used_before).map_err(failed(&self.setups))?;
-        let tasks = fs::read_dir(&self.tasks).map_err(failed(&self.tasks))?.flatten();
-        let mut begun_at = tasks.map(|task| task.metadata().and_then(|found| found.modified()));
-        // What cannot be examined counts as old.
-        if begun_at.any(|time| !time.is_ok_and(|time| time >= used_before)) {
-            Ok(())
-        } else {
-            delete_unused_mirrors(&self.mirrors, used_before)
-        }
+/// Deletes unused mirrors and prepared checkouts: they grow with the repositories and environments that the
+/// worker has ever used.
+///
+/// Checkouts read the objects of their mirror, and each of them begins with a use of it. So the mirrors
+/// that were not used are free, unless there is a task that is as old.
+fn delete_unused(dirs: &WorkspaceDirs, locks: &SetupLocks, now: SystemTime) -> Result<(), GitError> {
+    let Some(used_before) = now.checked_sub(UNUSED_AFTER) else { return Ok(()) };
+    let failed = |path| move |source| GitError::Io { doing: "delete unused files of", path, source };
+    remove_unused(&dirs.setups(), locks, used_before).map_err(failed(dirs.setups()))?;
+    let tasks = fs::read_dir(dirs.tasks()).map_err(failed(dirs.tasks()))?.flatten();
+    let mut begun_at = tasks.map(|task| task.metadata().and_then(|found| found.modified()));
+    // What cannot be examined counts as old.
+    if begun_at.any(|time| !time.is_ok_and(|time| time >= used_before)) {
+        Ok(())
+    } else {
+        delete_unused_mirrors(&dirs.mirrors(), used_before)
     }
 }
 
@@ -125,25 +106,27 @@ mod tests {
     use std::fs::File;
 
     use super::*;
+    use crate::workspace::Workspace;
 
     #[test]
     fn unused_mirrors_are_deleted_unless_a_task_is_as_old() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(folder.path()).unwrap();
-        let mirror = workspace.mirrors().join("app-1.git");
+        let dirs = &workspace.dirs;
+        let mirror = dirs.mirrors().join("app-1.git");
         fs::create_dir(&mirror).unwrap();
         fs::write(mirror.with_extension("lock"), "").unwrap();
-        let task = workspace.tasks().join("t-1");
+        let task = dirs.tasks().join("t-1");
         fs::create_dir(&task).unwrap();
-        let files = WorkspaceFiles::of(&workspace, &Arc::default());
+        let locks = SetupLocks::default();
         let now = fs::metadata(&task).unwrap().modified().unwrap();
-        files.delete_unused(now).unwrap();
+        delete_unused(dirs, &locks, now).unwrap();
         assert!(mirror.exists(), "it was used today");
         let later = now + UNUSED_AFTER + Duration::from_secs(1);
-        files.delete_unused(later).unwrap();
+        delete_unused(dirs, &locks, later).unwrap();
         assert!(mirror.exists(), "the task may still read its objects");
         File::open(&task).unwrap().set_modified(later).unwrap();
-        files.delete_unused(later).unwrap();
+        delete_unused(dirs, &locks, later).unwrap();
         assert!(!mirror.exists());
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn create_prepared_checkout(
 ) -> Result<Vec<u8>, SetupError> {
     let Attempt { shared, control, spec, files } = attempt;
     let name = revision_name(spec, base, script);
-    let revision = Revision { dir: shared.workspace.setups().join(&name) };
+    let revision = Revision { dir: shared.workspace.dirs.setups().join(&name) };
     let _lock = shared.setups.lock(&revision.dir, &control.interrupt()).ok_or(SetupError::Cancelled)?;
     if !revision.output().is_file() {
         let (task, environment) = (control.log_name.clone(), spec.environment.clone());
@@ -187,7 +187,7 @@ fn quoted_line(output: &[u8]) -> String {
 
 /// Deletes the other revisions of an environment, unless a thread uses them: those are deleted later.
 fn remove_older(shared: &WorkerState<'_>, prefix: &str, current: &str) {
-    for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(shared.workspace.dirs.setups()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with(prefix) || name == current {
             continue;
@@ -213,7 +213,7 @@ pub(crate) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: Syst
 
 /// Ends scripts that a killed worker has left, and deletes what they have not finished.
 pub(crate) fn clean_interrupted(shared: &WorkerState<'_>) {
-    for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(shared.workspace.dirs.setups()).into_iter().flatten().flatten() {
         let revision = Revision { dir: entry.path() };
         if revision.output().is_file() {
             continue;

@@ -18,10 +18,13 @@ use sha2::{Digest, Sha256};
 
 #[derive(Debug)]
 pub struct Workspace {
-    dir: PathBuf,
+    pub(crate) dirs: WorkspaceDirs,
     id: String,
     _lock: File,
 }
+
+#[derive(Debug, Clone)]
+pub(crate) struct WorkspaceDirs(PathBuf);
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
@@ -48,7 +51,7 @@ impl Workspace {
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         let id = read_or_create_id(dir).map_err(unusable)?;
-        Ok(Workspace { dir: dir.to_owned(), id, _lock: lock })
+        Ok(Workspace { dirs: WorkspaceDirs(dir.to_owned()), id, _lock: lock })
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -56,28 +59,30 @@ impl Workspace {
     }
 
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.dirs.0
     }
 
     /// The file in which supervisors find the last contact with the fleet.
     pub(crate) fn contact(&self) -> PathBuf {
-        self.dir.join("contact")
-    }
-
-    pub(crate) fn mirrors(&self) -> PathBuf {
-        self.dir.join("mirrors")
-    }
-
-    pub(crate) fn setups(&self) -> PathBuf {
-        self.dir.join("setups")
-    }
-
-    pub(crate) fn tasks(&self) -> PathBuf {
-        self.dir.join("tasks")
+        self.dir().join("contact")
     }
 
     pub(crate) fn attempt(&self, claim: &FleetClaim) -> PathBuf {
-        self.tasks().join(format!("{}-{}", file_name(&claim.task), claim.attempt))
+        self.dirs.tasks().join(format!("{}-{}", file_name(&claim.task), claim.attempt))
+    }
+}
+
+impl WorkspaceDirs {
+    pub(crate) fn mirrors(&self) -> PathBuf {
+        self.0.join("mirrors")
+    }
+
+    pub(crate) fn setups(&self) -> PathBuf {
+        self.0.join("setups")
+    }
+
+    pub(crate) fn tasks(&self) -> PathBuf {
+        self.0.join("tasks")
     }
 }
 

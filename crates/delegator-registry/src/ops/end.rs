@@ -7,7 +7,7 @@
 //! supervisor acts.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{ExitStatus, Follows, State, TaskEnd, TaskId, Transition, Verification};
+use delegator_domain::task::{ExitStatus, State, TaskEnd, TaskId, Transition, Verification};
 use rusqlite::{Connection, Row, named_params};
 use serde_json::json;
 
@@ -108,7 +108,8 @@ pub(crate) fn settle(
     verification: Option<Verification>,
     now_ms: i64,
 ) -> rusqlite::Result<Vec<TaskId>> {
-    let followers = query_all(db, AWAITING, [predecessor], follower_from)?;
+    let follower = |row: &Row<'_>| Ok((id_from(row)?, follows_from(row)?));
+    let followers = query_all(db, AWAITING, [predecessor], follower)?;
     if followers.is_empty() {
         return Ok(Vec::new());
     }
@@ -122,10 +123,6 @@ pub(crate) fn settle(
         ended.extend(record_end(db, &stored, &finish, "its predecessor ended differently", now_ms)?);
     }
     Ok(ended)
-}
-
-fn follower_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Option<Follows>)> {
-    Ok((id_from(row)?, follows_from(row)?))
 }
 
 /// A cancelled task was queued and will never start. If the request is stored, wake the supervisor; a

@@ -146,7 +146,8 @@ impl Registry {
     }
 
     pub fn counts(&self) -> Result<StateCounts> {
-        self.read(|db| Ok(StateCounts(query_all(db, COUNTS, (), count_from)?.into_iter().collect())))
+        let count = |row: &Row<'_>| Ok((Column::read(row, "state")?, row.get("number")?));
+        self.read(|db| Ok(StateCounts(query_all(db, COUNTS, (), count)?.into_iter().collect())))
     }
 
     /// Every starting or working task of this machine.
@@ -214,10 +215,6 @@ impl Registry {
             Ok(overlapping.map(|(other, _)| other).collect())
         })
     }
-}
-
-fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
-    Ok((Column::read(row, "state")?, row.get("number")?))
 }
 
 fn writer_from(row: &Row<'_>) -> rusqlite::Result<(TaskId, Vec<WorkTree>)> {
