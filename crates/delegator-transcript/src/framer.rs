@@ -99,7 +99,6 @@ pub struct Framer {
     pending: Vec<u8>,
     long: Option<LongLine>,
     lines: u64,
-    bytes: u64,
 }
 
 impl Default for Framer {
@@ -122,17 +121,11 @@ impl Framer {
             pending: Vec::new(),
             long: None,
             lines: 0,
-            bytes: 0,
         }
     }
 
     pub fn lines(&self) -> u64 {
         self.lines
-    }
-
-    /// Number of bytes received, line ends included.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Whether the bytes received end inside a line.
@@ -142,7 +135,6 @@ impl Framer {
 
     /// Processes the next bytes and passes each completed line to `sink`.
     pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(Line<'_>)) {
-        self.bytes += bytes.len() as u64;
         let mut from = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
             let part = &bytes[from..end];
