@@ -27,16 +27,11 @@ use super::durable;
 /// The lock of one task, held until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct LockGuard {
-    task: TaskId,
     /// `None` once it is handed over.
     file: Option<File>,
 }
 
 impl LockGuard {
-    pub fn task(&self) -> &TaskId {
-        &self.task
-    }
-
     pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
         self.file.as_ref().map_or(Ok(false), |file| is_file_at(path, file))
     }
@@ -69,14 +64,7 @@ pub enum ClaimKind {
 /// A claim on a worktree, held until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct WorktreeClaim {
-    file: File,
-}
-
-impl Drop for WorktreeClaim {
-    /// As for [`LockGuard`].
-    fn drop(&mut self) {
-        let _ = self.file.unlock();
-    }
+    _lock: LockGuard,
 }
 
 /// The file stays until the directory of its task is removed, so all processes lock the same one.
@@ -87,7 +75,7 @@ pub(crate) fn try_claim(path: &Path, kind: ClaimKind) -> io::Result<Option<Workt
         ClaimKind::Removal => file.try_lock(),
     };
     match locked {
-        Ok(()) => Ok(Some(WorktreeClaim { file })),
+        Ok(()) => Ok(Some(WorktreeClaim { _lock: LockGuard { file: Some(file) } })),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -102,32 +90,30 @@ pub enum LockAttempt {
     Gone,
 }
 
-pub(crate) fn try_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
-    lock_opened(path, task, durable::open_lock_file(path))
+pub(crate) fn try_lock(path: &Path) -> io::Result<LockAttempt> {
+    lock_opened(path, durable::open_lock_file(path))
 }
 
 /// Like [`try_lock`], but creates no file: a missing one is `Gone`.
-pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
-    lock_opened(path, task, durable::open_private(path, fs::OpenOptions::new().read(true).write(true)))
+pub(crate) fn try_lock_existing(path: &Path) -> io::Result<LockAttempt> {
+    lock_opened(path, durable::open_private(path, fs::OpenOptions::new().read(true).write(true)))
 }
 
 /// The standard library opens all files close-on-exec.
-fn lock_opened(path: &Path, task: &TaskId, opened: io::Result<File>) -> io::Result<LockAttempt> {
-    durable::if_exists(opened)?.map_or(Ok(LockAttempt::Gone), |file| lock(path, task, file))
+fn lock_opened(path: &Path, opened: io::Result<File>) -> io::Result<LockAttempt> {
+    durable::if_exists(opened)?.map_or(Ok(LockAttempt::Gone), |file| lock(path, file))
 }
 
 /// Takes over a lock that was handed over. If `file` is not this lock, tries to take it.
-pub(crate) fn adopt(path: &Path, task: &TaskId, file: OwnedFd) -> io::Result<LockAttempt> {
+pub(crate) fn adopt(path: &Path, file: OwnedFd) -> io::Result<LockAttempt> {
     let file = File::from(file);
-    if is_file_at(path, &file)? { lock(path, task, file) } else { try_lock(path, task) }
+    if is_file_at(path, &file)? { lock(path, file) } else { try_lock(path) }
 }
 
 /// Locking again through the same open file succeeds.
-fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
+fn lock(path: &Path, file: File) -> io::Result<LockAttempt> {
     match file.try_lock() {
-        Ok(()) if is_file_at(path, &file)? => {
-            Ok(LockAttempt::Locked(LockGuard { task: task.clone(), file: Some(file) }))
-        }
+        Ok(()) if is_file_at(path, &file)? => Ok(LockAttempt::Locked(LockGuard { file: Some(file) })),
         Ok(()) => Ok(LockAttempt::Gone),
         Err(TryLockError::WouldBlock) => Ok(LockAttempt::Held),
         Err(TryLockError::Error(error)) => Err(error),
@@ -165,7 +151,7 @@ impl SubmitEntry {
     pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<Option<SubmitEntry>> {
         let path = folder.join(id.as_str());
         for _ in 0..MAX_TRIES {
-            match try_lock(&path, id)? {
+            match try_lock(&path)? {
                 LockAttempt::Locked(lock) => return Ok(Some(SubmitEntry { path, _lock: lock })),
                 LockAttempt::Gone => durable::make_private_dir(folder)?,
                 LockAttempt::Held => return Ok(None),
@@ -176,7 +162,7 @@ impl SubmitEntry {
 
     pub(crate) fn state(folder: &Path, id: &TaskId) -> io::Result<SubmitState> {
         let path = folder.join(id.as_str());
-        Ok(match try_lock_existing(&path, id)? {
+        Ok(match try_lock_existing(&path)? {
             LockAttempt::Locked(lock) => SubmitState::Dead(SubmitEntry { path, _lock: lock }),
             LockAttempt::Held => SubmitState::UnderWay,
             LockAttempt::Gone => SubmitState::Unknown,

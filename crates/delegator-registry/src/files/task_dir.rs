@@ -124,10 +124,6 @@ impl TaskDir {
         self.path.join(which.name())
     }
 
-    pub fn exists(&self) -> bool {
-        self.path.is_dir()
-    }
-
     /// Wakes those that watch this directory because they wait for a change of the task, which is committed.
     pub fn announce_change(&self) {
         // Without this they notice the change a little later.
@@ -324,7 +320,7 @@ impl TaskDir {
 
     pub fn try_lock(&self) -> Result<LockAttempt> {
         let path = self.file(TaskFile::Lock);
-        lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
+        lock::try_lock(&path).map_err(RegistryError::file(&path, "lock"))
     }
 
     /// Claims the worktree of this task; `None` while another command has a claim that excludes this one.
@@ -336,7 +332,7 @@ impl TaskDir {
     /// Takes over the lock that the parent process handed over, or tries to take it.
     pub fn adopt_lock(&self, handed_over: OwnedFd) -> Result<LockAttempt> {
         let path = self.file(TaskFile::Lock);
-        lock::adopt(&path, &self.id, handed_over).map_err(RegistryError::file(&path, "lock"))
+        lock::adopt(&path, handed_over).map_err(RegistryError::file(&path, "lock"))
     }
 
     /// Writes the path of the control socket if it is elsewhere; the supervisor calls this once it listens.

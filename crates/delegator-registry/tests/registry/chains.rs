@@ -193,7 +193,7 @@ fn a_chain_is_stored_completely_or_not_at_all() {
         let error = registry.submit_chain(&chain, 1_000).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(registry.get(&first.id).unwrap(), None);
-        assert!(!registry.dir().task(&first.id).exists());
+        assert!(!registry.dir().task(&first.id).path().exists());
     }
     let cycle =
         NewTask { follows: Some(Follows { task: first.id.clone(), on: ChainOutcome::Success }), ..first };

@@ -109,7 +109,7 @@ fn check_invariants(registry: &Registry, tasks: &[TaskId], before: &[Option<Task
     let now: Vec<_> = tasks.iter().map(|id| registry.get(id).unwrap()).collect();
     for (id, task) in tasks.iter().zip(&now) {
         let Some(task) = task else {
-            assert!(!registry.dir().task(id).exists(), "pruned, but its files are there");
+            assert!(!registry.dir().task(id).path().exists(), "pruned, but its files are there");
             continue;
         };
         let history = registry.history_of(id).unwrap();

@@ -132,8 +132,8 @@ fn a_refused_task_leaves_nothing_and_an_accepted_one_stays() {
         registry.withdraw_remote(id, remote_id).unwrap();
     }
     assert_eq!((registry.get(&refused).unwrap(), registry.get(&with_id).unwrap()), (None, None));
-    assert!(!world.dir().task(&refused).exists());
-    assert!(registry.get(&accepted_id).unwrap().is_some() && world.dir().task(&accepted_id).exists());
+    assert!(!world.dir().task(&refused).path().exists());
+    assert!(registry.get(&accepted_id).unwrap().is_some() && world.dir().task(&accepted_id).path().exists());
     let local = submit(&mut registry).id;
     registry.withdraw_remote(&local, None).unwrap();
     assert!(registry.get(&local).unwrap().is_some(), "a local task is not the provider's");

@@ -125,7 +125,7 @@ fn an_id_is_never_used_twice() {
     // The row remains in use without its directory, and gets no files of another task.
     fs::remove_dir_all(dir.path()).unwrap();
     refuses(&mut registry, &task);
-    assert!(!dir.exists());
+    assert!(!dir.path().exists());
     // A directory without a row: results stay, the files of a killed submit are removed.
     for (file, stays) in [(TaskFile::Report, true), (TaskFile::Launch, false)] {
         let lost = new_task();
@@ -135,7 +135,7 @@ fn an_id_is_never_used_twice() {
         refuses(&mut registry, &lost);
         assert_eq!(fs::read(dir.file(file)).unwrap(), b"first");
         registry.remove_dead_submits().unwrap();
-        assert_eq!(dir.exists(), stays);
+        assert_eq!(dir.path().exists(), stays);
     }
     assert!(fs::read_dir(world.path().join("submitting")).unwrap().next().is_none());
 }
@@ -185,8 +185,8 @@ fn a_crash_between_launch_and_row_is_found_and_cleaned() {
     let found = registry.orphans(future_ms()).unwrap();
     assert_eq!(found, [Leftover { id, kind: LeftoverKind::NeverSubmitted }]);
     assert_eq!(registry.remove_orphans(&found).unwrap(), found);
-    assert!(!dir.exists());
-    assert!(registry.dir().task(&submitted).exists());
+    assert!(!dir.path().exists());
+    assert!(registry.dir().task(&submitted).path().exists());
     assert_eq!(registry.orphans(future_ms()).unwrap(), []);
 }
 
@@ -243,9 +243,9 @@ fn only_ended_tasks_are_pruned() {
     assert_eq!((outcome.alive, outcome.unknown), (vec![alive.clone(), waiting.clone()], vec![unknown]));
     assert_eq!(registry.get(&done).unwrap(), None);
     assert_eq!(registry.history_of(&done).unwrap(), []);
-    assert!(!registry.dir().task(&done).exists());
+    assert!(!registry.dir().task(&done).path().exists());
     for id in [&recent, &alive, &waiting] {
-        assert!(registry.get(id).unwrap().is_some() && registry.dir().task(id).exists());
+        assert!(registry.get(id).unwrap().is_some() && registry.dir().task(id).path().exists());
     }
 }
 
@@ -257,11 +257,11 @@ fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     let dir = registry.dir().task(&id);
     let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("the lock is held") };
     assert_eq!(registry.prune(std::slice::from_ref(&id)).unwrap().pruned, [id]);
-    assert!(dir.exists(), "a supervisor still holds the lock");
+    assert!(dir.path().exists(), "a supervisor still holds the lock");
     assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Pruned);
     drop(lock);
     assert_eq!(registry.finish_pruning().unwrap(), 1);
-    assert!(!dir.exists());
+    assert!(!dir.path().exists());
     assert_eq!(registry.finish_pruning().unwrap(), 0);
 }
 
@@ -299,9 +299,9 @@ fn leftovers_of_a_killed_submit_are_removed_at_once() {
     let submitted = submit(&mut registry).id;
     let dead = killed_submit(&registry);
     assert_eq!(registry.remove_dead_submits().unwrap(), std::slice::from_ref(&dead));
-    assert!(!registry.dir().task(&dead).exists());
+    assert!(!registry.dir().task(&dead).path().exists());
     assert_eq!(entries(&registry), Vec::<String>::new());
-    assert!(registry.dir().task(&submitted).exists());
+    assert!(registry.dir().task(&submitted).path().exists());
 }
 
 #[test]
