@@ -29,8 +29,6 @@ record! {
         pub expires_at_ms: i64,
         /// Set once it is answered.
         pub answer: Option<StoredAnswer> = answer_from,
-        /// When it was answered, expired or was withdrawn.
-        pub closed_at_ms: Option<i64>,
     }
 }
 

@@ -34,8 +34,6 @@ pub struct ConfigOption<'a> {
     pub id: Text<'a>,
     /// `model`, `mode`, `thought_level`, …
     pub category: Option<Text<'a>>,
-    /// A switch; all others are a choice among `values`.
-    pub is_boolean: bool,
     pub current: Option<Text<'a>>,
     pub values: Vec<OptionValue<'a>>,
 }
@@ -115,11 +113,9 @@ impl<'a> SessionResult<'a> {
 impl<'a> ConfigOption<'a> {
     fn read(option: Value<'a>) -> Option<Self> {
         let option = option.object()?;
-        let kind = option.text("type");
         Some(Self {
             id: option.text("id")?,
             category: option.text("category"),
-            is_boolean: kind.is_some_and(|kind| kind == *"boolean"),
             current: option.first(&["currentValue"], Value::text_or_json),
             values: option_values(&option),
         })
