@@ -125,7 +125,7 @@ fn a_dirty_tree_is_packed_with_one_git_process_unless_a_file_is_large() {
     // The commit, its tree, `state` and the work tree; meta.json, three lists of which two are empty, two files.
     let counts = world.git_in_store(&["count-objects", "-v"]);
     assert!(counts.contains("\nin-pack: 9\n"), "{counts}");
-    world.write("large", &"0123456789abcdef".repeat(4096));
+    world.write("large", "0123456789abcdef".repeat(4096));
     let with_large = create(&world, &git.runner(), &format!("{REFERENCE}.2")).point;
     assert_eq!(packing(git.calls()), ["rev-list", "pack-objects", "pack-objects"]);
     world.git(&["prune", "--expire=now"]);
