@@ -267,7 +267,7 @@ fn execute(
 fn unwritable(path: &Path) -> Option<Problem> {
     let problem = |message: String| {
         Some(
-            Problem::new(ErrorCode::InvalidValue, "--output", message)
+            Problem::invalid("--output", message)
                 .value(path.display().to_string().into())
                 .suggest(Some("Give the path of a file in a directory that exists.")),
         )
@@ -317,10 +317,9 @@ fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String
     match absent.first() {
         // A failure has its own error, and after a command that changed something it is too late for one.
         Some(path) if is_done && spec.is_safe() => {
-            let problem =
-                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"))
-                    .value((*path).into())
-                    .suggest(Some("Run the command without --fields to see the fields of its data."));
+            let problem = Problem::invalid("--fields", format!("there is no field {path}"))
+                .value((*path).into())
+                .suggest(Some("Run the command without --fields to see the fields of its data."));
             *output = AppError::from_problems(vec![problem]).into();
         }
         _ => {

@@ -165,7 +165,7 @@ fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Data
         (Category::WaitResult, several) => {
             let tasks =
                 several.iter().map(|task| WaitedTask::Unfinished(Box::new(unfinished(task)))).collect();
-            Some(WaitedTasks { tasks }.into())
+            Some(WaitedTasks { tasks, batch: None }.into())
         }
         _ => None,
     }

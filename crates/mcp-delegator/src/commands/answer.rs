@@ -50,21 +50,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Answer, AnsweredQuestion>(&["answer"], "Answer a question of a running agent")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Answer {
     fn problems(&self) -> Vec<Problem> {
         let explicit = [("option", self.option.is_some()), ("text", self.text.is_some())];
         let other = explicit.into_iter().find(|(_, is_given)| *is_given && self.answer.is_some());
-        let problem = |(other, _): (&str, bool)| {
-            let message = format!("cannot be given together with {{input:{other}}}");
-            Problem::new(ErrorCode::InvalidValue, "answer", message)
-        };
-        other.map(problem).into_iter().collect()
+        other.map(|(other, _)| Problem::excluded("answer", other)).into_iter().collect()
     }
 }
 
-fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
     let stored = engine.conversations().question(&id, input.question.map(QuestionNumber))?;

@@ -16,15 +16,14 @@ use crate::commands::terminal_prompt;
 use crate::error::work_trees::conflict_error;
 use crate::output::data::diff::{omission_warnings, setup_edits_warning};
 
+#[serde_with::apply(bool => #[serde(default)])]
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Apply {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Report what would change; change nothing
-    #[serde(default)]
     pub check: bool,
     /// Also commit the changes on the current branch; hooks are not run
-    #[serde(default)]
     pub commit: bool,
     /// Message of the commit (default: title, summary and id of the task)
     #[schemars(length(min = 1, max = 10_000))]
@@ -38,10 +37,8 @@ pub struct Apply {
     #[serde(flatten)]
     pub attempt: AttemptInput,
     /// Keep the worktree of the task; of a group, those of all attempts
-    #[serde(default)]
     pub keep: bool,
     /// Also apply changes whose verify command did not pass, or an attempt that is not the recommended one
-    #[serde(default)]
     pub force: bool,
 }
 
@@ -77,14 +74,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Apply {
     fn problems(&self) -> Vec<Problem> {
-        let together = |one: &str, other: &str, are_given: bool| {
-            let message = format!("cannot be given together with {{input:{other}}}");
-            are_given.then(|| Problem::new(ErrorCode::InvalidValue, one, message))
-        };
+        let together =
+            |one: &str, other: &str, are_given: bool| are_given.then(|| Problem::excluded(one, other));
         let (has_branch, has_directory) = (self.branch.is_some(), self.working_dir.is_some());
         let is_message_alone = self.message.is_some() && !self.commit && !has_branch;
         let problems = [
@@ -92,15 +85,13 @@ impl InputRules for Apply {
             together("branch", "check", has_branch && self.check),
             together("branch", "working_dir", has_branch && has_directory),
             together("commit", "check", self.commit && self.check),
-            is_message_alone.then(|| {
-                Problem::new(ErrorCode::InvalidValue, "message", "needs {input:commit} or {input:branch}")
-            }),
+            is_message_alone.then(|| Problem::invalid("message", "needs {input:commit} or {input:branch}")),
         ];
         problems.into_iter().flatten().collect()
     }
 }
 
-fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => id,

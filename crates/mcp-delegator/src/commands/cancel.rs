@@ -14,31 +14,27 @@ use crate::commands::prelude::*;
 use crate::output::batch::Batch;
 use crate::output::data::batch::BatchResult;
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct CancelMany {
     /// Ids of tasks or groups
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Positional], "default" = null))]
     pub task_ids: Vec<TaskRef>,
     /// All tasks that have not ended
-    #[serde(default)]
     pub all: bool,
     /// Only queued or only working tasks
-    #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["queued", "working"]))]
     pub state: Option<State>,
     /// Only tasks in or below this directory
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
     /// Only tasks with all of these labels
-    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Reason, stored with the task
     #[schemars(length(min = 1, max = 1000))]
     pub reason: Option<String>,
     /// Report what would be cancelled; change nothing
-    #[serde(default)]
     pub dry_run: bool,
 }
 
@@ -115,8 +111,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for CancelMany {
     /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
     fn problems(&self) -> Vec<Problem> {
@@ -134,16 +128,13 @@ impl InputRules for CancelMany {
                     "Give {input:task_ids}, or {set:all}; {input:dry_run} shows what would be cancelled.";
                 vec![Problem::new(ErrorCode::MissingArgument, "task_ids", message).suggest(Some(hint))]
             }
-            (false, Some((filter, _))) => {
-                let message = "cannot be given together with {input:task_ids}";
-                vec![Problem::new(ErrorCode::InvalidValue, filter, message)]
-            }
+            (false, Some((filter, _))) => vec![Problem::excluded(filter, "task_ids")],
             _ => Vec::new(),
         }
     }
 }
 
-fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let targets: Targets = if input.task_ids.is_empty() {
         let unfinished = engine.results().unfinished_tasks(&task_filter(context, &input))?;
@@ -312,12 +303,12 @@ pub fn survivors(cancelled: &CancelReport) -> &[i32] {
 pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
     let message =
         format!("Task {} has not ended within {} s; it is still being ended.", task.id, timeout.as_secs());
-    let wait = NextCall::new(&["local", "wait"]).with("task_id", task.id.as_str());
+    let wait = NextCall::for_task(&["local", "wait"], task.id.as_str());
     AppError::wall_timeout(message, timeout)
         .in_cleanup()
         .context("task_id", task.id.as_str())
         .context("state", task.state.public_name())
-        .suggest(Suggestion::with_call("Wait for its end: {call}", wait))
+        .suggest_call("Wait for its end: {call}", wait)
 }
 
 pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {

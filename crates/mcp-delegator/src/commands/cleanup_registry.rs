@@ -16,7 +16,8 @@ use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct CleanupRegistry {
     /// End tasks active longer without a supervisor
     #[serde(default = "default_number::<3600>")]
@@ -26,15 +27,12 @@ pub struct CleanupRegistry {
     #[schemars(range(min = 1, max = 87_600))]
     pub old_task_max_age_hours: Option<u32>,
     /// Change nothing
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::SelfExplanatory]))]
     pub dry_run: bool,
     /// Also delete restore points with content that no branch has; that content is lost for good
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub include_restore_points: bool,
     /// Delete even though the clock jumped by more than a day relative to the uptime; check the date first
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub trust_clock: bool,
 }
@@ -56,11 +54,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, AppError> {
     let retention_hours = context.config.settings.retention.as_secs() / 3600;
     let old_after_hours = input.old_task_max_age_hours.map_or(retention_hours, u64::from);
     let request = CleanRequest {
@@ -165,13 +161,13 @@ fn clean_error(problem: CleanProblem, dry_run: bool) -> AppError {
 
 fn report(cleaned: &CleanReport, dry_run: bool, batch: Option<BatchResult>) -> Cleanup {
     let ids = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let (ended, deleted) = (cleaned.stuck_ended as u64, if dry_run { 0 } else { cleaned.old.len() as u64 });
+    let deleted = if dry_run { 0 } else { cleaned.old.len() as u64 };
+    let (stuck, old) = ("stuck task", "old task");
     let summary = if dry_run {
-        let (stuck, old) =
-            (count_tasks(cleaned.stuck.len() as u64, "stuck"), count_tasks(cleaned.old_found, "old"));
+        let (stuck, old) = (plural(cleaned.stuck.len(), stuck), plural(cleaned.old_found, old));
         format!("Would clean {stuck} and delete {old}")
     } else {
-        format!("Cleaned {}, deleted {}", count_tasks(ended, "stuck"), count_tasks(deleted, "old"))
+        format!("Cleaned {}, deleted {}", plural(cleaned.stuck_ended, stuck), plural(deleted, old))
     };
     let summary = match &batch {
         Some(batch) if dry_run => format!("{summary}; {} would fail", batch.failed),
@@ -232,10 +228,6 @@ fn retention_reason(reason: &RetentionReason) -> String {
             format!("could not be examined: {problem}")
         }
     }
-}
-
-fn count_tasks(count: u64, adjective: &str) -> String {
-    format!("{count} {adjective} task{}", if count == 1 { "" } else { "s" })
 }
 
 impl CommandData for Cleanup {

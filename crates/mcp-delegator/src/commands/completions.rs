@@ -85,9 +85,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
+pub fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     let Some(shell) = input.shell else { return Ok(raw_text(installations().into_bytes())) };
     let mut script = Vec::new();
     shell

@@ -5,6 +5,7 @@
 //! that apply.
 
 use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting};
+use delegator_domain::similar_names;
 
 use crate::commands::prelude::*;
 use crate::output::documents::document::scalar;
@@ -60,9 +61,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
     // Shows the settings for a task in the current directory, including the limits of its project file.
     let directory = &context.process.current_dir;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
@@ -118,15 +117,10 @@ pub fn to_setting(setting: &SourcedSetting) -> Setting {
 
 fn unknown_key(config: &Config, key: &str) -> AppError {
     let known = config.sourced().iter().map(|setting| setting.key.name);
-    let error =
-        AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
-    match delegator_domain::similar_names::nearest(key, known) {
-        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => {
-            let list = NextCall::new(&["config", "show"]);
-            error.suggest(Suggestion::with_call("Run {call} to list all settings.", list))
-        }
-    }
+    let (nearest, list) = (similar_names::nearest(key, known), NextCall::new(&["config", "show"]));
+    AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'."))
+        .context("key", key)
+        .suggest_name(nearest, "Run {call} to list all settings.", list)
 }
 
 impl CommandData for Settings {

@@ -59,9 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Demo, DemoOutput>(&["demo"], "Run an example task offline with a built-in agent")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let mut demo_dir = tempfile::Builder::new()
         .prefix("mcp-delegator-demo-")
         .tempdir()

@@ -15,24 +15,21 @@ use crate::output::data::diff::{
 };
 use crate::output::documents::diff_text;
 
+#[serde_with::apply(bool => #[serde(default)], Vec => #[serde(default)])]
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Diff {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Only the changed lines per file
-    #[serde(default)]
     pub stat: bool,
     /// Only the paths of the changed files
-    #[serde(default)]
     pub name_only: bool,
     /// Only this file or directory, as the diff names it; repeatable
-    #[serde(default)]
     #[schemars(inner(length(min = 1, max = 4096)), extend("default" = null))]
     pub path: Vec<String>,
     #[serde(flatten)]
     pub attempt: AttemptInput,
     /// Print to the terminal without a pager
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub no_pager: bool,
 }
@@ -52,18 +49,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Diff {
     fn problems(&self) -> Vec<Problem> {
-        let message = "cannot be given together with {input:name_only}";
-        let problem =
-            (self.stat && self.name_only).then(|| Problem::new(ErrorCode::InvalidValue, "stat", message));
-        problem.into_iter().collect()
+        let are_both_given = self.stat && self.name_only;
+        are_both_given.then(|| Problem::excluded("stat", "name_only")).into_iter().collect()
     }
 }
 
-fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let (task, attempt) = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => (engine.results().task(&id)?, input.attempt.number()),
@@ -96,7 +89,7 @@ pub fn find_diff(
         return Ok(TaskDiff { text, omissions, source: DiffSource::Remote, ..TaskDiff::default() });
     }
     if attempt > 1 {
-        let problem = Problem::new(ErrorCode::InvalidValue, "attempt", "the task has only one");
+        let problem = Problem::invalid("attempt", "the task has only one");
         return Err(AppError::from_problems(vec![problem.value(attempt.into())]));
     }
     let diff = engine.changes().diff(&task.id, &variables(context))?;

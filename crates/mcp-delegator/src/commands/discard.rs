@@ -67,8 +67,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Discard, DiscardData>(&["discard"], "Remove the worktree of a task with its changes")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Discard {
     fn problems(&self) -> Vec<Problem> {
         let message = "must be true, because the worktree is deleted";
@@ -77,7 +75,7 @@ impl InputRules for Discard {
     }
 }
 
-fn run(context: &Context<'_>, input: Discard) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Discard) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => {

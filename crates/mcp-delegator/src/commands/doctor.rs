@@ -62,9 +62,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {
         let moved = engine(context)?.results().set_aside_damaged()?;
         let moved: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();

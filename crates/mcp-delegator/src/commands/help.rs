@@ -32,9 +32,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
     let mut command = help::command_at(context.catalog(), "help", &input.command)?;
     let commands = command
         .get_subcommands()

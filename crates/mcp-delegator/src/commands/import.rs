@@ -40,9 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = &input.rollout;
     let file: Box<dyn Read> = match context.surface {
         Surface::CommandLine => Box::new(open_rollout(path)?),

@@ -21,26 +21,21 @@ use crate::output::call_syntax::CallSyntax;
 use crate::output::data::warnings;
 use crate::output::outcome::Completion;
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Init {
     /// Do not ask: register with the clients found here and run the first task
-    #[serde(default)]
     pub yes: bool,
     /// Show what would be done; change nothing
-    #[serde(default)]
     pub dry_run: bool,
     /// Register only with these clients (default: those found here)
-    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub clients: Vec<Host>,
     /// Let Codex call the tools without asking; `codex exec` needs this
-    #[serde(default)]
     pub approve_tools: bool,
     /// Do not register with any client
-    #[serde(default)]
     pub skip_clients: bool,
     /// Do not run a first task
-    #[serde(default)]
     pub skip_task: bool,
 }
 
@@ -115,8 +110,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 struct Choices {
     registers: bool,
     approves_tools: bool,
@@ -147,19 +140,19 @@ impl InputRules for Init {
         let mut problems = Vec::new();
         if self.skip_clients && !self.clients.is_empty() {
             let problem = "cannot be given together with clients";
-            problems.push(Problem::new(ErrorCode::InvalidValue, "skip_clients", problem));
+            problems.push(Problem::invalid("skip_clients", problem));
         }
         let registers_codex = self.clients.is_empty() || self.clients.contains(&Host::Codex);
         if self.approve_tools && (self.skip_clients || !registers_codex) {
             let problem = "is a setting of Codex, which would not be registered";
-            let problem = Problem::new(ErrorCode::InvalidValue, "approve_tools", problem);
+            let problem = Problem::invalid("approve_tools", problem);
             problems.push(problem.suggest(Some("Name the client codex, or leave it out.")));
         }
         problems
     }
 }
 
-fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     let mut progress = Progress::default();
     let found = clients_to_register(context, &input)?;
     require_answers(context, &input)?;

@@ -64,9 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Logs, LogsOutput>(&["logs"], "Show what a task's agent did")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
     engine.remote().check_events(&engine.results().recorded_task(&id)?)?;
@@ -154,12 +152,12 @@ impl CommandData for LogsOutput {
         let advice = if has_ended {
             Suggestion::with_call(
                 format!("Task {id} {state}.{reason} Its result: {{call}}"),
-                NextCall::new(&["local", "results"]).with("task_id", id.as_str()),
+                NextCall::for_task(&["local", "results"], id),
             )
         } else {
             Suggestion::with_call(
                 format!("Task {id} is {state}. Follow it: {{call}}"),
-                NextCall::new(&["logs"]).with("task_id", id.as_str()).with("follow", true),
+                NextCall::for_task(&["logs"], id).with("follow", true),
             )
         };
         document.block(Block::ForPeople(advice))

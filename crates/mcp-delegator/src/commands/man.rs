@@ -26,9 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Man, RawText>(&["man"], "Print the manual page")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
     let command = help::command_at(context.catalog(), "man", &input.command)?;
     let presentation = context.screen.presentation;
     let text = presentation

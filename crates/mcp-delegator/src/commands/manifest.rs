@@ -83,9 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let tools = ToolListSettings {
         prefix: context.config.settings.tool_prefix.clone(),
         default_format: Format::Markdown,

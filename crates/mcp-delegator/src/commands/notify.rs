@@ -13,13 +13,12 @@ use crate::commands::prelude::*;
 const RETRY_ADVICE: &str = "These keep the settings with which their tasks were submitted. After a correction, run: mcp-delegator notify --retry";
 const MAX_LISTED: u32 = 20;
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Notify {
     /// Send a test notification through every configured channel
-    #[serde(default)]
     pub test: bool,
     /// Send what was not delivered again now, with the current settings
-    #[serde(default)]
     pub retry: bool,
 }
 
@@ -81,9 +80,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let configured = notifications(context);
     let retried_count = match (&configured, input.retry) {

@@ -20,7 +20,6 @@ pub use crate::commands::inputs::{
 };
 pub use crate::commands::local::task_input::TaskInput;
 pub use crate::commands::local::tasks::{TaskRequest, ended, engine, mark_read, resolve_task};
-pub use crate::commands::{Command, prepare};
 pub use crate::error::suggestion::{NextCall, Suggestion};
 pub use crate::error::{AppError, ErrorCode, Problem, io_error};
 pub use crate::output::command_data::CommandData;

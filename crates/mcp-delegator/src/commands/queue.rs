@@ -42,8 +42,6 @@ pub const PAUSE: CommandSpec = CommandSpec {
     )
 };
 
-pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause));
-
 pub const RESUME: CommandSpec = CommandSpec {
     path: &["queue", "resume"],
     about: "Resume the queue: start queued tasks again",
@@ -56,15 +54,13 @@ pub const RESUME: CommandSpec = CommandSpec {
     ..PAUSE
 };
 
-pub const RESUME_COMMAND: Command = Command::new(&RESUME, |input| prepare(input, resume));
-
-fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
+pub fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
     // A pause of an unknown agent would have no effect.
     check_agent(context, &input)?;
     set_paused(&engine(context)?, input, true).map(CommandOutput::done)
 }
 
-fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
+pub fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
     let state = set_paused(&engine(context)?, input.clone(), false)?;
     // A paused agent may have been removed from the configuration.
     if !state.is_changed {

@@ -7,6 +7,7 @@
 use delegator_domain::task::TaskIdPrefix;
 use delegator_engine::{RestoreError, RestoreReport, RestoreRequest, Variables, resolve_allowed_dir};
 
+use crate::commands::inputs::unconfirmed_removal;
 use crate::commands::prelude::*;
 use crate::error::engine::directory_problem;
 use crate::output::batch::Batch;
@@ -15,32 +16,26 @@ mod output;
 
 use output::{RestoreOutput, summary_sentence, unattributed_sentence, warnings};
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Restore {
     /// Task id
     #[schemars(extend("x-markers" = [Marker::Positional]))]
     pub task_id: Option<TaskRef>,
     /// Confirm the change
-    #[serde(default)]
     pub confirm_destructive: bool,
     /// Report what would be done; change nothing
-    #[serde(default)]
     pub dry_run: bool,
     /// Restore the whole work tree, including what changed after the task or was not changed by its agent
-    #[serde(default)]
     pub all: bool,
     /// Also move HEAD and its branch back; newer commits stay reachable through the undo point
-    #[serde(default)]
     pub force: bool,
     /// Revert the last restore of this task
-    #[serde(default)]
     pub undo: bool,
     /// Delete the task's restore points, including content that exists only there, instead of restoring
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub drop: bool,
     /// List the restore points of a repository, including tasks that are no longer in the registry
-    #[serde(default)]
     pub list: bool,
     /// Directory in the repository, for --list and for tasks that are no longer in the registry (default: the
     /// current directory)
@@ -85,26 +80,18 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Restore, RestoreOutput>(&["restore"], "Revert what a task changed")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Restore {
     fn problems(&self) -> Vec<Problem> {
-        let refuse = |code, field: &str, problem: &str, hint: &str| {
-            vec![Problem::new(code, field, problem).suggest(Some(hint))]
-        };
         let together = |field: &str, other: &str| {
-            let problem = format!("cannot be given together with {{input:{other}}}");
-            refuse(ErrorCode::InvalidValue, field, &problem, "Give only one of them.")
+            vec![Problem::excluded(field, other).suggest(Some("Give only one of them."))]
         };
         let ways = [("undo", self.undo), ("all", self.all), ("force", self.force), ("drop", self.drop)];
         let mut given = ways.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name);
         if self.list {
             return given.next().map(|field| together(field, "list")).unwrap_or_default();
         }
-        let mut problems = match given.find(|name| self.drop && *name != "drop") {
-            Some(field) => together(field, "drop"),
-            None => Vec::new(),
-        };
+        let other = given.find(|name| self.drop && *name != "drop");
+        let mut problems = other.map(|field| together(field, "drop")).unwrap_or_default();
         if !self.confirm_destructive && !self.dry_run {
             let problem = if self.drop {
                 "must be true, because content that exists only in the restore point is lost"
@@ -112,7 +99,7 @@ impl InputRules for Restore {
                 "must be true, because files in the work tree are overwritten and removed"
             };
             let hint = "Check with {input:dry_run} first, then {set:confirm_destructive}.";
-            problems.extend(refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint));
+            problems.extend(unconfirmed_removal(false, problem, hint));
         }
         problems
     }
@@ -125,7 +112,7 @@ impl InputRules for Restore {
     }
 }
 
-fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let environment = variables(context);
     let start_dir = absolute_directory(context, input.working_dir.as_deref());

@@ -52,9 +52,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let task = ended(engine.results().task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let text = match &input.task {
@@ -82,7 +80,7 @@ fn retry_remote(
     mode: Option<Mode>,
 ) -> Result<CommandOutput, AppError> {
     if mode.is_some() {
-        let problem = Problem::new(ErrorCode::InvalidValue, "mode", "cannot be given for a cloud task")
+        let problem = Problem::invalid("mode", "cannot be given for a cloud task")
             .suggest(Some("Set the mode of its environment instead."));
         return Err(AppError::from_problems(vec![problem]));
     }
@@ -139,7 +137,7 @@ fn retry_local(
         ..TaskRequest::new(input)
     };
     let submitted = engine.submissions().submit(build_submission(context, engine, request)?)?;
-    accepted_output(engine, submitted, Capability::Background)
+    accepted_output(engine, submitted)
 }
 
 /// The stored task text. A text with a redacted secret cannot be used again.

@@ -41,9 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Review, ExecutionAck>(&["review"], "Review the changes of a finished task")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let task = ended(engine.results().task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let earlier = stored_input(&task, String::new());
@@ -70,6 +68,6 @@ fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> 
     };
     let request = TaskRequest { reviews: Some(Reviewed::Task(task.id.clone())), ..TaskRequest::new(input) };
     let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
-    let output = accepted_output(&engine, submitted, Capability::Background)?;
+    let output = accepted_output(&engine, submitted)?;
     Ok(output.fact("reviews", task.id.as_str()))
 }

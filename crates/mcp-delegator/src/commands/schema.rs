@@ -55,9 +55,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
         Some(name) => find_schema(context, name)?,
         None => json!(schema_names(context.catalog())),
@@ -155,12 +153,7 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
     let message = format!("There is no schema '{name}'.");
     let problem = Problem::new(ErrorCode::NotFound, "name", "there is no such schema").value(name.into());
     let error = AppError { message, ..AppError::from_problems(vec![problem]) }.context("name", name);
-    match nearest {
-        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => {
-            error.suggest(Suggestion::with_call("Run {call} to list the names.", NextCall::new(&["schema"])))
-        }
-    }
+    error.suggest_name(nearest, "Run {call} to list the names.", NextCall::new(&["schema"]))
 }
 
 /// The schema that the call names.

@@ -52,19 +52,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Send, SentData>(&["send"], "Queue a message for a running agent")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Send {
     fn problems(&self) -> Vec<Problem> {
-        let together =
-            (self.now && self.next).then_some(("now", "cannot be given together with {input:next}"));
-        let blank = self.text.trim().is_empty().then_some(("text", "must not be blank"));
-        let problem = |(field, message)| Problem::new(ErrorCode::InvalidValue, field, message);
-        together.into_iter().chain(blank).map(problem).collect()
+        let together = (self.now && self.next).then(|| Problem::excluded("now", "next"));
+        let is_blank = self.text.trim().is_empty();
+        let blank = is_blank.then(|| Problem::invalid("text", "must not be blank"));
+        together.into_iter().chain(blank).collect()
     }
 }
 
-fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
     let agent = engine.results().recorded_task(&id)?.agent;
@@ -93,10 +90,10 @@ fn refusal(error: EngineError, id: &TaskId, has_threads: bool) -> AppError {
     let error = AppError::from(error);
     match (is_final, has_threads) {
         (false, _) => error,
-        (true, true) => error.suggest(Suggestion::with_call(
+        (true, true) => error.suggest_call(
             "Continue its thread with another task: {call}",
             NextCall::new(&["local", "resume"]).with("task", "…").with("task_id", id.as_str()),
-        )),
+        ),
         (true, false) => error.suggest("Submit the text as a new task: the agent has no threads."),
     }
 }
@@ -118,6 +115,6 @@ impl CommandData for SentData {
                 ("delivery", Some(message.delivery.to_owned())),
                 ("not delivered yet", Some(queued_count.to_string())),
             ]))
-            .block(Block::Next(NextCall::new(&["local", "status"]).with("task_id", task_id.as_str())))
+            .block(Block::Next(NextCall::for_task(&["local", "status"], task_id)))
     }
 }

@@ -25,20 +25,18 @@ const MAX_BACKUPS: u32 = 1000;
 pub const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
      Let Codex call the tools of this server without asking?";
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Setup {
     /// Program that uses this server (default: list the programs)
     #[schemars(extend("x-markers" = [Marker::Positional]))]
     pub host: Option<Host>,
     /// Print only the entry instead of writing it
-    #[serde(default)]
     pub print: bool,
     /// Toolsets to register: local, cloud, registry, extra, codex-compat (default: those that can be used)
-    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
     /// Let Codex call the tools without asking; `codex exec` needs this
-    #[serde(default)]
     pub approve_tools: bool,
 }
 
@@ -89,14 +87,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Setup {
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.approve_tools && self.host != Some(Host::Codex) {
-            let problem =
-                Problem::new(ErrorCode::InvalidValue, "approve_tools", "is a setting of Codex only");
+            let problem = Problem::invalid("approve_tools", "is a setting of Codex only");
             problems.push(problem.suggest(Some("Give the client codex, or leave it out.")));
         }
         if self.print && self.host.is_none() {
@@ -109,7 +104,7 @@ impl InputRules for Setup {
         let given = self.toolsets.iter().flat_map(|names| split_names(names));
         problems.extend(given.filter(|name| !names.contains(name)).map(|name| {
             let nearest = delegator_domain::similar_names::nearest(name, names.iter().copied());
-            Problem::new(ErrorCode::InvalidValue, "toolsets", format!("there is no toolset {name}"))
+            Problem::invalid("toolsets", format!("there is no toolset {name}"))
                 .value(name.into())
                 .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?")))
                 .permit(format!("Give some of {}.", names.join(", ")))
@@ -129,7 +124,7 @@ fn split_names(given: &str) -> impl Iterator<Item = &str> {
     given.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let Some(host) = input.host else { return list_clients(context) };
     let mut registration = registration(context, &input.toolsets, input.approve_tools);
     let registered = if input.print {
@@ -314,12 +309,11 @@ fn read_config(host: Host, file: &Path) -> Result<Option<String>, AppError> {
             let message =
                 format!("{} is not found: the file {} does not exist.", host.title(), file.display());
             let print = NextCall::new(&["setup"]).with("host", host.name()).with("print", true);
+            let text =
+                "Check that it is installed and start it once. Or print the entry and add it by hand: {call}";
             Err(AppError::new(ErrorCode::NotFound, message)
                 .context("path", file.display().to_string())
-                .suggest(Suggestion::with_call(
-                    "Check that it is installed and start it once. Or print the entry and add it by hand: {call}",
-                    print,
-                )))
+                .suggest_call(text, print))
         }
     }
 }

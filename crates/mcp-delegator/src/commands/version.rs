@@ -19,9 +19,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<NoInputs, Version>(&["version"], "Show the version")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
+pub fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     let version = Version {
         name: PROGRAM,
         version: PRODUCT_VERSION,

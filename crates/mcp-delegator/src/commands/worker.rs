@@ -71,9 +71,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Worker, StoppedWorker>(&["worker"], "Run fleet tasks on this machine")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> {
     context.config.check_lease()?;
     let database = database_from(context, &input.database)?;
     let slots = input.slots.try_into().unwrap_or(usize::MAX);

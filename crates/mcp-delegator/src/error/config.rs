@@ -99,14 +99,8 @@ fn sample_addition() -> NextCall {
 }
 
 fn unknown_environment(id: &str, nearest: Option<&str>) -> AppError {
-    let error =
-        AppError::new(ErrorCode::NotFound, format!("There is no environment '{}'.", truncate_text(id)))
-            .context("env_id", truncate_text(id));
-    match nearest {
-        Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => {
-            let list = NextCall::new(&["cloud", "list-environments"]);
-            error.suggest_call("Run {call} to list the environments.", list)
-        }
-    }
+    let list = NextCall::new(&["cloud", "list-environments"]);
+    AppError::new(ErrorCode::NotFound, format!("There is no environment '{}'.", truncate_text(id)))
+        .context("env_id", truncate_text(id))
+        .suggest_name(nearest, "Run {call} to list the environments.", list)
 }

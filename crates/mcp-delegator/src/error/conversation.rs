@@ -75,16 +75,12 @@ fn question_closed(message: String, task: &TaskId, question: &StoredQuestion) ->
         }
         None => message,
     };
-    let mut error = AppError::new(ErrorCode::WrongState, message)
+    AppError::new(ErrorCode::WrongState, message)
         .context("task_id", task.as_str())
         .context("question_number", number)
-        .context("question_state", question.state.name());
-    for (key, value) in [("answer_option", option), ("answer_text", text)] {
-        if let Some(value) = value {
-            error = error.context(key, value);
-        }
-    }
-    error
+        .context("question_state", question.state.name())
+        .optional_context("answer_option", option)
+        .optional_context("answer_text", text)
 }
 
 fn invalid_answer(question: &Question, problem: &AnswerProblem) -> AppError {

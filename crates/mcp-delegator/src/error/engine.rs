@@ -182,13 +182,10 @@ fn unknown_thread(message: String, given: String, nearest: Option<String>) -> Ap
         Some(thread) => format!("Did you mean {thread}? {list}"),
         None => list.to_owned(),
     };
-    let error = AppError::new(ErrorCode::ThreadNotFound, message)
+    AppError::new(ErrorCode::ThreadNotFound, message)
         .context("thread_id", given)
-        .suggest_call(text, NextCall::new(&["local", "status"]));
-    match nearest {
-        Some(thread) => error.context("nearest_thread_id", thread),
-        None => error,
-    }
+        .suggest_call(text, NextCall::new(&["local", "status"]))
+        .optional_context("nearest_thread_id", nearest)
 }
 
 fn archived_thread(message: String, given: String, unarchive: String) -> AppError {

@@ -93,7 +93,7 @@ pub(super) fn provider_error(
     task: Option<&TaskId>,
     error: ProviderError,
 ) -> AppError {
-    let mut named = match &error {
+    let named = match &error {
         ProviderError::Service(ServiceError { error, .. }) => match error.downcast_ref::<FleetError>() {
             // Another query reads the same.
             Some(error @ FleetError::Corrupt { .. }) => {
@@ -104,14 +104,11 @@ pub(super) fn provider_error(
         },
         error => AppError::new(provider_code(error, task.is_some()), message),
     };
-    named = named.context("provider", provider.name());
-    if let Some(task) = task {
-        named = named.context("task_id", task.as_str());
-    }
-    if let Some(output) = error.output() {
+    let named = named
+        .context("provider", provider.name())
+        .optional_context("task_id", task.map(TaskId::as_str))
         // Not a part of the message: it is not ours.
-        named = named.context("provider_message", truncate_quote(output));
-    }
+        .optional_context("provider_message", error.output().map(truncate_quote));
     match error {
         ProviderError::NotSignedIn { .. } => named
             .suggest(format!("Run '{SIGN_IN}' and choose ChatGPT; an API key is not enough."))

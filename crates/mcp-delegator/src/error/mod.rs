@@ -88,6 +88,11 @@ impl Problem {
         Problem::new(ErrorCode::InvalidValue, field, problem)
     }
 
+    /// Two inputs exclude each other.
+    pub fn excluded(field: impl Into<String>, other: &str) -> Self {
+        Problem::invalid(field, format!("cannot be given together with {{input:{other}}}"))
+    }
+
     pub fn value(mut self, value: Value) -> Self {
         self.value = Some(match value {
             Value::String(text) => truncate_text(&text).into(),
@@ -259,6 +264,21 @@ impl AppError {
     pub fn context(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.context.insert(key.to_owned(), value.into());
         self
+    }
+
+    pub fn optional_context(self, key: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.context(key, value),
+            None => self,
+        }
+    }
+
+    /// Suggests the known name nearest to the given one; if none is near, the call that lists all.
+    pub fn suggest_name(self, nearest: Option<&str>, text: &str, list: NextCall) -> Self {
+        match nearest {
+            Some(nearest) => self.suggest(format!("Did you mean {nearest}?")),
+            None => self.suggest_call(text, list),
+        }
     }
 
     pub fn redirect(mut self, redirect: Redirect) -> Self {

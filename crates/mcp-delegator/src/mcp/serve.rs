@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use crate::commands::context::Context;
 use crate::commands::inputs::choices;
 use crate::commands::local::tasks::{TOKEN_FILE_PATH, engine};
-use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
@@ -35,7 +34,8 @@ fn tool_formats(_: &mut SchemaGenerator) -> Schema {
     choices(["markdown", "json"])
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Serve {
     /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
     pub http: Option<String>,
@@ -43,22 +43,17 @@ pub struct Serve {
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<PathBuf>,
     /// Toolsets to serve: local, cloud, registry, extra, codex-compat
-    #[serde(default)]
     #[schemars(extend("default" = built_in_default("toolsets")))]
     pub toolsets: Vec<String>,
     /// Serve only these tools
-    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub tools: Vec<String>,
     /// Do not serve these tools
-    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub exclude_tools: Vec<String>,
     /// Serve only read-only tools
-    #[serde(default)]
     pub read_only: bool,
     /// Format of responses to calls without format
-    #[serde(default)]
     #[schemars(schema_with = "tool_formats", extend("default" = built_in_default("default_format")))]
     pub default_format: Option<ToolFormat>,
     /// Prefix of the tool names
@@ -68,7 +63,6 @@ pub struct Serve {
     )]
     pub tool_prefix: Option<String>,
     /// Declare output schemas in the tool list (with --default-format json)
-    #[serde(default)]
     pub output_schemas: bool,
 }
 
@@ -98,8 +92,6 @@ struct ServeOutput {}
 
 impl CommandData for ServeOutput {}
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for Serve {
     /// A token file without --http is an error: stdio does not use a token.
     fn problems(&self) -> Vec<Problem> {
@@ -107,13 +99,13 @@ impl InputRules for Serve {
             return Vec::new();
         }
         vec![
-            Problem::new(ErrorCode::InvalidValue, "token_file", "requires http, which is not given")
+            Problem::invalid("token_file", "requires http, which is not given")
                 .suggest(Some("Give --http with an address, or omit --token-file.")),
         ]
     }
 }
 
-fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
     serve(context, input, |server| server)
 }
 
@@ -132,7 +124,7 @@ pub fn serve<H: ServerHandler + Clone>(
         let problem = "describes JSON, but the default format is Markdown";
         let suggestion = Some("Serve with --default-format json.");
         return Err(AppError::from_problems(vec![
-            Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
+            Problem::invalid("output_schemas", problem).suggest(suggestion),
         ]));
     }
     let state = ServerState {

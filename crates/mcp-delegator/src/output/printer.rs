@@ -67,17 +67,18 @@ impl Printer {
         }
         let lines = match &mut state.lines {
             Some(lines) => lines,
-            none => none.insert(LineStream {
-                redact: self.redactor.stream(),
-                pending: Vec::new(),
-                file: file.map(temporary_beside).transpose()?,
-            }),
+            none => none.insert(self.line_stream(file)?),
         };
         lines.redact.push(bytes, &mut lines.pending);
         let complete = memchr::memrchr(b'\n', &lines.pending).map_or(0, |at| at + 1);
         let written = lines.write(complete)?;
         state.reader_gone = written == WriteResult::ReaderGone;
         Ok(written)
+    }
+
+    fn line_stream(&self, file: Option<&Path>) -> io::Result<LineStream> {
+        let file = file.map(temporary_beside).transpose()?;
+        Ok(LineStream { redact: self.redactor.stream(), pending: Vec::new(), file })
     }
 
     pub fn redactor(&self) -> &Redactor {
@@ -142,11 +143,7 @@ impl Printer {
         }
         let lines = match state.lines.take() {
             Some(lines) => lines,
-            None => LineStream {
-                redact: self.redactor.stream(),
-                pending: Vec::new(),
-                file: Some(temporary_beside(path)?),
-            },
+            None => self.line_stream(Some(path))?,
         };
         let (written, file) = self.write_final(lines, text)?;
         if let Some((file, target)) = file {

@@ -112,9 +112,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let task = engine.results().task(&resolve_task(&engine, &input.task.task_id)?)?;
     if task.remote.is_none() {

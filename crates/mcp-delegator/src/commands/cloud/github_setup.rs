@@ -43,9 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let repository = input.repository.trim_end_matches('/').trim_end_matches(".git").to_owned();
     let (known, warning) = match &input.env_id {
         None => (None, None),

@@ -53,7 +53,7 @@ fn wait_inputs() -> Schema {
     schema
 }
 
-const LIST_ENVIRONMENTS_SPEC: CommandSpec = CommandSpec {
+pub const LIST_ENVIRONMENTS: CommandSpec = CommandSpec {
     path: &["cloud", "list-environments"],
     about: "List the environments for cloud tasks",
     details: "",
@@ -61,24 +61,16 @@ const LIST_ENVIRONMENTS_SPEC: CommandSpec = CommandSpec {
     ..env::check::SPEC
 };
 
-pub const LIST_ENVIRONMENTS: Command = Command { spec: &LIST_ENVIRONMENTS_SPEC, ..env::check::COMMAND };
-
 const fn for_cloud(local: CommandSpec, path: &'static [&'static str], about: &'static str) -> CommandSpec {
     CommandSpec { path, about, network: true, toolset: Toolset::Cloud, ..local }
 }
 
-const WAIT_SPEC: CommandSpec = CommandSpec {
+pub const WAIT: CommandSpec = CommandSpec {
     input: InputType { schema: wait_inputs, ..local::wait::SPEC.input },
     ..for_cloud(local::wait::SPEC, &["cloud", "wait"], "Wait until a cloud task ends")
 };
 
-pub const WAIT: Command = Command { spec: &WAIT_SPEC, ..local::wait::COMMAND };
-
-const RESULTS_SPEC: CommandSpec =
+pub const RESULTS: CommandSpec =
     for_cloud(local::results::SPEC, &["cloud", "results"], "Show the result of a finished cloud task");
 
-pub const RESULTS: Command = Command { spec: &RESULTS_SPEC, ..local::results::COMMAND };
-
-const CANCEL_SPEC: CommandSpec = for_cloud(local::cancel::SPEC, &["cloud", "cancel"], "Cancel a cloud task");
-
-pub const CANCEL: Command = Command { spec: &CANCEL_SPEC, ..local::cancel::COMMAND };
+pub const CANCEL: CommandSpec = for_cloud(local::cancel::SPEC, &["cloud", "cancel"], "Cancel a cloud task");

@@ -14,7 +14,7 @@ pub struct CloudStatus {
     pub env_id: Option<String>,
 }
 
-const SPEC: CommandSpec = CommandSpec {
+pub const SPEC: CommandSpec = CommandSpec {
     path: &["cloud", "status"],
     about: "Show cloud tasks",
     network: true,
@@ -23,9 +23,7 @@ const SPEC: CommandSpec = CommandSpec {
     ..status::SPEC
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
     let scope = Scope { location: TaskLocation::Cloud, environment: input.env_id };
     status::show(context, &Status { filter: input.filter, usage: false }, scope)
 }

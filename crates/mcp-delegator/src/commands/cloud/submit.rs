@@ -68,9 +68,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> {
     accepted_output(context, submit(context, &input)?)
 }
 
@@ -121,8 +119,7 @@ fn submission_error(error: EngineError, has_key: bool) -> AppError {
         }
         None => format!("See whether it was accepted, before you submit it again: {CALL}"),
     };
-    let status = NextCall::new(&["local", "status"]).with("task_id", id.as_str());
-    error.suggest(Suggestion::with_call(text, status))
+    error.suggest_call(text, NextCall::for_task(&["local", "status"], id.as_str()))
 }
 
 pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<CommandOutput, AppError> {

@@ -72,8 +72,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for EnvAdd {
     fn problems(&self) -> Vec<Problem> {
         let problems = environments::entry_problems(&self.env_id, &self.new_entry()).into_iter();
@@ -86,7 +84,7 @@ impl InputRules for EnvAdd {
             let suggestion = problem.suggestion.map(|meant| format!("Did you mean {meant}?"));
             let permitted = problem.expected.map(|expected| format!("Give {expected}."));
             let value = problem.value;
-            let problem = Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion);
+            let problem = Problem::invalid(field, problem.problem).suggest(suggestion);
             Problem { value, permitted, ..problem }
         });
         problems.collect()
@@ -117,7 +115,7 @@ impl EnvAdd {
     }
 }
 
-fn run(context: &Context<'_>, input: EnvAdd) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: EnvAdd) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
     let mut entry = input.new_entry();
     entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());

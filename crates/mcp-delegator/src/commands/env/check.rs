@@ -13,8 +13,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<ListInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, inputs: ListInputs) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, inputs: ListInputs) -> Result<CommandOutput, AppError> {
     list_output(&environments::read(&sources(context.process))?, inputs)
 }

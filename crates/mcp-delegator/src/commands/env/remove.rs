@@ -27,8 +27,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 impl InputRules for EnvRemove {
     fn problems(&self) -> Vec<Problem> {
         let message = "must be true, because the environment's entry is deleted";
@@ -37,7 +35,7 @@ impl InputRules for EnvRemove {
     }
 }
 
-fn run(context: &Context<'_>, input: EnvRemove) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: EnvRemove) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
     let removed = environments::remove(&sources, &input.env_id)?;
     let message = format!("{} was removed", removed.id);

@@ -50,8 +50,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 /// A lost worker was replaced.
 pub const RESTARTED: &str = "The task was started again; the events of the new attempt follow.";
 
@@ -69,7 +67,7 @@ struct FollowState<'a> {
     tail: Option<Vec<u8>>,
 }
 
-fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let mut state = FollowState::new(context, input.working_dir.clone(), &source)?;
     let mut warnings = Vec::new();

@@ -203,14 +203,14 @@ pub fn open_allowed_file(
 ) -> Result<Take<File>, AppError> {
     let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     if path.is_relative() {
-        let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
+        let problem = Problem::invalid(field, "must be an absolute path");
         return Err(refuse(problem.value(path.display().to_string().into())));
     }
     let roots = &context.config.settings.allowed_roots;
     let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
         .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
     if is_standard_input(&file) {
-        let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
+        let problem = Problem::invalid(field, "is the server's standard input");
         return Err(refuse(problem.value(path.display().to_string().into())));
     }
     let size =

@@ -34,8 +34,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 const TOKEN_KEYS: [&str; 5] = [
     "input_tokens",
     "cached_input_tokens",
@@ -51,7 +49,7 @@ impl InputRules for Summarize {
         };
         let wrong = self.usage_before.iter().flatten().find(is_wrong);
         let problem = wrong.map(|(key, _)| {
-            Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a token count")
+            Problem::invalid(format!("usage_before.{key}"), "is not a token count")
                 .suggest(Some(format!("Known keys: {}.", TOKEN_KEYS.join(", "))))
         });
         problem.into_iter().collect()
@@ -69,7 +67,7 @@ fn usage(object: &Map<String, Value>) -> Usage {
     }
 }
 
-fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
     let options = FoldOptions {

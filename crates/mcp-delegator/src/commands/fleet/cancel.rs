@@ -48,9 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: FleetCancel) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: FleetCancel) -> Result<CommandOutput, AppError> {
     let database = database_from(context, &input.database)?;
     // The id of another machine, in any case; else the fleet's own.
     let typed = input.id.parse::<TaskIdPrefix>().ok().and_then(|typed| typed.complete());

@@ -38,8 +38,6 @@ pub const PAUSE: CommandSpec = CommandSpec {
     )
 };
 
-pub const PAUSE_COMMAND: Command = Command::new(&PAUSE, |input| prepare(input, pause));
-
 pub const RESUME: CommandSpec = CommandSpec {
     path: &["fleet", "resume"],
     about: "Resume the fleet or a worker: it claims tasks again",
@@ -49,14 +47,12 @@ pub const RESUME: CommandSpec = CommandSpec {
     ..PAUSE
 };
 
-pub const RESUME_COMMAND: Command = Command::new(&RESUME, |input| prepare(input, resume));
-
-fn pause(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
+pub fn pause(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.pause(input.worker.as_deref())?;
     Ok(CommandOutput::done(ClaimingChange { worker: input.worker, is_paused: true, is_changed }))
 }
 
-fn resume(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
+pub fn resume(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.resume(input.worker.as_deref())?;
     Ok(CommandOutput::done(ClaimingChange { worker: input.worker, is_paused: false, is_changed }))
 }

@@ -28,9 +28,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Drain, DrainedWorker>(&["fleet", "drain"], "Let a worker finish its tasks and exit")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Drain) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Drain) -> Result<CommandOutput, AppError> {
     let is_changed = database_from(context, &input.database)?.drain(&input.worker)?;
     Ok(CommandOutput::done(DrainedWorker { worker: input.worker, is_changed }))
 }

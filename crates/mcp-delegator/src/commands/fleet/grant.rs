@@ -44,8 +44,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(_: &Context<'_>, input: Grant) -> Result<CommandOutput, AppError> {
+pub fn run(_: &Context<'_>, input: Grant) -> Result<CommandOutput, AppError> {
     Ok(raw_text(grant_sql(&input.submitter, &input.worker).into_bytes()))
 }

@@ -23,9 +23,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: DatabaseInput) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: DatabaseInput) -> Result<CommandOutput, AppError> {
     let migrated = database_from(context, &input)?.migrate()?;
     Ok(CommandOutput::done(MigratedTables {
         from_version: migrated.before.to_string(),

@@ -76,9 +76,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: FleetStatusInput) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: FleetStatusInput) -> Result<CommandOutput, AppError> {
     let mut status = database_from(context, &input.database)?.status()?;
     if let Some(worker) = input.worker {
         let (found, others) = status.workers.into_iter().partition(|candidate| candidate.name == worker);

@@ -83,9 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: FleetTasksInput) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: FleetTasksInput) -> Result<CommandOutput, AppError> {
     let filter = TaskFilter { phase: input.state, worker: input.worker, limit: input.limit };
     let list = database_from(context, &input.database)?.list_tasks(&filter)?;
     let tasks = list.tasks.into_iter().map(entry).collect();

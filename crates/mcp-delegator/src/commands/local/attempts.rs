@@ -86,8 +86,7 @@ impl AttemptsInputs {
             ("models", &self.models, "model", agent.model.is_some()),
         ];
         for (list, items, single, is_single_given) in lists {
-            let problem =
-                |message: String| Problem::new(ErrorCode::InvalidValue, list, message).value(json!(items));
+            let problem = |message: String| Problem::invalid(list, message).value(json!(items));
             if items.len() > count {
                 let message = format!("has {} entries, but {{input:attempts}} is {count}", items.len());
                 let hint = format!("Set {{input:attempts}} to {}, or remove entries.", items.len());
@@ -100,7 +99,7 @@ impl AttemptsInputs {
         if count > 1 && agent.isolation == Some(Isolation::None) {
             let message = "must be worktree for several attempts";
             problems.push(
-                Problem::new(ErrorCode::InvalidValue, "isolation", message)
+                Problem::invalid("isolation", message)
                     .value("none".into())
                     .suggest(Some("Remove {input:isolation}: each attempt gets a worktree of its own.")),
             );
@@ -229,9 +228,7 @@ fn attempt_number(task: &Task) -> u8 {
 fn no_attempt(group: &GroupId, numbers: &[u8], number: u8) -> AppError {
     let known: Vec<String> = numbers.iter().map(u8::to_string).collect();
     let message = format!("is not an attempt of {group}; there are {}", known.join(", "));
-    AppError::from_problems(vec![
-        Problem::new(ErrorCode::InvalidValue, "attempt", message).value(number.into()),
-    ])
+    AppError::from_problems(vec![Problem::invalid("attempt", message).value(number.into())])
 }
 
 /// The group of a task that is the first of several attempts.
@@ -272,7 +269,7 @@ mod tests {
     #[test]
     fn a_problem_of_an_attempt_names_the_entry_of_the_list() {
         let (attempts, _) = parse(json!({"attempts": 3, "agents": ["a", "b"]}));
-        let problem = |field: &str| Problem::new(ErrorCode::InvalidValue, field, "is wrong");
+        let problem = |field: &str| Problem::invalid(field, "is wrong");
         let of_agent = attempts.name_entry(problem("agent"), 1);
         assert_eq!((of_agent.field.as_str(), of_agent.value), ("agents.1", Some(json!("b"))));
         assert_eq!(attempts.name_entry(problem("agent"), 2).field, "agents.0");

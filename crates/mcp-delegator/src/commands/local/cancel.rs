@@ -42,9 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Cancel, CancelData>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => id,

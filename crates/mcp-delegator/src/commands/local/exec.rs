@@ -79,23 +79,17 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 const THREAD_WAIT: Duration = Duration::from_millis(1500);
 
-fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let request = TaskRequest::new(input.task_input());
     let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
-    accepted_output(&engine, submitted, Capability::Background)
+    accepted_output(&engine, submitted)
 }
 
 /// The output for an accepted task, with its thread id if the agent announces it in time.
-pub fn accepted_output(
-    engine: &Engine,
-    submitted: SubmitOutcome,
-    capability: Capability,
-) -> Result<CommandOutput, AppError> {
+pub fn accepted_output(engine: &Engine, submitted: SubmitOutcome) -> Result<CommandOutput, AppError> {
     let deadline = Instant::now() + THREAD_WAIT;
     let id = submitted.task.id.clone();
     let task = match submitted.queue_position {
@@ -110,7 +104,7 @@ pub fn accepted_output(
         worktree: submitted.worktree.as_ref().map(|path| path.display().to_string()),
         followers: chain::followers(&submitted.followers),
         group: group_of(&task).map(|group| GroupData::of_tasks(group, &submitted.attempts)),
-        ..ExecutionAck::of(&task, capability)
+        ..ExecutionAck::of(&task, Capability::Background)
     };
     let mut output = CommandOutput::done(acknowledgement).with_facts(AckMeta {
         queue_position: (!has_ended).then_some(submitted.queue_position),

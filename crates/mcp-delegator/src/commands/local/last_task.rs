@@ -35,7 +35,7 @@ pub fn fill_task_input(
     let alternatives = spec.exactly_one_of.iter().copied().chain([input.name.as_str()]);
     if let Some(given) = alternatives.into_iter().find(|name| object.contains_key(*name)) {
         let message = format!("cannot be given together with {given}");
-        let problem = Problem::new(ErrorCode::InvalidValue, "--last", message);
+        let problem = Problem::invalid("--last", message);
         problems.push(problem.suggest(Some("Give only one of them.")));
         return Ok(());
     }

@@ -51,11 +51,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 const MAX_EVENTS: usize = 50;
 
-fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => id,

@@ -72,9 +72,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let earlier = match (&input.task_id, &input.thread_id) {
         (Some(task), _) => Some(engine.results().task(&resolve_task(&engine, task)?)?),
@@ -88,19 +86,14 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
         let message = "The task has no thread to continue: its agent never announced one.";
-        let error = AppError::new(ErrorCode::ThreadNotFound, message).suggest(Suggestion::with_call(
-            "Start a new task with {call}.",
-            NextCall::new(&["local", "exec"]),
-        ));
-        return Err(match earlier {
-            Some(task) => error.context("task_id", task.id.as_str()),
-            None => error,
-        });
+        return Err(AppError::new(ErrorCode::ThreadNotFound, message)
+            .optional_context("task_id", earlier.map(|task| task.id.to_string()))
+            .suggest_call("Start a new task with {call}.", NextCall::new(&["local", "exec"])));
     };
     let request =
         TaskRequest { resume: earlier, thread: Some(thread), ..TaskRequest::new(input.task_input()) };
     let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
-    accepted_output(&engine, submitted, Capability::Background)
+    accepted_output(&engine, submitted)
 }
 
 /// A thread belongs to the agent that began it, and not every agent has threads.
@@ -112,13 +105,9 @@ fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(),
     }
     match &input.agent.agent {
         Some(given) if given.names() != [agent] => Err(refuse(
-            Problem::new(
-                ErrorCode::InvalidValue,
-                "agent",
-                format!("is not the agent of the thread, {agent}"),
-            )
-            .value(json!(given))
-            .suggest(Some("Remove {input:agent}, or start a new task.")),
+            Problem::invalid("agent", format!("is not the agent of the thread, {agent}"))
+                .value(json!(given))
+                .suggest(Some("Remove {input:agent}, or start a new task.")),
         )),
         _ => Ok(()),
     }

@@ -114,16 +114,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
-fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
+pub fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest { call_budget: timeout, ..TaskRequest::new(input.task_input()) };
     let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
     if input.is_async {
-        return Ok(accepted_output(&engine, submitted, Capability::Background)?.into());
+        return Ok(accepted_output(&engine, submitted)?.into());
     }
     let id = submitted.task.id;
     let ids = match submitted.attempts.as_slice() {
@@ -282,20 +280,16 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             AppError { retry_after: wait, ..error }
         }
     };
-    let error = error.context("task_id", task.id.as_str());
-    Some(match task_data::thread(task) {
-        Some(thread) => error.context("thread_id", thread),
-        None => error,
-    })
+    let thread = task_data::thread(task);
+    Some(error.context("task_id", task.id.as_str()).optional_context("thread_id", thread))
 }
 
 /// The length of a limit, such as ` (5 minutes with no output)`.
 fn limit_length(limit: LimitKind, seconds: u64) -> String {
     let (count, unit) =
         if seconds.is_multiple_of(60) { (seconds / 60, "minute") } else { (seconds, "second") };
-    let plural = if count == 1 { "" } else { "s" };
     let measure = if limit == LimitKind::Idle { "with no output" } else { "in total" };
-    format!(" ({count} {unit}{plural} {measure})")
+    format!(" ({} {measure})", plural(count, unit))
 }
 
 fn time_until(time_ms: i64, now: Timestamp) -> Duration {

@@ -25,7 +25,8 @@ use crate::output::outcome::{ListCursors, PagedList};
 use crate::spec::paging::cursor_positions;
 
 /// Filters shared by the local and the cloud command.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct StatusInputs {
     /// Only this task
     #[schemars(extend("x-markers" = [Marker::Positional, Marker::SelfExplanatory]))]
@@ -34,11 +35,9 @@ pub struct StatusInputs {
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
     /// Only with these labels
-    #[serde(default)]
     #[schemars(extend("default" = null, "x-markers" = [Marker::SelfExplanatory]))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
-    #[serde(default)]
     #[schemars(with = "String", extend("enum" = STATES, "x-markers" = [Marker::SelfExplanatory]))]
     pub state: Option<State>,
     /// Finished tasks
@@ -46,7 +45,6 @@ pub struct StatusInputs {
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     /// Add last 5 lines of running tasks
-    #[serde(default)]
     pub verbose: bool,
     /// From the previous page
     #[schemars(length(min = 1, max = 512))]
@@ -74,8 +72,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     )
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 /// Running and queued tasks that are read for one response: more than fit into 48,000 characters or, on the
 /// command line, into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
 const MAX_LISTED_FOR_TOOLS: u32 = 1_000;
@@ -85,7 +81,7 @@ const MIN_USAGE_ROWS: u32 = 50;
 const VERBOSE_BYTES: u64 = 64 << 10;
 pub const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
-fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
     show(context, &input, Scope { location: TaskLocation::Local, environment: None })
 }
 

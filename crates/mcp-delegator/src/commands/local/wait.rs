@@ -24,37 +24,33 @@ use crate::commands::{AfterWait, Started};
 use crate::output::batch::Batch;
 use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{
-    EndedItem, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitMeta, WaitedTask, WaitedTasks,
+    EndedItem, TaskResult, UnfinishedTask, WaitData, WaitMeta, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{chain, stored_task as task_data, warnings};
 use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Wait {
     /// Task id
     #[schemars(extend("x-markers" = [Marker::Positional, Marker::Several("task_ids".into()), Marker::SelfExplanatory]))]
     pub task_id: Option<TaskRef>,
     /// Several tasks
-    #[serde(default)]
     #[schemars(extend("default" = null, "x-markers" = [Marker::SelfExplanatory]))]
     pub task_ids: Vec<TaskRef>,
     /// All tasks with these labels that have not ended, or ended within 24 hours
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Advanced], "default" = null))]
     pub labels: BTreeMap<String, String>,
     /// All or any of them
-    #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["all", "any"], "default" = "all", "x-markers" = [Marker::SelfExplanatory]))]
     pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
     #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub timeout_sec: Option<u32>,
     /// Include output
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::SelfExplanatory]))]
     pub include_output: bool,
     /// Output limit
-    #[serde(default)]
     #[schemars(
         with = "u32",
         range(min = 1024, max = 1_048_576),
@@ -62,11 +58,9 @@ pub struct Wait {
     )]
     pub max_output_bytes: Option<u32>,
     /// Also wait for the tasks that follow in a chain
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub chain: bool,
     /// Return an error if the task did not complete (exit 80, 10 or 130)
-    #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Advanced]))]
     pub exit_status: bool,
 }
@@ -90,8 +84,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
-pub const COMMAND: Command = Command::new(&SPEC, |input| prepare(input, run));
-
 /// A wait whose ids are resolved once: a prefix that becomes ambiguous during the wait does not change the
 /// response.
 #[derive(Debug)]
@@ -108,7 +100,7 @@ const MAX_ENDED: u32 = 100;
 const MORE_ENDED: &str =
     "more tasks with these labels ended within 24 hours; only the last 100 are listed, status lists all";
 
-fn run(context: &Context<'_>, mut input: Wait) -> Result<Started, AppError> {
+pub fn run(context: &Context<'_>, mut input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let (mut targets, mut has_more_ended) = (Targets::new(), false);
     match &input.task_id {
@@ -168,7 +160,7 @@ fn labelled_tasks(
     let message = "No task with these labels is queued or running, and none ended within 24 hours.";
     let status = NextCall::new(&["local", "status"]).with("labels", json!(labels));
     Err(AppError::new(ErrorCode::TaskNotFound, message)
-        .suggest(Suggestion::with_call("List the tasks with these labels: {call}", status)))
+        .suggest_call("List the tasks with these labels: {call}", status))
 }
 
 pub fn after_wait(
@@ -265,7 +257,7 @@ impl WaitOutput<'_> {
         }
         let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
         let result = (batch.failed_count() > 0).then(|| batch.result());
-        let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: result };
+        let data = WaitedTasks { tasks: items, batch: result };
         let output = if pending.is_empty() {
             batch.into_output(data)
         } else {
@@ -279,10 +271,10 @@ impl WaitOutput<'_> {
     fn first(&self, watched: &GroupWaitOutcome) -> Result<CommandOutput, AppError> {
         let first = first_ended(watched)?.task;
         let WaitedItem { data, error, mut warnings } = self.item(&first)?;
-        let data = WaitedTasks { tasks: vec![data] };
+        let tasks = vec![data];
         let is_resolved = self.wait.targets.iter().all(|(_, id)| id.is_ok());
         let output = if is_resolved {
-            CommandOutput::of(data, error)
+            CommandOutput::of(WaitedTasks { tasks, batch: None }, error)
         } else {
             let mut batch = self.empty_batch();
             for (target, id) in &self.wait.targets {
@@ -292,7 +284,7 @@ impl WaitOutput<'_> {
                     Err(error) => batch.failed(target, error),
                 }
             }
-            let data = WaitBatch { data, batch: Some(batch.result()) };
+            let data = WaitedTasks { tasks, batch: Some(batch.result()) };
             batch.into_output(data)
         };
         warnings.extend(mark_read(self.engine, &first.id));

@@ -146,7 +146,7 @@ fn matches_name(given: &str, name: &str, prefix: &str) -> bool {
 }
 
 fn unknown_name<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
-    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is unknown"))
+    Problem::invalid(field, format!("{given} is unknown"))
         .value(given.into())
         .suggest(Some(suggest_nearest(given, known)))
 }

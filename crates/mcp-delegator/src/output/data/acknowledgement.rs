@@ -1,5 +1,6 @@
 //! The data of an accepted task, for the commands that submit one.
 
+use delegator_domain::named_enum;
 use delegator_domain::task::SandboxKind;
 
 use crate::output::data::agent_pauses::PauseData;
@@ -13,19 +14,12 @@ use crate::output::data::stored_task::{state_names, thread};
 use crate::output::data::task::TaskReport;
 use crate::output::prelude::*;
 
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Capability {
-    Background,
-    Foreground,
-}
-
-impl Capability {
-    pub fn name(self) -> &'static str {
-        match self {
-            Capability::Background => "background",
-            Capability::Foreground => "foreground",
-        }
+named_enum! {
+    #[derive(Serialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Capability {
+        Background = "background",
+        Foreground = "foreground",
     }
 }
 

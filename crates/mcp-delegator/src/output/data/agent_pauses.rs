@@ -31,10 +31,11 @@ impl From<&AgentPause> for PauseData {
 impl PauseData {
     /// `codex paused`, and `until 2026-01-02T03:04:05.000Z: the usage limit was reached`.
     pub fn fact(&self) -> (String, String) {
-        let until = match &self.until_at {
-            Some(until) => format!("until {}", until.0),
-            None => "until it is resumed".to_owned(),
-        };
-        (format!("{} paused", self.agent), format!("{until}: {}", self.reason))
+        (format!("{} paused", self.agent), format!("{}: {}", self.until(), self.reason))
+    }
+
+    pub fn until(&self) -> String {
+        let time = self.until_at.as_ref().map_or("it is resumed", |until| &until.0);
+        format!("until {time}")
     }
 }

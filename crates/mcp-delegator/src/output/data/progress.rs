@@ -8,6 +8,8 @@ use delegator_transcript::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::documents::document::plural;
+
 const SOURCES: [&str; 2] = [source_name(PercentSource::Plan), source_name(PercentSource::History)];
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -95,13 +97,8 @@ pub fn percent_text(percent: Percent) -> String {
 
 /// `14 events, 3 commands, 2 files`, without zeros; `None` if nothing happened.
 pub fn counts_text(counts: [u64; 3]) -> Option<String> {
-    let names = [("event", "events"), ("command", "commands"), ("file", "files")];
-    let parts: Vec<String> = counts
-        .into_iter()
-        .zip(names)
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, (one, many))| format!("{count} {}", if count == 1 { one } else { many }))
-        .collect();
+    let known = counts.into_iter().zip(["event", "command", "file"]).filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = known.map(|(count, name)| plural(count, name)).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

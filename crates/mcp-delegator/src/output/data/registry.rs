@@ -21,15 +21,12 @@ pub struct RegistryInfo {
     pub batch: Option<BatchResult>,
 }
 
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, JsonSchema)]
 pub struct RegistryMeta {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_ts: Option<UtcTime>,
 }
 

@@ -8,6 +8,7 @@ use delegator_engine::ProviderRecord;
 use delegator_registry::RemoteTask;
 
 use crate::output::data::diff::OmissionsData;
+use crate::output::documents::document::plural;
 use crate::output::prelude::*;
 
 /// Bytes of the diff that a result shows unless the caller requests the output.
@@ -103,8 +104,7 @@ pub fn shorten(diff: &str, budget: usize) -> Option<String> {
     }
     if !others.is_empty() {
         let missing: usize = others.iter().map(|file| file.len()).sum();
-        let plural = if others.len() == 1 { "" } else { "s" };
-        text.push_str(&note(&format!("{} more file{plural} with {missing} bytes", others.len())));
+        text.push_str(&note(&format!("{} with {missing} bytes", plural(others.len(), "more file"))));
     }
     Some(text)
 }

@@ -38,15 +38,20 @@ pub enum OutputProblem {
     UnusableSchema(String),
 }
 
+/// There is no value because of this problem.
+impl From<OutputProblem> for StructuredOutput {
+    fn from(problem: OutputProblem) -> StructuredOutput {
+        StructuredOutput { value: Value::Null, problem: Some(problem) }
+    }
+}
+
 /// `None` for a task without a schema.
 pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
     let schema = task.input.get("output_schema")?;
     let message = record.and_then(|record| record.report.final_message.as_ref());
     let mut output = match message {
-        None => StructuredOutput { value: Value::Null, problem: Some(OutputProblem::NoMessage) },
-        Some(FinalMessage { truncated: true, bytes, .. }) => {
-            StructuredOutput { value: Value::Null, problem: Some(OutputProblem::TooLong { bytes: *bytes }) }
-        }
+        None => OutputProblem::NoMessage.into(),
+        Some(FinalMessage { truncated: true, bytes, .. }) => OutputProblem::TooLong { bytes: *bytes }.into(),
         Some(message) => parse(schema, &message.text),
     };
     // Only a completed task must have a valid message.
@@ -57,12 +62,7 @@ pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutpu
 pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
     let value: Value = match serde_json::from_str(strip_fence(text.trim())) {
         Ok(value) => value,
-        Err(error) => {
-            return StructuredOutput {
-                value: Value::Null,
-                problem: Some(OutputProblem::NotJson(error.to_string())),
-            };
-        }
+        Err(error) => return OutputProblem::NotJson(error.to_string()).into(),
     };
     let problem = match validator(schema) {
         Ok(validator) => {

@@ -329,16 +329,10 @@ pub enum WaitedTask {
     Unfinished(Box<UnfinishedTask>),
 }
 
+/// The task or tasks that were waited for, and the items of the call if some of them failed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WaitedTasks {
     pub tasks: Vec<WaitedTask>,
-}
-
-/// The task or tasks that were waited for, and the items of the call if some of them failed.
-#[derive(Debug, Clone, Serialize)]
-pub struct WaitBatch {
-    #[serde(flatten)]
-    pub data: WaitedTasks,
     #[serde(flatten)]
     pub batch: Option<BatchResult>,
 }
@@ -352,8 +346,6 @@ pub struct WaitData {
     pub unfinished: Option<UnfinishedTask>,
     #[serde(flatten)]
     pub several: Option<WaitedTasks>,
-    #[serde(flatten)]
-    pub batch: Option<BatchResult>,
 }
 
 /// The times of an ended task.

@@ -8,6 +8,7 @@ use delegator_registry::AgentPause;
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
 
 use crate::error::truncate_quote;
+use crate::output::data::agent_pauses::PauseData;
 use crate::output::data::diff::omission_warnings;
 use crate::output::data::{files, findings, structured_output, verification, work_trees};
 use crate::output::prelude::*;
@@ -87,11 +88,7 @@ pub fn queue_paused() -> Warning {
 
 /// Queued tasks of the agent do not start until the pause is over.
 pub fn agent_paused(pause: &AgentPause) -> Warning {
-    let AgentPause { agent, until_ms, reason, .. } = pause;
-    let until = match until_ms {
-        Some(until_ms) => format!("until {}", UtcTime::from_ms(*until_ms).0),
-        None => "until it is resumed".to_owned(),
-    };
+    let (AgentPause { agent, reason, .. }, until) = (pause, PauseData::from(pause).until());
     let message = format!(
         "the agent {agent} is paused {until} ({}), so none of its queued tasks starts; to resume it, run 'mcp-delegator queue resume --agent {agent}'",
         truncate_quote(reason)

@@ -77,8 +77,8 @@ pub fn summary(files: &[&FileDiff<'_>], style: TextStyle) -> String {
 
 /// `2 files changed, 3 lines added, 1 line deleted`.
 pub fn totals(files: usize, added: u64, deleted: u64) -> String {
-    let lines = |count: u64| plural(usize::try_from(count).unwrap_or(usize::MAX), "line");
-    format!("{} changed, {} added, {} deleted", plural(files, "file"), lines(added), lines(deleted))
+    let (added, deleted) = (plural(added, "line"), plural(deleted, "line"));
+    format!("{} changed, {added} added, {deleted} deleted", plural(files, "file"))
 }
 
 /// In proportion, and at least one sign for a changed line.

@@ -160,8 +160,9 @@ pub fn cell(value: Option<&impl ToString>) -> String {
 }
 
 /// A number with its noun: `1 file`, `2 files`.
-pub fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+pub fn plural(count: impl ToString, noun: &str) -> String {
+    let count = count.to_string();
+    format!("{count} {noun}{}", if count == "1" { "" } else { "s" })
 }
 
 /// Characters with a meaning within a line of Markdown.

@@ -16,7 +16,7 @@ use crate::output::data::progress::Progress;
 use crate::output::data::remote::{DiffData, RemoteData};
 use crate::output::data::structured_output::Violation;
 use crate::output::data::task::{
-    EndedItem, ResultSet, TaskReport, TaskResult, UnfinishedTask, WaitBatch, WaitedTask, WaitedTasks,
+    EndedItem, ResultSet, TaskReport, TaskResult, UnfinishedTask, WaitedTask, WaitedTasks,
 };
 use crate::output::data::verification::TestResults;
 use crate::output::documents::{agent_output, conversation};
@@ -143,16 +143,6 @@ impl CommandData for WaitedTasks {
         let sizes = ended.fold(Sizes::default(), Sizes::max);
         retain_first(&mut self.tasks, plan.task_list_bytes, json_size);
         sizes
-    }
-}
-
-impl CommandData for WaitBatch {
-    fn document(&self) -> Document {
-        self.data.document()
-    }
-
-    fn shrink(&mut self, plan: TruncationPlan) -> Sizes {
-        self.data.shrink(plan)
     }
 }
 

@@ -158,7 +158,7 @@ fn the_cursor_of_a_truncated_list_continues_after_the_last_row() {
     for format in [Format::Json, Format::Markdown] {
         let (environments, first) = page(None);
         let output = CommandOutput::done(EnvironmentList { environments }).with_page("environments", first);
-        let outcome = CallClock::begin().end(LIST_ENVIRONMENTS.spec, output.fact("count", 200));
+        let outcome = CallClock::begin().end(&LIST_ENVIRONMENTS, output.fact("count", 200));
         let presentation = Presentation::for_tool(format, &served());
         let (outcome, rendered) = truncate_to_fit(outcome, &presentation, tool_limit(&printer, 6_000));
         let shown = rendered.body.matches("env-").count();
@@ -181,7 +181,7 @@ fn typed_data_that_cannot_fit_is_left_out() {
             created_at: None,
         };
         let output = CommandOutput::done(EnvironmentList { environments: vec![environment] });
-        let outcome = CallClock::begin().end(LIST_ENVIRONMENTS.spec, output.fact("count", 1));
+        let outcome = CallClock::begin().end(&LIST_ENVIRONMENTS, output.fact("count", 1));
         let presentation = Presentation::for_tool(format, &served());
         for max_size in [3_000, 900] {
             let limit = tool_limit(&printer, max_size);
@@ -272,7 +272,7 @@ fn every_task_of_several_retains_its_message() {
         let times = RunTimes { started_ms: 0, ended_ms: 1 }.into();
         WaitedTask::Ended(Box::new(EndedItem { result, times, agent_exit_code: Some(0) }))
     };
-    let output = CommandOutput::done(WaitedTasks { tasks: (0..5).map(task).collect() });
+    let output = CommandOutput::done(WaitedTasks { tasks: (0..5).map(task).collect(), batch: None });
     let (printer, presentation) = (printer(), Presentation::for_tool(Format::Json, &served()));
     let fit = |max_size: usize| {
         let outcome = CallClock::begin().end(&wait::SPEC, output.clone());
