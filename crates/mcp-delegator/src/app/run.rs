@@ -71,8 +71,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     if matches!(spec.config, ConfigUse::Required | ConfigUse::ValidPart) {
-        let warnings = config.warnings.iter();
-        output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
+        output = output.warn(&config.warnings);
     }
     output.warnings.extend(log_warning);
     let (outcome, rendered) =

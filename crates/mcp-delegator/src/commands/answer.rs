@@ -68,7 +68,7 @@ pub fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppErr
     };
     let answered = engine.conversations().answer(&id, stored.question.number, &answer)?;
     let message = format!("Question {} of {id} answered", answered.question.number);
-    Ok(CommandOutput { message: Some(message), ..output(&id, &answered) })
+    Ok(output(&id, &answered).message(message))
 }
 
 /// The answer in the input; `None` if there is none. An unspecific answer is an option if one has this id or

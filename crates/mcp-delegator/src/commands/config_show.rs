@@ -92,11 +92,9 @@ pub fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, Ap
         state_dir: text(&context.state_dir),
     };
     let error = context.config_error.map(|error| error.clone().into());
-    let mut output = CommandOutput::of(data, error).with_page("settings", page);
     let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
     let warnings = config.warnings.iter().chain(broken.iter().filter(is_new));
-    output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
-    Ok(output)
+    Ok(CommandOutput::of(data, error).with_page("settings", page).warn(warnings))
 }
 
 pub fn to_setting(setting: &SourcedSetting) -> Setting {

@@ -170,8 +170,7 @@ mod tests {
 
     #[test]
     fn a_single_problem_is_not_repeated_below_the_table() {
-        let fix = Some("Install it.".to_owned());
-        let check = Check::problem("agent", ErrorCode::DependencyMissing, "codex is missing", fix);
+        let check = Check::problem("agent", ErrorCode::DependencyMissing, "codex is missing", "Install it.");
         let error = first_problem(std::slice::from_ref(&check)).unwrap();
         assert_eq!(error.message, "agent: codex is missing");
         let checks = Checks { checks: vec![check], agents: Vec::new(), is_healthy: false, bundle: None };

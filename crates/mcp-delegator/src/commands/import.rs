@@ -49,15 +49,14 @@ pub fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppErr
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.results().import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
-    let mut output = CommandOutput::done(Imported {
+    let output = CommandOutput::done(Imported {
         task_id: task.id.to_string(),
-        thread_id: task.thread_id.clone(),
+        thread_id: task.thread_id,
         state: task.state.public_name().to_owned(),
-        summary: task.ended.as_ref().and_then(|ended| ended.summary.clone()),
+        summary: task.ended.and_then(|ended| ended.summary),
         replayed: imported.replayed,
     });
-    output.message = Some(format!("Imported as {}", task.id));
-    Ok(output)
+    Ok(output.message(format!("Imported as {}", task.id)))
 }
 
 fn open_rollout(path: &Path) -> Result<File, AppError> {

@@ -185,10 +185,8 @@ pub fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError
     }
     let is_registered = choices.registers && found.iter().any(Client::is_editable);
     let warning = path_warning(context, &new).filter(|_| is_registered);
-    let mut output = output(progress, input.dry_run);
-    output.warnings.extend(warning);
-    output.warnings.extend((is_paused && choices.runs_task).then(warnings::queue_paused));
-    Ok(output)
+    let paused = (is_paused && choices.runs_task).then(warnings::queue_paused);
+    Ok(output(progress, input.dry_run).warn(warning).warn(paused))
 }
 
 fn is_queue_paused(context: &Context<'_>) -> bool {

@@ -2,7 +2,6 @@
 
 pub mod answer;
 pub mod apply;
-pub mod blocking;
 pub mod cancel;
 pub mod cleanup_registry;
 pub mod cloud;
@@ -38,11 +37,11 @@ pub mod version;
 pub mod worker;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::wait_thread::GroupWaitOutcome;
+use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 
-use crate::commands::blocking::TaskWait;
 use crate::commands::context::Context;
 use crate::commands::local::{run, wait};
 use crate::error::{AppError, ErrorCode};
@@ -60,6 +59,16 @@ pub enum Started {
     /// Finished; there is nothing to wait for.
     Finished(Box<CommandOutput>),
     Waiting(TaskWait, AfterWait),
+}
+
+/// The tasks that a command waits for after its start. The caller does the waiting: the command line in the
+/// calling thread, a server for all calls in one thread.
+#[derive(Debug, Clone)]
+pub struct TaskWait {
+    pub ids: Vec<TaskId>,
+    pub goal: WaitGoal,
+    /// `None`: no limit.
+    pub timeout: Option<Duration>,
 }
 
 impl From<CommandOutput> for Started {

@@ -200,7 +200,7 @@ fn incomplete_batch<'a>(
 }
 
 fn command_output(data: RestoreOutput, message: String, shape: Shape) -> CommandOutput {
-    CommandOutput { message: Some(message), shape: Some(shape), ..CommandOutput::done(data) }
+    CommandOutput { shape: Some(shape), ..CommandOutput::done(data).message(message) }
 }
 
 fn list(engine: &Engine, start_dir: &Path, environment: &Variables) -> Result<CommandOutput, AppError> {

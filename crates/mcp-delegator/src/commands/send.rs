@@ -78,7 +78,7 @@ pub fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError
         message: (&message).into(),
         queued_count: queued,
     });
-    Ok(CommandOutput { message: Some(format!("Message {} to {id} queued", message.number)), ..output })
+    Ok(output.message(format!("Message {} to {id} queued", message.number)))
 }
 
 /// The error, with what the user can do instead if the agent takes no further message in this task.

@@ -142,10 +142,8 @@ pub fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppErro
     };
     let entry = registered.entry.clone();
     let data = SetupOutput { registered: Some(registered), clients: None };
-    let mut output = CommandOutput::done(data).raw(entry);
-    output.message = Some(message);
-    output.warnings.extend(path_warning(context, &registration));
-    Ok(output)
+    let output = CommandOutput::done(data).raw(entry).message(message);
+    Ok(output.warn(path_warning(context, &registration)))
 }
 
 fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {

@@ -23,6 +23,9 @@ pub mod transport;
 
 use crate::error::{AppError, io_error};
 
+/// A request of a client, and the connection that it came from.
+pub type RequestContext = rmcp::service::RequestContext<rmcp::RoleServer>;
+
 /// Calls that execute at the same time. Waiting calls do not count: one thread serves all of them.
 const MAX_BLOCKING_THREADS: usize = 32;
 

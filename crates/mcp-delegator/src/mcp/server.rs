@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use delegator_engine::wait_thread::WaitThread;
+use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
@@ -13,16 +14,18 @@ use rmcp::model::{
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, Reference, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
+use crate::mcp::RequestContext;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::{instructions, prompts, resources};
 use crate::spec::version::PRODUCT_VERSION;
+
+type PageParams = Option<PaginatedRequestParams>;
+type RpcResult<T> = Result<T, ErrorData>;
 
 #[derive(Debug, Clone)]
 pub struct Server {
@@ -53,7 +56,7 @@ pub(in crate::mcp) async fn run_blocking<T: Send + 'static>(
 }
 
 /// Every list has one page, so no cursor is valid.
-fn refuse_cursor(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+fn refuse_cursor(page: PageParams) -> RpcResult<()> {
     if page.is_some_and(|page| page.cursor.is_some()) {
         return Err(invalid_params("Unknown cursor: the list has only one page.".to_owned()));
     }
@@ -118,11 +121,7 @@ impl ServerHandler for Server {
         ])
     }
 
-    async fn list_tools(
-        &self,
-        page: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, page: PageParams, _: RequestContext) -> RpcResult<ListToolsResult> {
         refuse_cursor(page)?;
         Ok(ListToolsResult::with_all_items(self.state.toolbox.list()))
     }
@@ -130,16 +129,12 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+        context: RequestContext,
+    ) -> RpcResult<CallToolResponse> {
         self.handle_call(request, &context).await
     }
 
-    async fn list_resources(
-        &self,
-        page: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, page: PageParams, _: RequestContext) -> RpcResult<ListResourcesResult> {
         refuse_cursor(page)?;
         let found = self.with_context(|context| Ok(resources::list(context))).await.map_err(to_rpc_error)?;
         Ok(ListResourcesResult::with_all_items(found))
@@ -147,9 +142,9 @@ impl ServerHandler for Server {
 
     async fn list_resource_templates(
         &self,
-        page: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        page: PageParams,
+        _: RequestContext,
+    ) -> RpcResult<ListResourceTemplatesResult> {
         refuse_cursor(page)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
@@ -157,8 +152,8 @@ impl ServerHandler for Server {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        _: RequestContext,
+    ) -> RpcResult<ReadResourceResponse> {
         let uri = request.uri.clone();
         let read = self.with_context(move |context| resources::read(context, &request.uri)).await;
         let contents =
@@ -166,11 +161,7 @@ impl ServerHandler for Server {
         Ok(ReadResourceResult::new(vec![self.state.redact_resource(contents)]).into())
     }
 
-    async fn list_prompts(
-        &self,
-        page: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, page: PageParams, _: RequestContext) -> RpcResult<ListPromptsResult> {
         refuse_cursor(page)?;
         Ok(ListPromptsResult::with_all_items(prompts::list(&self.state.toolbox)))
     }
@@ -178,8 +169,8 @@ impl ServerHandler for Server {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+        _: RequestContext,
+    ) -> RpcResult<GetPromptResponse> {
         let given = request.arguments.unwrap_or_default();
         match prompts::get(&request.name, &given, &self.state.toolbox) {
             Some(Ok(prompt)) => Ok(prompt.into()),
@@ -188,11 +179,7 @@ impl ServerHandler for Server {
         }
     }
 
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, request: CompleteRequestParams, _: RequestContext) -> RpcResult<CompleteResult> {
         let is_id = match &request.r#ref {
             Reference::Resource(template) => template.uri.starts_with("codex://task/{id}"),
             Reference::Prompt(prompt) => prompt.name == "review_results",
@@ -215,36 +202,20 @@ impl ServerHandler for Server {
         Ok(CompleteResult::new(completion))
     }
 
-    async fn get_task(
-        &self,
-        request: GetTaskParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<GetTaskResult, ErrorData> {
+    async fn get_task(&self, request: GetTaskParams, _: RequestContext) -> RpcResult<GetTaskResult> {
         self.get_handle(&request.task_id).await.map(GetTaskResult::new)
     }
 
     /// No handle ever requests input, so there is nothing to update; only the handle itself is checked.
-    async fn update_task(
-        &self,
-        request: UpdateTaskParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext) -> RpcResult<()> {
         self.get_handle(&request.task_id).await.map(drop)
     }
 
-    async fn cancel_task(
-        &self,
-        request: CancelTaskParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn cancel_task(&self, request: CancelTaskParams, _: RequestContext) -> RpcResult<()> {
         self.cancel_handle(&request.task_id).await
     }
 
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext) -> RpcResult<CustomResult> {
         let unknown = || {
             ErrorData::new(RpcCode::METHOD_NOT_FOUND, format!("Unknown method: {}.", request.method), None)
         };

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use delegator_config::ConfigWarning;
 use delegator_domain::task::TaskId;
 use delegator_domain::terminal::escape_line_breaks;
 use delegator_domain::warning_code::WarningCode;
@@ -47,6 +48,12 @@ impl Warning {
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.context.insert(key.to_owned(), value.into());
         self
+    }
+}
+
+impl From<&ConfigWarning> for Warning {
+    fn from(warning: &ConfigWarning) -> Self {
+        Warning::new(warning.code, &warning.message)
     }
 }
 
@@ -295,6 +302,16 @@ impl CommandOutput {
 
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(key.to_owned(), value.into());
+        self
+    }
+
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    pub fn warn<W: Into<Warning>>(mut self, warnings: impl IntoIterator<Item = W>) -> Self {
+        self.warnings.extend(warnings.into_iter().map(Into::into));
         self
     }
 

@@ -72,12 +72,11 @@ pub fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, A
         name,
         stack: input.tech_stack.name().to_owned(),
     };
-    let mut output = CommandOutput::done(guide.data())
+    Ok(CommandOutput::done(guide.data())
         .fact("repository", guide.repository.as_str())
         .fact("tech_stack", input.tech_stack.name())
-        .fact("env_id", guide.env_id.as_str());
-    output.warnings.extend(warning);
-    Ok(output)
+        .fact("env_id", guide.env_id.as_str())
+        .warn(warning))
 }
 
 /// Finds the environment. An unknown one is only a warning, because the guide explains how to add it.

@@ -129,8 +129,8 @@ pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<C
         ..ExecutionAck::of(&task, Capability::Background)
     };
     let facts = AckMeta { replayed, ..AckMeta::default() };
-    let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
-    output.message = Some(format!("Task {} accepted", task.id));
+    let message = format!("Task {} accepted", task.id);
+    let mut output = CommandOutput::done(acknowledgement).with_facts(facts).message(message);
     report_obstacles(&engine(context)?, std::slice::from_ref(&task), &mut output)?;
     Ok(output)
 }

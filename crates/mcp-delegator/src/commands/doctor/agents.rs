@@ -134,10 +134,11 @@ fn health(name: String, found: HealthCheck) -> Check {
         HealthSubject::Home | HealthSubject::Configuration => ErrorCode::ConfigInvalid,
         HealthSubject::SignIn => ErrorCode::Unauthenticated,
     };
+    let suggestion = found.suggestion.unwrap_or_default();
     match found.status {
         HealthStatus::Ok => Check::ok(name, found.message),
-        HealthStatus::Warning => Check::warning(name, found.message, found.suggestion.unwrap_or_default()),
-        HealthStatus::Problem => Check::problem(name, code, found.message, found.suggestion),
+        HealthStatus::Warning => Check::warning(name, found.message, suggestion),
+        HealthStatus::Problem => Check::problem(name, code, found.message, suggestion),
     }
 }
 
@@ -150,7 +151,7 @@ fn sandbox(name: String, agent: &Agent, variables: &Variables) -> Check {
             let advice = sandbox_advice(&problem).unwrap_or(
                 "Allow unprivileged user namespaces (sysctl user.max_user_namespaces), or install bubblewrap.",
             );
-            Check::problem(name, ErrorCode::DependencyMissing, problem, Some(advice.to_owned()))
+            Check::problem(name, ErrorCode::DependencyMissing, problem, advice)
         }
     }
 }

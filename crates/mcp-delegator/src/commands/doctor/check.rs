@@ -35,7 +35,7 @@ impl Check {
         Check { name, status: Status::Ok, message, suggestion: None, code: None }
     }
 
-    /// `suggestion` may be empty.
+    /// The suggestion of a warning or a problem may be empty.
     pub fn warning(
         name: impl Into<String>,
         message: impl Into<String>,
@@ -49,9 +49,10 @@ impl Check {
         name: impl Into<String>,
         code: ErrorCode,
         message: impl Into<String>,
-        suggestion: Option<String>,
+        suggestion: impl Into<String>,
     ) -> Check {
-        Check { status: Status::Problem, suggestion, code: Some(code), ..Check::ok(name, message) }
+        let warning = Check::warning(name, message, suggestion);
+        Check { status: Status::Problem, code: Some(code), ..warning }
     }
 
     pub fn at_most_warning(self) -> Check {
@@ -72,6 +73,6 @@ impl Check {
     pub fn failed(context: &Context<'_>, name: impl Into<String>, error: AppError) -> Check {
         let syntax = context.screen.presentation.call_syntax();
         let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
-        Check::problem(name, error.code, error.message, suggestion)
+        Check::problem(name, error.code, error.message, suggestion.unwrap_or_default())
     }
 }

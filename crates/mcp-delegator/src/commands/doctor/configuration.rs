@@ -10,7 +10,7 @@ pub fn checks(context: &Context<'_>) -> Vec<Check> {
     if let Some(error) = context.config_error {
         let advice = AppError::from(error.clone()).problems;
         checks.extend(error.problems.iter().zip(advice).map(|(problem, advice)| {
-            let suggestion = advice.hint().or(advice.permitted.clone());
+            let suggestion = advice.hint().or(advice.permitted.clone()).unwrap_or_default();
             Check::problem(NAME, ErrorCode::ConfigInvalid, problem.to_string(), suggestion)
         }));
     }

@@ -110,7 +110,7 @@ fn unwritable(name: &str, path: &Path, existing: &Path, error: &io::Error) -> Ch
             (ErrorCode::PermissionDenied, write_advice(existing, owner, geteuid().as_raw()))
         }
     };
-    Check::problem(name, code, message, Some(suggestion))
+    Check::problem(name, code, message, suggestion)
 }
 
 /// How to get a state directory that can be written. The permissions of another user's directory, or of one
@@ -156,9 +156,7 @@ fn disk(state_dir: &Path) -> Option<Check> {
     };
     let message = format!("{} free at {}", mebibytes(free), existing.display());
     Some(match free {
-        ..NO_SPACE => {
-            Check::problem(NAME, ErrorCode::ResourceShortage, message, Some(SPACE_ADVICE.to_owned()))
-        }
+        ..NO_SPACE => Check::problem(NAME, ErrorCode::ResourceShortage, message, SPACE_ADVICE),
         NO_SPACE..LITTLE_SPACE => Check::warning(NAME, message, SPACE_ADVICE),
         LITTLE_SPACE.. => Check::ok(NAME, message),
     })

@@ -32,13 +32,13 @@ fn program(context: &Context<'_>) -> Option<Check> {
     let command = settings.notify_command.as_ref().and_then(|command| command.first());
     if let Some(program) = command.filter(|program| find_program(program, path).is_none()) {
         let message = format!("the program of notify.command was not found: {program}");
-        let advice = "Install it, or correct notify.command.".to_owned();
-        return Some(Check::problem(NAME, ErrorCode::DependencyMissing, message, Some(advice)));
+        let advice = "Install it, or correct notify.command.";
+        return Some(Check::problem(NAME, ErrorCode::DependencyMissing, message, advice));
     }
     (settings.notify_desktop && find_program(NOTIFY_SEND, path).is_none()).then(|| {
         let message = format!("notify.desktop needs {NOTIFY_SEND}, which is not installed");
-        let advice = "Install it (package libnotify-bin or libnotify), or remove notify.desktop.".to_owned();
-        Check::problem(NAME, ErrorCode::DependencyMissing, message, Some(advice))
+        let advice = "Install it (package libnotify-bin or libnotify), or remove notify.desktop.";
+        Check::problem(NAME, ErrorCode::DependencyMissing, message, advice)
     })
 }
 
@@ -49,8 +49,8 @@ fn secret(context: &Context<'_>) -> Option<Check> {
         return Some(Check::warning(NAME, message, "Set notify.webhook, or remove it."));
     }
     if let Err(error) = read_webhook_secret(path) {
-        let advice = "Write the secret into the file, or correct notify.webhook_secret_file.".to_owned();
-        return Some(Check::problem(NAME, ErrorCode::ConfigInvalid, error.to_string(), Some(advice)));
+        let advice = "Write the secret into the file, or correct notify.webhook_secret_file.";
+        return Some(Check::problem(NAME, ErrorCode::ConfigInvalid, error.to_string(), advice));
     }
     Check::readable_by_others(NAME, path, "the webhook secret")
 }

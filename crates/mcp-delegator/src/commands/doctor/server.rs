@@ -37,7 +37,7 @@ pub fn check(context: &Context<'_>) -> Check {
         }
         Err(problem) => {
             let suggestion = format!("Run it yourself: mcp-delegator {}", args.join(" "));
-            Check::problem(NAME, ErrorCode::Internal, problem, Some(suggestion))
+            Check::problem(NAME, ErrorCode::Internal, problem, suggestion)
         }
     }
 }

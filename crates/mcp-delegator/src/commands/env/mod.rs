@@ -23,13 +23,11 @@ pub fn list_output(environments: &Environments, inputs: ListInputs) -> Result<Co
     let items: Vec<EnvironmentData> = environments.all.iter().map(Into::into).collect();
     let query = json!(["environments", items]);
     let (items, page) = paginate(items, &Paging { limit: None, cursor: inputs.cursor }, &query)?;
-    let mut output = CommandOutput::done(EnvironmentList { environments: items })
+    Ok(CommandOutput::done(EnvironmentList { environments: items })
         .fact("count", page.count)
         .with_page("environments", page)
-        .fact("source", environments.file.display().to_string());
-    let warnings = environments.warnings.iter();
-    output.warnings = warnings.map(|warning| Warning::new(warning.code, &warning.message)).collect();
-    Ok(output)
+        .fact("source", environments.file.display().to_string())
+        .warn(&environments.warnings))
 }
 
 impl CommandData for EnvironmentList {
@@ -59,10 +57,9 @@ impl EnvironmentData {
 }
 
 fn edit_output(environment: &Environment, file: &Path, message: String) -> CommandOutput {
-    let mut output = CommandOutput::done(ChangedEnvironment { environment: environment.into() })
-        .fact("source", file.display().to_string());
-    output.message = Some(message);
-    output
+    CommandOutput::done(ChangedEnvironment { environment: environment.into() })
+        .fact("source", file.display().to_string())
+        .message(message)
 }
 
 impl CommandData for ChangedEnvironment {

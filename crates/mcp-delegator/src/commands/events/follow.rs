@@ -92,14 +92,12 @@ pub fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppErr
     }
     let report = state.printer.summarizer.report();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
-    let mut output = if expired {
+    let output = if expired {
         CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None))
     } else {
         CommandOutput::done(summary)
     };
-    output.warnings = warnings;
-    output.warnings.extend(summary::warnings(&report));
-    Ok(output)
+    Ok(output.warn(warnings).warn(summary::warnings(&report)))
 }
 
 struct FollowedFile<'a> {

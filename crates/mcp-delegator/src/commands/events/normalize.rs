@@ -124,9 +124,7 @@ fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Com
         no_place: json!(summary.no_place),
         events,
     };
-    let mut output = CommandOutput::done(data).raw(String::new());
-    output.warnings = warnings(summary);
-    output
+    CommandOutput::done(data).raw(String::new()).warn(warnings(summary))
 }
 
 fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {

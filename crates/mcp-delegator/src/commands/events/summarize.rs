@@ -86,7 +86,5 @@ pub fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, App
     bar.finish_and_clear();
     let report = summarizer.finish();
     let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
-    let mut output = CommandOutput::done(summary);
-    output.warnings = summary::warnings(&report);
-    Ok(output)
+    Ok(CommandOutput::done(summary).warn(summary::warnings(&report)))
 }

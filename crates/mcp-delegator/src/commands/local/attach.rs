@@ -10,10 +10,9 @@ use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::commands::Started;
-use crate::commands::blocking::TaskWait;
 use crate::commands::local::announced_questions::AnnouncedQuestions;
 use crate::commands::prelude::*;
+use crate::commands::{Started, TaskWait};
 use crate::output::awaited_task::AttachedTasks;
 use crate::output::data::progress::{counts_text, percent_text};
 use crate::output::data::warnings;

@@ -73,17 +73,15 @@ pub fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppErr
             .map(|swept| Swept { process_count: swept.processes, has_killed_processes: swept.killed }),
     };
     let error = cancelled.still_ending.then(|| still_ending(&cancelled.task, timeout));
-    let mut output = CommandOutput::of(data, error);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
-    output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
-    output.warnings.extend(survivors_warning(id.as_str(), survivors));
     // The caller knows about a task it cancelled.
-    if !cancelled.still_ending {
-        output.warnings.extend(mark_read(&engine, &id));
-    }
-    output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
-    Ok(output)
+    let not_marked = if cancelled.still_ending { None } else { mark_read(&engine, &id) };
+    Ok(CommandOutput::of(data, error)
+        .fact("ack_ts", json!(UtcTime::from_ms(acknowledged)))
+        .warn(survivors_warning(id.as_str(), survivors))
+        .warn(not_marked)
+        .message(format!("Task {id} is {}", cancelled.task.state.public_name())))
 }
 
 impl CommandData for CancelledTask {

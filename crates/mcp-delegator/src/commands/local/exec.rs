@@ -106,7 +106,11 @@ pub fn accepted_output(engine: &Engine, submitted: SubmitOutcome) -> Result<Comm
         group: group_of(&task).map(|group| GroupData::of_tasks(group, &submitted.attempts)),
         ..ExecutionAck::of(&task, Capability::Background)
     };
-    let mut output = CommandOutput::done(acknowledgement).with_facts(AckMeta {
+    let message = match group_of(&task) {
+        Some(group) => format!("Group {group} of {} attempts accepted", submitted.attempts.len()),
+        None => format!("Task {id} accepted"),
+    };
+    let output = CommandOutput::done(acknowledgement).with_facts(AckMeta {
         queue_position: (!has_ended).then_some(submitted.queue_position),
         estimated_start_ms: submitted.estimated_start_ms,
         replayed: submitted.replayed,
@@ -114,12 +118,9 @@ pub fn accepted_output(engine: &Engine, submitted: SubmitOutcome) -> Result<Comm
         is_queue_paused: submitted.queue_paused,
         agent_pause: submitted.agent_pause.as_ref().map(Into::into),
     });
-    output.warnings.extend(submitted.agent_pause.iter().map(warnings::agent_paused));
-    output.warnings.extend(submitted.queue_paused.then(warnings::queue_paused));
-    output.warnings.extend(not_carried_warning(&submitted.not_carried));
-    output.message = Some(match group_of(&task) {
-        Some(group) => format!("Group {group} of {} attempts accepted", submitted.attempts.len()),
-        None => format!("Task {id} accepted"),
-    });
-    Ok(output)
+    Ok(output
+        .warn(submitted.agent_pause.iter().map(warnings::agent_paused))
+        .warn(submitted.queue_paused.then(warnings::queue_paused))
+        .warn(not_carried_warning(&submitted.not_carried))
+        .message(message))
 }

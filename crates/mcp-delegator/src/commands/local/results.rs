@@ -15,7 +15,6 @@ use crate::output::data::group::GroupData;
 use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{ResultMeta, ResultSet, ResultsData};
 use crate::output::data::{events, stored_task as task_data, warnings};
-use crate::output::outcome::ChildExit;
 use crate::spec::paging::{cursor_positions, position_cursor};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -69,23 +68,18 @@ pub fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppEr
         completed_ts: UtcTime::from_ms(times.ended_ms),
         events,
     };
-    let mut output = CommandOutput::done(results).with_facts(ResultMeta { count: 1 });
-    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    output.warnings.extend(warnings::for_task(&task, &files));
-    output.warnings.extend(mark_read(&engine, &task.id));
-    Ok(output)
+    let output = CommandOutput::done(results).with_facts(ResultMeta { count: 1 });
+    let output = output.warn(warnings::for_task(&task, &files)).warn(mark_read(&engine, &task.id));
+    Ok(CommandOutput { child: task_data::child_exit(&task), ..output })
 }
 
 fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<CommandOutput, AppError> {
     let compared = compare(context, engine, group)?;
     let count = compared.attempts.len() as u64;
-    let mut output =
-        CommandOutput::done(GroupData::of_compared(group, &compared)).with_facts(ResultMeta { count });
-    output
-        .warnings
-        .extend(compared.attempts.iter().filter_map(|attempt| mark_read(engine, &attempt.task.id)));
-    output.shape = Some(Shape::Show("group"));
-    Ok(output)
+    let output = CommandOutput::done(GroupData::of_compared(group, &compared))
+        .with_facts(ResultMeta { count })
+        .warn(compared.attempts.iter().filter_map(|attempt| mark_read(engine, &attempt.task.id)));
+    Ok(CommandOutput { shape: Some(Shape::Show("group")), ..output })
 }
 
 fn events_page(

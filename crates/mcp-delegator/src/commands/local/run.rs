@@ -10,14 +10,13 @@ use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{WaitOutcome, has_acted};
 use jiff::Timestamp;
 
-use crate::commands::blocking::TaskWait;
 use crate::commands::inputs;
 use crate::commands::local::attempts::{AttemptsInputs, compare, group_of, submit_attempts};
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::tasks::{first_ended, refresh, report_obstacles};
 use crate::commands::prelude::*;
-use crate::commands::{AfterWait, Started};
+use crate::commands::{AfterWait, Started, TaskWait};
 use crate::output::command_data::Data;
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
 use crate::output::data::group::GroupData;
@@ -25,7 +24,7 @@ use crate::output::data::progress::Progress;
 use crate::output::data::suggestions::sign_in;
 use crate::output::data::task::TaskReport;
 use crate::output::data::{chain, error_context, stored_task as task_data, verification, warnings};
-use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
+use crate::output::outcome::{IncompleteReason, WaitHint};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Run {
@@ -140,14 +139,11 @@ pub fn after_wait(
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     let group = watched.tasks.first().and_then(group_of).cloned();
-    let mut output = match group {
+    let output = match group {
         Some(group) => group_output(context, &engine, &group)?,
         None => foreground_output(context, &engine, first_ended(&watched)?, Data::from)?,
     };
-    if replayed {
-        output.facts.insert("replayed".into(), true.into());
-    }
-    Ok(output)
+    Ok(if replayed { output.fact("replayed", true) } else { output })
 }
 
 /// The output of a group that was waited for: that of the recommended attempt, else of the first, and the
@@ -173,9 +169,7 @@ fn group_output(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Resu
         chosen = taken;
     }
     let waited = WaitOutcome { task: chosen.task, expired: false };
-    let mut output = foreground_output(context, engine, waited, with_group(data))?;
-    output.warnings.extend(warnings);
-    Ok(output)
+    Ok(foreground_output(context, engine, waited, with_group(data))?.warn(warnings))
 }
 
 fn with_group(group: GroupData) -> impl FnOnce(ExecutionAck) -> Data {
@@ -215,15 +209,9 @@ pub fn foreground_output(
         )),
         ..acknowledgement
     };
-    let mut output = CommandOutput::of(make_data(data), task_error(&task, &files));
-    output.warnings.extend(warnings::for_task(&task, &files));
-    output.warnings.extend(mark_read(engine, &task.id));
-    output.child = task
-        .ended
-        .as_ref()
-        .and_then(|ended| ended.exit)
-        .map(|_| ChildExit { code: task_data::exit_code(&task) });
-    Ok(output)
+    let output = CommandOutput::of(make_data(data), task_error(&task, &files));
+    let output = output.warn(warnings::for_task(&task, &files)).warn(mark_read(engine, &task.id));
+    Ok(CommandOutput { child: task_data::child_exit(&task), ..output })
 }
 
 pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {

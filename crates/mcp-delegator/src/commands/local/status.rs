@@ -147,8 +147,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         is_cloud: !is_local,
         cursors: Some(cursors),
     };
-    let mut output = snapshot_output(now_ms, snapshot);
-    output.warnings.extend(warnings);
+    let mut output = snapshot_output(now_ms, snapshot).warn(warnings);
     output.update_cursors();
     Ok(output)
 }

@@ -13,21 +13,20 @@ use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{AwaitedTasks, TaskFiles, WaitOutcome};
 use delegator_registry::Filter;
 
-use crate::commands::blocking::TaskWait;
 use crate::commands::local::attempts::{Targets, resolve_targets, resolve_tasks};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::status::RECENT_MS;
 use crate::commands::local::tasks::{first_ended, refresh, report_obstacles, task_result};
 use crate::commands::prelude::*;
-use crate::commands::{AfterWait, Started};
+use crate::commands::{AfterWait, Started, TaskWait};
 use crate::output::batch::Batch;
 use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::{
     EndedItem, TaskResult, UnfinishedTask, WaitData, WaitMeta, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{chain, stored_task as task_data, warnings};
-use crate::output::outcome::{ChildExit, IncompleteReason, WaitHint};
+use crate::output::outcome::{IncompleteReason, WaitHint};
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -197,11 +196,9 @@ impl WaitOutput<'_> {
         let files = self.engine.results().files(&task.id)?;
         let data = self.ended_task(&task, &files)?;
         let output = CommandOutput::of(data, self.exit_status_error(&task, &files));
-        let mut output = output.with_facts(WaitMeta::from(RunTimes::of(&task)));
-        output.warnings.extend(warnings::for_task(&task, &files));
-        output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-        output.warnings.extend(mark_read(self.engine, &task.id));
-        Ok(output)
+        let output = output.with_facts(WaitMeta::from(RunTimes::of(&task)));
+        let output = output.warn(warnings::for_task(&task, &files)).warn(mark_read(self.engine, &task.id));
+        Ok(CommandOutput { child: task_data::child_exit(&task), ..output })
     }
 
     /// The error for a task that did not complete, if the caller wants one.

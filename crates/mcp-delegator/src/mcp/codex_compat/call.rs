@@ -5,11 +5,10 @@ use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::commands::Started;
-use crate::commands::blocking::TaskWait;
 use crate::commands::context::Context;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh};
+use crate::commands::{Started, TaskWait};
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::codex_compat::CompatTool;
 use crate::mcp::codex_compat::translation::{rename_to_codex_input, translate};

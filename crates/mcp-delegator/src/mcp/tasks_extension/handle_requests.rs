@@ -10,12 +10,10 @@ use rmcp::model::{
     CallToolResponse, CreateTaskResult, DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus,
 };
 
-use crate::commands;
-use crate::commands::AfterWait;
-use crate::commands::blocking::TaskWait;
 use crate::commands::context::Context;
 use crate::commands::local::attempts::group_of;
 use crate::commands::local::tasks::engine;
+use crate::commands::{self, AfterWait, TaskWait};
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::server::{Server, invalid_params, to_rpc_error};
 use crate::mcp::tasks_extension::handles::{self, Handle};

@@ -13,11 +13,10 @@ use delegator_registry::TaskFile;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::commands::AfterWait;
-use crate::commands::blocking::TaskWait;
 use crate::commands::inputs::TaskRef;
 use crate::commands::local::tasks::resolve_task;
 use crate::commands::local::wait::{ResolvedWait, Wait};
+use crate::commands::{AfterWait, TaskWait};
 use crate::error::AppError;
 use crate::spec::formats::Format;
 

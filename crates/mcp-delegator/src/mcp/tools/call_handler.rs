@@ -9,16 +9,15 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use delegator_engine::wait_thread::GroupWaitOutcome;
+use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use crate::commands::Started;
-use crate::commands::blocking::TaskWait;
 use crate::commands::local::tasks::engine;
+use crate::commands::{Started, TaskWait};
 use crate::error::{AppError, catch_panics};
+use crate::mcp::RequestContext;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
 use crate::mcp::tools::confirmation::{self, Answer};
 use crate::mcp::tools::progress::{ProgressReporter, report_seconds_while, report_while};
@@ -35,14 +34,14 @@ use delegator_engine::own_task;
 pub(in crate::mcp) struct CallScope<'a> {
     request: &'a CallToolRequestParams,
     progress: Option<&'a ProgressReporter>,
-    context: &'a RequestContext<RoleServer>,
+    context: &'a RequestContext,
 }
 
 impl Server {
     pub(in crate::mcp) async fn handle_call(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &RequestContext,
     ) -> Result<CallToolResponse, ErrorData> {
         let toolbox = &self.state.toolbox;
         if let Some(tool) = toolbox.find_compat(&request.name) {
@@ -255,7 +254,7 @@ pub(in crate::mcp) async fn catch_panic<T>(work: impl Future<Output = T>) -> Res
 
 /// Drops the call when the client cancels its request. Tasks that the call has started continue.
 async fn unless_cancelled(
-    context: &RequestContext<RoleServer>,
+    context: &RequestContext,
     call: impl Future<Output = CallToolResponse>,
 ) -> Result<CallToolResponse, ErrorData> {
     tokio::select! {
@@ -266,6 +265,6 @@ async fn unless_cancelled(
 }
 
 /// The request itself must declare support for tasks to get a handle.
-fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
+fn declares_tasks(context: &RequestContext) -> bool {
     context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }

@@ -13,16 +13,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, InputRequest, InputRequiredResult, ServerRequest,
 };
-use rmcp::service::{PeerRequestOptions, RequestContext, ServiceError};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::validation::{OPTIONS, snake_case};
+use crate::mcp::RequestContext;
 use crate::mcp::tools::confirmation_text;
 
 /// The name of the input, and of the elicitation.
@@ -51,14 +51,14 @@ pub enum Answer {
 type AnswerTime = Option<Duration>;
 
 /// Whether the client supports elicitation forms.
-pub fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+pub fn can_ask(context: &RequestContext) -> bool {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     // A client that names no mode supports forms.
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
 /// Whether the protocol of this request uses input-required responses instead of elicitation requests.
-pub fn uses_input_required(context: &RequestContext<RoleServer>) -> bool {
+pub fn uses_input_required(context: &RequestContext) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= "2026-07-28")
 }
@@ -86,11 +86,7 @@ pub fn answer_in(call: &CallToolRequestParams) -> Option<Answer> {
 }
 
 /// Asks with an elicitation request.
-pub async fn ask(
-    context: &RequestContext<RoleServer>,
-    object: &Map<String, Value>,
-    current_dir: &Path,
-) -> Answer {
+pub async fn ask(context: &RequestContext, object: &Map<String, Value>, current_dir: &Path) -> Answer {
     let (sent, timeout) = (Instant::now(), tokio::time::sleep(ANSWER_TIMEOUT));
     match elicit(context, form(object, current_dir), timeout, "The time for an answer is over.").await {
         Ok(answer) => Answer::of(&answer.action, Some(sent.elapsed())),
@@ -101,7 +97,7 @@ pub async fn ask(
 /// Sends an elicitation request. It is cancelled with the call, and withdrawn for this reason when `until` is
 /// over.
 pub async fn elicit(
-    context: &RequestContext<RoleServer>,
+    context: &RequestContext,
     form: ElicitRequestParams,
     until: impl Future<Output = ()>,
     reason: &str,

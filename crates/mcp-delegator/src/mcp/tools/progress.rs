@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
-use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
 
+use crate::mcp::RequestContext;
 use crate::mcp::tools::progress_scale::{ProgressScale, TaskPosition};
 
 /// Well within the 15 s that clients may expect.
@@ -22,7 +22,7 @@ pub struct ProgressReporter {
 
 impl ProgressReporter {
     /// `None` if the request has no progress token. Otherwise sends the first notification.
-    pub async fn start(context: &RequestContext<RoleServer>, about: &str) -> Option<ProgressReporter> {
+    pub async fn start(context: &RequestContext, about: &str) -> Option<ProgressReporter> {
         let token = context.meta.get_progress_token()?;
         let reporter = ProgressReporter { peer: context.peer.clone(), token, scale: Mutex::default() };
         reporter.report(&TaskPosition::unknown(about)).await;

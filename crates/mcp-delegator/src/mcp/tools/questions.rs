@@ -18,16 +18,15 @@ use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
 use delegator_engine::wait_thread::OpenQuestions;
 use delegator_registry::StoredQuestion;
-use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, EnumSchema, InputRequest, InputRequiredResult, PrimitiveSchemaDefinition,
     StringSchema,
 };
-use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::mcp::RequestContext;
 use crate::mcp::server::run_blocking;
 use crate::mcp::tools::confirmation::{can_ask, elicit, uses_input_required};
 use crate::mcp::tools::confirmation_text::code_span;
@@ -39,13 +38,13 @@ const TEXT: &str = "text";
 /// Maximum characters of a text of the agent in the form.
 const MAX_TEXT_CHARS: usize = 2_000;
 
-pub(super) fn can_pass_on(context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn can_pass_on(context: &RequestContext) -> bool {
     can_ask(context) && !uses_input_required(context)
 }
 
 /// Asks the open questions until `open` is closed.
 pub(super) async fn ask_user(
-    context: &RequestContext<RoleServer>,
+    context: &RequestContext,
     engine: &Engine,
     mut open: watch::Receiver<OpenQuestions>,
 ) {
@@ -78,7 +77,7 @@ async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: A
 /// Shows the form. `None` if the user gave no answer, or the question was closed or the wait was over
 /// meanwhile.
 async fn ask(
-    context: &RequestContext<RoleServer>,
+    context: &RequestContext,
     task: &TaskId,
     question: &Question,
     mut open: watch::Receiver<OpenQuestions>,
@@ -139,7 +138,7 @@ fn parse_answer(question: &Question, result: &ElicitResult) -> Option<Answer> {
 }
 
 /// Whether this call asks with its response.
-pub(super) fn can_respond(spec: &CommandSpec, context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn can_respond(spec: &CommandSpec, context: &RequestContext) -> bool {
     spec.is_safe() && can_ask(context) && uses_input_required(context)
 }
 

@@ -18,7 +18,7 @@ use crate::error::{AppError, ErrorCode, Problem, catch_panics};
 use crate::input::{stdin, validation};
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::awaited_task::Attachment;
-use crate::output::outcome::{CallClock, CommandOutput, Warning};
+use crate::output::outcome::{CallClock, CommandOutput};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::output::screen::Screen;
@@ -137,9 +137,7 @@ impl ServerState {
 
     /// The response of a call, truncated and redacted.
     pub fn render(&self, call: &ToolCall, output: Result<CommandOutput, AppError>) -> CallToolResult {
-        let mut output = output.unwrap_or_else(CommandOutput::from);
-        let warnings = self.config.warnings.iter();
-        output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
+        let mut output = output.unwrap_or_else(CommandOutput::from).warn(&self.config.warnings);
         let presentation = self.presentation(call.format);
         if let Some(error) = output.completion.error_mut() {
             presentation.call_syntax().name_inputs_of(error);

@@ -11,7 +11,7 @@ use delegator_engine::{Engine, EngineError};
 use delegator_registry::Task;
 use tokio::sync::{oneshot, watch};
 
-use crate::commands::blocking::TaskWait;
+use crate::commands::TaskWait;
 use crate::error::AppError;
 use crate::mcp::tools::progress::{ProgressReporter, report_at_once};
 use crate::mcp::tools::progress_scale::TaskPosition;

@@ -9,10 +9,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::RoleServer;
 use rmcp::model::RequestId;
-use rmcp::service::RequestContext;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+
+use crate::mcp::RequestContext;
 
 /// Requests that are active at the same time. Each may hold several copies of its response, on a thread of
 /// its own.
@@ -125,7 +125,7 @@ pub struct BacklogEntry {
 }
 
 /// Awaits something that does not depend on this server; the request does not count as active meanwhile.
-pub async fn outside_backlog<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
+pub async fn outside_backlog<T>(context: &RequestContext, work: impl Future<Output = T>) -> T {
     let Some(entry) = context.extensions.get::<BacklogEntry>() else { return work.await };
     entry.backlog.leave(&entry.id);
     let done = work.await;
@@ -134,7 +134,7 @@ pub async fn outside_backlog<T>(context: &RequestContext<RoleServer>, work: impl
 }
 
 /// Waits until a long response may be produced. Hold the permit until the response is serialised.
-pub async fn acquire_long_response(context: &RequestContext<RoleServer>) -> Option<SemaphorePermit<'_>> {
+pub async fn acquire_long_response(context: &RequestContext) -> Option<SemaphorePermit<'_>> {
     let entry = context.extensions.get::<BacklogEntry>()?;
     let permit = entry.backlog.long_responses.acquire().await.ok()?;
     entry.backlog.wait_until(State::is_below_byte_limit, |_| ()).await;

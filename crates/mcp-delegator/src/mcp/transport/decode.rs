@@ -6,9 +6,7 @@
 
 use std::borrow::Cow;
 
-use rmcp::RoleServer;
-use rmcp::model::{ErrorData, RequestId};
-use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
 use serde_json::error::Category;
 
@@ -20,9 +18,9 @@ const MAX_VALUES: usize = 50_000;
 
 #[derive(Debug)]
 pub enum DecodedMessage {
-    Message(Box<RxJsonRpcMessage<RoleServer>>),
+    Message(Box<ClientJsonRpcMessage>),
     /// Not a valid message; the error response to send.
-    Invalid(Box<TxJsonRpcMessage<RoleServer>>),
+    Invalid(Box<ServerJsonRpcMessage>),
 }
 
 /// The error response to a message of which only head and tail were retained.
@@ -98,7 +96,7 @@ pub fn has_too_many_values(json: &[u8]) -> bool {
 }
 
 fn error_response(error: ErrorData, id: Option<RequestId>) -> DecodedMessage {
-    DecodedMessage::Invalid(Box::new(TxJsonRpcMessage::<RoleServer>::error(error, id)))
+    DecodedMessage::Invalid(Box::new(ServerJsonRpcMessage::error(error, id)))
 }
 
 #[cfg(test)]

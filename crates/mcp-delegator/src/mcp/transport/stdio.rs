@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_transcript::{Framer, Line, LineBody, LineLimits};
-use rmcp::model::{ClientNotification, GetExtensions, JsonRpcMessage, RequestId};
-use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -185,7 +187,7 @@ impl StdioTransport {
     }
 
     /// Adds a request to the backlog, and its backlog entry to the request.
-    fn dispatch(&self, message: &mut RxJsonRpcMessage<RoleServer>) {
+    fn dispatch(&self, message: &mut ClientJsonRpcMessage) {
         let backlog = &self.output.backlog;
         match message {
             JsonRpcMessage::Request(request) => {
@@ -207,7 +209,7 @@ impl StdioTransport {
 /// Serialises a message at once, so that only its bytes wait for the client, and the backlog can count them.
 fn write(
     output: Output,
-    message: TxJsonRpcMessage<RoleServer>,
+    message: ServerJsonRpcMessage,
 ) -> impl Future<Output = io::Result<()>> + Send + 'static {
     let line = serde_json::to_vec(&message).map(|mut line| {
         line.push(b'\n');
@@ -223,7 +225,7 @@ fn write(
     }
 }
 
-fn response_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+fn response_id(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -254,12 +256,12 @@ impl Transport<RoleServer> for StdioTransport {
 
     fn send(
         &mut self,
-        item: TxJsonRpcMessage<RoleServer>,
+        item: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         write(self.output.clone(), item)
     }
 
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if let Some(write) = &mut self.error_write {
                 let _ = write.await;

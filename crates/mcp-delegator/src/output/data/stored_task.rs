@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use delegator_domain::task::{ExitStatus, SandboxKind};
 use delegator_registry::EndRecord;
 
+use crate::output::outcome::ChildExit;
 use crate::output::prelude::*;
 
 pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
@@ -59,6 +60,10 @@ pub fn exit_code(task: &Task) -> Option<i32> {
         // The shell convention.
         ExitStatus::Signal(signal) => Some(128 + signal),
     }
+}
+
+pub fn child_exit(task: &Task) -> Option<ChildExit> {
+    exit_code(task).map(|code| ChildExit { code: Some(code) })
 }
 
 pub fn summary(task: &Task) -> String {
