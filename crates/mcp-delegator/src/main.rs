@@ -9,7 +9,7 @@ fn main() -> std::process::ExitCode {
     let process = current_process();
     internal_modes::run_if_requested(&process).unwrap_or_else(|| {
         let commands = command_list::commands();
-        completion::run_if_requested(&process, commands.catalog())
+        completion::run_if_requested(&process, commands.catalog)
             .unwrap_or_else(|| run::run(process, commands).into())
     })
 }

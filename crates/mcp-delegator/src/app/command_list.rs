@@ -16,7 +16,7 @@ pub fn commands() -> CommandList {
 }
 
 pub fn catalog() -> Catalog {
-    commands().catalog()
+    commands().catalog
 }
 
 /// Commands, each from its spec and its handler.
@@ -68,7 +68,7 @@ pub const COMMANDS: &[Command] = commands! {
     fleet::migrate::SPEC => fleet::migrate::run,
     fleet::claiming::PAUSE => fleet::claiming::pause,
     fleet::claiming::RESUME => fleet::claiming::resume,
-    fleet::drain::SPEC => fleet::drain::run,
+    fleet::claiming::DRAIN => fleet::claiming::drain,
     fleet::grant::SPEC => fleet::grant::run,
     env::add::SPEC => env::add::run,
     env::remove::SPEC => env::remove::run,

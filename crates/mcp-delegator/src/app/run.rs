@@ -95,7 +95,7 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
         invocation: Invocation { globals, ..Invocation::default() },
         early_error: Some(error),
     };
-    match catch_panics(|| Ok(argv::parse(commands.catalog(), &process.argv))) {
+    match catch_panics(|| Ok(argv::parse(commands.catalog, &process.argv))) {
         Ok(Ok(invocation)) => resolve_command(invocation),
         Ok(Err(failure)) => failed(failure.error, failure.globals),
         Err(error) => failed(error, Globals::default()),
@@ -104,7 +104,7 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
 
 /// The command whose stdout belongs to a protocol, if it is called: an error must not be printed there.
 fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static CommandSpec> {
-    let called = locate(commands.catalog(), &process.argv).spec(commands.catalog());
+    let called = locate(commands.catalog, &process.argv).spec(commands.catalog);
     called.filter(|spec| spec.raw == RawOutput::Protocol)
 }
 

@@ -53,7 +53,7 @@ pub struct CancelledTasks {
 
 /// The result of one task in the batch.
 #[derive(Debug, Clone, Serialize)]
-struct ItemState {
+struct CancelledState {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_state: Option<&'static str>,
@@ -205,7 +205,10 @@ fn dry_run_output(engine: &Engine, targets: Targets, mut batch: Batch<'_>) -> Co
         });
         match task {
             Ok(task) => {
-                batch.succeeded(target, ItemState { state: task.state.public_name(), previous_state: None });
+                batch.succeeded(
+                    target,
+                    CancelledState { state: task.state.public_name(), previous_state: None },
+                );
                 tasks.push(CancelledEntry::of(&task, None));
             }
             Err(error) => batch.failed(target, error),
@@ -241,7 +244,7 @@ fn cancel(
         warnings.extend(mark_read(engine, &report.task.id));
         count += usize::from(!report.was_cancelled);
         let entry = CancelledEntry::of(&report.task, Some(&report));
-        batch.succeeded(target, ItemState { state: entry.state, previous_state: entry.previous_state });
+        batch.succeeded(target, CancelledState { state: entry.state, previous_state: entry.previous_state });
         warnings.extend(survivors_warning(&entry.task_id, survivors(&report)));
         tasks.push(entry);
     }

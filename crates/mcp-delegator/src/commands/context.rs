@@ -10,7 +10,6 @@ use delegator_fleet::DatabasePool;
 use crate::commands::CommandList;
 use crate::output::screen::Screen;
 use crate::spec::Surface;
-use crate::spec::catalog::Catalog;
 use crate::spec::process::Process;
 
 #[derive(Debug)]
@@ -30,12 +29,6 @@ pub struct Context<'a> {
     pub connections: ConnectionPool,
     /// The same for the database of the fleet.
     pub fleet: DatabasePool,
-}
-
-impl Context<'_> {
-    pub fn catalog(&self) -> Catalog {
-        self.commands.catalog()
-    }
 }
 
 pub fn sources(process: &Process) -> Sources {

@@ -16,8 +16,8 @@ pub mod notifications;
 pub mod server;
 
 use crate::commands::doctor::agent_table::AgentRow;
-use crate::commands::doctor::agents::Findings;
-use crate::commands::doctor::check::{Check, Status};
+use crate::commands::doctor::agents::Examination;
+use crate::commands::doctor::check::{Check, CheckStatus};
 use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ pub fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppErr
         let moved: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();
         tracing::warn!(?moved, "the damaged registry was set aside");
     }
-    let Findings { checks, agents } = examine(context);
+    let Examination { checks, agents } = examine(context);
     let bundle = input.bundle.map(|path| bundle::write(context, &path, &checks)).transpose()?;
     let bundle = bundle.map(|path| path.display().to_string());
     let problem = first_problem(&checks);
@@ -76,7 +76,7 @@ pub fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppErr
 }
 
 /// All checks, in the order in which problems should be solved, and the agents.
-fn examine(context: &Context<'_>) -> Findings {
+fn examine(context: &Context<'_>) -> Examination {
     let mut checks = configuration::checks(context);
     let found = agents::examine(context);
     checks.extend(found.checks);
@@ -85,12 +85,12 @@ fn examine(context: &Context<'_>) -> Findings {
     checks.extend(notifications::checks(context));
     checks.push(server::check(context));
     checks.extend(clients::checks(context));
-    Findings { checks, agents: found.agents }
+    Examination { checks, agents: found.agents }
 }
 
 /// The error for the first problem, which also names the others.
 pub fn first_problem(checks: &[Check]) -> Option<AppError> {
-    let problems: Vec<&Check> = checks.iter().filter(|check| check.status == Status::Problem).collect();
+    let problems: Vec<&Check> = checks.iter().filter(|check| check.status == CheckStatus::Problem).collect();
     let first = problems.first()?;
     let code = first.code.unwrap_or(ErrorCode::Internal);
     let names: Vec<&str> = problems.iter().map(|check| check.name.as_str()).collect();

@@ -33,7 +33,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
-    let mut command = help::command_at(context.catalog(), "help", &input.command)?;
+    let mut command = help::command_at(context.commands.catalog, "help", &input.command)?;
     let commands = command
         .get_subcommands()
         .filter(|subcommand| !subcommand.is_hide_set())

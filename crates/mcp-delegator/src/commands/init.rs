@@ -10,7 +10,7 @@ mod first_task;
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::named_enum;
 
-use crate::commands::doctor::check::{Check, Status};
+use crate::commands::doctor::check::{Check, CheckStatus};
 use crate::commands::doctor::{agents, configuration, first_problem, machine};
 use crate::commands::prelude::*;
 use crate::commands::setup::clients::{self, Client, ClientState};
@@ -117,13 +117,13 @@ struct Choices {
 }
 
 #[derive(Default)]
-struct Progress {
+struct InitSteps {
     steps: Vec<Step>,
     error: Option<AppError>,
     task: Option<ExecutionAck>,
 }
 
-impl Progress {
+impl InitSteps {
     fn add(&mut self, name: &str, status: StepStatus, message: impl Into<String>, next: Option<String>) {
         self.steps.push(Step { name: name.to_owned(), status, message: message.into(), next });
     }
@@ -153,7 +153,7 @@ impl InputRules for Init {
 }
 
 pub fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
-    let mut progress = Progress::default();
+    let mut progress = InitSteps::default();
     let found = clients_to_register(context, &input)?;
     require_answers(context, &input)?;
     context.screen.announce("Checking the agent, git and the state directory…");
@@ -194,7 +194,7 @@ fn is_queue_paused(context: &Context<'_>) -> bool {
     engine(context).is_ok_and(|engine| engine.queue().is_paused().unwrap_or(false))
 }
 
-fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found: bool) {
+fn note_missing_clients(progress: &mut InitSteps, registers: bool, is_none_found: bool) {
     let message = match (registers, is_none_found) {
         (false, _) => "no client was registered",
         (true, true) => "no MCP client was found here",
@@ -203,7 +203,7 @@ fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found:
     progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
 }
 
-fn output(progress: Progress, dry_run: bool) -> CommandOutput {
+fn output(progress: InitSteps, dry_run: bool) -> CommandOutput {
     let data = InitOutput { dry_run, steps: progress.steps, task: progress.task };
     let shape = dry_run.then_some(Shape::Action(PLANNED));
     CommandOutput { shape, dry_run, ..CommandOutput::of(data, progress.error) }.fact("dry_run", dry_run)
@@ -265,14 +265,14 @@ fn checks(context: &Context<'_>, of_agents: Vec<Check>) -> Vec<Check> {
     checks
 }
 
-fn check_step(progress: &mut Progress, checks: &[Check], agent: Option<&str>) -> bool {
+fn check_step(progress: &mut InitSteps, checks: &[Check], agent: Option<&str>) -> bool {
     let Some(error) = first_problem(checks) else {
         let name = agents::check_name(agent.unwrap_or(DEFAULT_AGENT), "agent");
         let agent = checks.iter().find(|check| check.name == name).map(|check| check.message.as_str());
         progress.add("check", StepStatus::Done, agent.unwrap_or("nothing is missing"), None);
         return true;
     };
-    for check in checks.iter().filter(|check| check.status == Status::Problem) {
+    for check in checks.iter().filter(|check| check.status == CheckStatus::Problem) {
         let message = format!("{}: {}", check.name, check.message);
         progress.add("check", StepStatus::Failed, message, check.suggestion.clone());
     }
@@ -282,7 +282,7 @@ fn check_step(progress: &mut Progress, checks: &[Check], agent: Option<&str>) ->
 
 fn register_step(
     context: &Context<'_>,
-    progress: &mut Progress,
+    progress: &mut InitSteps,
     client: &Client,
     new: &Registration,
     input: &Init,
@@ -331,7 +331,7 @@ fn change(client: &Client, adds: &str, updates: &str) -> String {
 
 fn task_step(
     context: &Context<'_>,
-    progress: &mut Progress,
+    progress: &mut InitSteps,
     earlier: Option<Task>,
     agent: Option<&str>,
     dry_run: bool,

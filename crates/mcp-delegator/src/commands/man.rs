@@ -27,7 +27,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
-    let command = help::command_at(context.catalog(), "man", &input.command)?;
+    let command = help::command_at(context.commands.catalog, "man", &input.command)?;
     let presentation = context.screen.presentation;
     let text = presentation
         .writes_to_terminal()

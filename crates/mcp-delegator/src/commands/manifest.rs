@@ -90,7 +90,7 @@ pub fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput
         max_mode: context.config.settings.max_mode,
     };
     let commands: Vec<CommandEntry> =
-        context.catalog().iter().map(|spec| describe_command(spec, &tools, context.surface)).collect();
+        context.commands.catalog.iter().map(|spec| describe_command(spec, &tools, context.surface)).collect();
     let etag = fingerprint(&json!([PRODUCT_VERSION, exit_codes(&spec::ROOT), commands]));
     if input.etag.as_deref() == Some(&etag) {
         return Ok(CommandOutput::new(Completion::NotModified, None).fact("etag", etag));

@@ -142,7 +142,7 @@ impl Command {
 #[derive(Debug, Clone, Copy)]
 pub struct CommandList {
     commands: &'static [Command],
-    catalog: Catalog,
+    pub catalog: Catalog,
 }
 
 impl CommandList {
@@ -150,10 +150,6 @@ impl CommandList {
     pub fn new(commands: Vec<Command>) -> CommandList {
         let specs: Vec<&'static CommandSpec> = commands.iter().map(|command| command.spec).collect();
         CommandList { commands: commands.leak(), catalog: Catalog(specs.leak()) }
-    }
-
-    pub fn catalog(self) -> Catalog {
-        self.catalog
     }
 
     pub fn find(self, spec: &CommandSpec) -> Result<&'static Command, AppError> {

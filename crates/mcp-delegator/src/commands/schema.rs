@@ -58,7 +58,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 pub fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
         Some(name) => find_schema(context, name)?,
-        None => json!(schema_names(context.catalog())),
+        None => json!(schema_names(context.commands.catalog)),
     };
     let etag = fingerprint(&data);
     if input.etag.as_deref() == Some(&etag) {
@@ -69,7 +69,7 @@ pub fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, 
         return Ok(CommandOutput::done(NamedSchema(data)).raw(text).fact("etag", etag));
     }
     let query = json!({"command": "schema", "etag": etag});
-    let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
+    let (schemas, page) = paginate(schema_names(context.commands.catalog), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
     let output = CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).with_page("schemas", page);
     let mut output = output.raw(text).fact("etag", etag);
@@ -98,7 +98,7 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
 /// Finds a schema by address, id, envelope name, dotted path, command line path or tool name. Under its tool
 /// name, a command has the inputs of the tool.
 pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
-    let (catalog, settings) = (context.catalog(), &context.config.settings);
+    let (catalog, settings) = (context.commands.catalog, &context.config.settings);
     let (prefix, max_mode) = (&settings.tool_prefix, settings.max_mode);
     let short_name = name
         .strip_prefix(SCHEMA_URI)

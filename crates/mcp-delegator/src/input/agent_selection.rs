@@ -10,7 +10,6 @@ pub fn running_agent(name: &str, is_live: bool) -> &str {
     if is_live && name == DEFAULT_AGENT { LIVE_AGENT } else { name }
 }
 
-/// The agent of this name.
 pub fn select_agent(config: &Config, name: &str) -> Result<ConfiguredAgent, Problem> {
     config.agent(name).ok_or_else(|| {
         let known = config.agent_names();

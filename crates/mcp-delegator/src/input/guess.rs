@@ -99,7 +99,6 @@ fn plain_text(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Option<String>
     }
 }
 
-/// A text in quotes after the unknown word.
 fn quoted_text(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Option<String> {
     words(catalog, unknown_word).into_iter().skip(1).find(|word| word.trim().contains(char::is_whitespace))
 }

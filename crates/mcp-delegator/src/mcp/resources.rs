@@ -122,7 +122,7 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let files = engine.results().files(&task.id)?;
     let report = if task.state.is_terminal() {
         engine.results().mark_read(&task.id)?;
-        Report::Ended(Box::new(TaskResult::of(
+        ReportedTask::Ended(Box::new(TaskResult::of(
             &task,
             &files,
             None,
@@ -131,7 +131,7 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         )))
     } else {
         let now_ms = jiff::Timestamp::now().as_millisecond();
-        Report::Running(Box::new(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms)))
+        ReportedTask::Running(Box::new(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms)))
     };
     let resource = TaskResource {
         report,
@@ -147,7 +147,7 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
 #[derive(Debug, Serialize)]
 struct TaskResource<'a> {
     #[serde(flatten)]
-    report: Report,
+    report: ReportedTask,
     title: &'a str,
     working_dir: &'a str,
     mode: &'static str,
@@ -157,7 +157,7 @@ struct TaskResource<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Report {
+enum ReportedTask {
     Ended(Box<TaskResult>),
     Running(Box<RunningTask>),
 }

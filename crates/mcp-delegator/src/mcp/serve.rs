@@ -119,7 +119,7 @@ pub fn serve<H: ServerHandler + Clone>(
     let parse = |given: &String| http::parse_address(given, input.token_file.is_some());
     let listen = input.http.as_ref().map(parse).transpose()?;
     let selection = tool_selection(context, &input);
-    let toolbox = Toolbox::select(context.catalog(), &selection)?;
+    let toolbox = Toolbox::select(context.commands.catalog, &selection)?;
     if selection.output_schemas && selection.default_format != ToolFormat::Json {
         let problem = "describes JSON, but the default format is Markdown";
         let suggestion = Some("Serve with --default-format json.");

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{AppError, Problem};
 
 /// A time in our JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("format" = "date-time"))]
 pub struct UtcTime(pub String);

@@ -9,12 +9,10 @@ pub struct Process {
     pub argv: Vec<OsString>,
     pub environment: BTreeMap<OsString, OsString>,
     pub current_dir: PathBuf,
-    /// Path of this program.
     pub program: Option<PathBuf>,
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
-    /// Width of the terminal.
     pub terminal_columns: usize,
 }
 

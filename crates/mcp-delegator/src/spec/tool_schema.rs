@@ -23,7 +23,6 @@ pub struct ToolListSettings {
     pub max_mode: Mode,
 }
 
-/// The definition as returned by `tools/list`.
 pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value {
     json!({
         "name": spec.tool_name(&settings.prefix),

@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use delegator_testkit::codex::{codex_program, world_with_codex};
-use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::{RunOutput, World, durable_dir, output_of};
 use delegator_testkit::stage::Stage;
-use mcp_delegator::commands::doctor::agent_table;
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
@@ -287,11 +285,6 @@ fn the_program_on_path_is_compared_with_this_one() {
     std::fs::remove_file(&link).unwrap();
     std::os::unix::fs::symlink(codex_program(), &link).unwrap();
     assert!(on_path(folder.path())["message"].as_str().unwrap().contains("another program"));
-}
-
-#[test]
-fn the_page_of_agents_is_up_to_date() {
-    assert_up_to_date("docs/agents.md", &agent_table::page());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod agents_page;
 mod command_line;
 mod command_specs;
 mod completions;

@@ -25,7 +25,7 @@ pub struct Apply {
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct AppliedDiff {
     pub task_id: String,
     pub dry_run: bool,
@@ -171,10 +171,8 @@ impl AppliedDiff {
             conflicts: report.conflicts.iter().map(ConflictContext::of).collect(),
             omissions: OmissionsData::of(omissions),
             commit: applied.commit.clone(),
-            branch: None,
-            is_worktree_removed: None,
-            group: None,
             restore_command: applied.point.as_ref().map(|_| restore_command(id)),
+            ..AppliedDiff::default()
         }
     }
 

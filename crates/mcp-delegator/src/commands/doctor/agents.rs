@@ -9,11 +9,11 @@ use delegator_engine::{
 };
 
 use super::agent_table::AgentRow;
-use super::check::{Check, Status};
+use super::check::{Check, CheckStatus};
 use crate::commands::prelude::*;
 
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct Examination {
     /// Those of the default agent are named `agent`, `sign_in` and `sandbox`.
     pub checks: Vec<Check>,
     pub agents: Vec<AgentRow>,
@@ -21,15 +21,15 @@ pub struct Findings {
 
 /// Examines all agents. One that is built in and neither configured nor installed is listed, but is no
 /// problem: no user needs all of them. The default agent is one of them as soon as a task can run on another.
-pub fn examine(context: &Context<'_>) -> Findings {
+pub fn examine(context: &Context<'_>) -> Examination {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
         let check = Check::warning("agent", "not checked, because the state directory is unknown", "");
-        return Findings { checks: vec![check], agents: Vec::new() };
+        return Examination { checks: vec![check], agents: Vec::new() };
     };
     let variables = variables(context);
     let enclosure = probe_enclosure(&engine, context.config.settings.enclosure, &variables);
-    let mut findings = Findings { checks: vec![enclosure_check(&enclosure)], agents: Vec::new() };
+    let mut findings = Examination { checks: vec![enclosure_check(&enclosure)], agents: Vec::new() };
     let configured = context.config.agent_names().into_iter().filter_map(|name| context.config.agent(name));
     let examined: Vec<(ConfiguredAgent, AgentRow, Vec<Check>)> = configured
         .map(|agent| {
@@ -96,7 +96,7 @@ fn examine_agent(
     }
     // The app server is the program of Codex, whose sandbox is checked only once.
     let is_usable = agent.protocol != AgentProtocol::CodexAppServer
-        && checks.iter().all(|check| check.status != Status::Problem);
+        && checks.iter().all(|check| check.status != CheckStatus::Problem);
     (AgentRow { is_usable, ..row }, checks)
 }
 

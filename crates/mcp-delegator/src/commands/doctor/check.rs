@@ -10,7 +10,7 @@ use crate::spec::shell::shell_word;
 named_enum! {
     #[derive(Serialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    pub enum Status {
+    pub enum CheckStatus {
         Ok = "ok",
         Warning = "warning",
         Problem = "problem",
@@ -20,7 +20,7 @@ named_enum! {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Check {
     pub name: String,
-    pub status: Status,
+    pub status: CheckStatus,
     pub message: String,
     /// How to fix it.
     pub suggestion: Option<String>,
@@ -32,7 +32,7 @@ pub struct Check {
 impl Check {
     pub fn ok(name: impl Into<String>, message: impl Into<String>) -> Check {
         let (name, message) = (name.into(), message.into());
-        Check { name, status: Status::Ok, message, suggestion: None, code: None }
+        Check { name, status: CheckStatus::Ok, message, suggestion: None, code: None }
     }
 
     /// The suggestion of a warning or a problem may be empty.
@@ -42,7 +42,7 @@ impl Check {
         suggestion: impl Into<String>,
     ) -> Check {
         let suggestion = Some(suggestion.into()).filter(|text| !text.is_empty());
-        Check { status: Status::Warning, suggestion, ..Check::ok(name, message) }
+        Check { status: CheckStatus::Warning, suggestion, ..Check::ok(name, message) }
     }
 
     pub fn problem(
@@ -52,12 +52,12 @@ impl Check {
         suggestion: impl Into<String>,
     ) -> Check {
         let warning = Check::warning(name, message, suggestion);
-        Check { status: Status::Problem, code: Some(code), ..warning }
+        Check { status: CheckStatus::Problem, code: Some(code), ..warning }
     }
 
     pub fn at_most_warning(self) -> Check {
-        let is_problem = self.status == Status::Problem;
-        Check { status: if is_problem { Status::Warning } else { self.status }, code: None, ..self }
+        let is_problem = self.status == CheckStatus::Problem;
+        Check { status: if is_problem { CheckStatus::Warning } else { self.status }, code: None, ..self }
     }
 
     pub fn readable_by_others(name: &str, path: &Path, content: &str) -> Option<Check> {

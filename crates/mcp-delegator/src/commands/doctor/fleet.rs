@@ -13,7 +13,10 @@ pub fn checks(context: &Context<'_>) -> Vec<Check> {
         Ok(Some(_)) => {}
         Err(error) => return vec![Check::failed(context, NAME, AppError::from(error))],
     }
-    [Some(connection(context)), url_file(context)].into_iter().flatten().collect()
+    let url_file = context.config.database_url_file();
+    let readable =
+        url_file.and_then(|file| Check::readable_by_others("database_url_file", file, "the database URL"));
+    std::iter::once(connection(context)).chain(readable).collect()
 }
 
 fn connection(context: &Context<'_>) -> Check {
@@ -47,8 +50,4 @@ fn connection(context: &Context<'_>) -> Check {
         format!("{message}; the connection to another machine is not verified"),
         "Use sslmode=verify-full in the URL: others on the network can read or change tasks.",
     )
-}
-
-fn url_file(context: &Context<'_>) -> Option<Check> {
-    Check::readable_by_others("database_url_file", context.config.database_url_file()?, "the database URL")
 }

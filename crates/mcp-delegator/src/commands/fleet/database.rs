@@ -37,10 +37,8 @@ pub fn database_from(context: &Context<'_>, input: &DatabaseInput) -> Result<Dat
     } else {
         context.config.with_flags(&flags)?.database_url()?
     };
-    let url = url.ok_or_else(no_database)?;
+    let url = url.ok_or_else(|| {
+        AppError::new(ErrorCode::ConfigInvalid, "No database of a fleet is configured.").suggest(SET_DATABASE)
+    })?;
     Ok(context.fleet.database(url.reveal())?)
-}
-
-fn no_database() -> AppError {
-    AppError::new(ErrorCode::ConfigInvalid, "No database of a fleet is configured.").suggest(SET_DATABASE)
 }

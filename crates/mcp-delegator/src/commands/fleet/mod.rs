@@ -6,7 +6,6 @@
 pub mod cancel;
 pub mod claiming;
 pub mod database;
-pub mod drain;
 pub mod grant;
 pub mod migrate;
 pub mod status;

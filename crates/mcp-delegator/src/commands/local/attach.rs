@@ -83,7 +83,8 @@ fn attach_and_announce(
     deadline: Option<Instant>,
     questions: &mut AnnouncedQuestions<'_>,
 ) -> Result<WaitOutcome, AppError> {
-    let bar = progress_bar(context);
+    let is_shown = context.screen.presentation.shows_progress();
+    let bar = if is_shown { ProgressBar::new(100) } else { ProgressBar::hidden() };
     context.screen.attachment.set(Some(attached(context, engine, reattach, bar.clone())));
     tracing::debug!(task = id.as_str(), "waiting for a task");
     let waited = engine.waits().for_task(id, deadline, |progressed| {
@@ -105,10 +106,6 @@ const SWEEP_ALLOWANCE: Duration = Duration::from_secs(15);
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
     let settings = &context.config.settings;
     settings.interrupt_grace + settings.terminate_grace + SWEEP_ALLOWANCE
-}
-
-fn progress_bar(context: &Context<'_>) -> ProgressBar {
-    if context.screen.presentation.shows_progress() { ProgressBar::new(100) } else { ProgressBar::hidden() }
 }
 
 /// A bar while the percentage is known, else a spinner; then elapsed time, activity and counts.

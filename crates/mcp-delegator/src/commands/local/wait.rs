@@ -242,7 +242,7 @@ impl WaitOutput<'_> {
                     items.push(item.data);
                     match item.error {
                         Some(error) => batch.failed(target, error),
-                        None => batch.succeeded(target, ItemState::of(task)),
+                        None => batch.succeeded(target, WaitedState::of(task)),
                     }
                     // A task whose record could not be read stays unread.
                     if task.state.is_terminal() {
@@ -299,13 +299,13 @@ impl WaitOutput<'_> {
 
     /// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can
     /// be continued.
-    fn item_of_any(&self, task: &Task) -> Result<ItemState, AppError> {
+    fn item_of_any(&self, task: &Task) -> Result<WaitedState, AppError> {
         if task.state.is_terminal()
             && let Some(error) = self.exit_status_error(task, &self.engine.results().files(&task.id)?)
         {
             return Err(error);
         }
-        Ok(ItemState::of(task))
+        Ok(WaitedState::of(task))
     }
 
     fn item(&self, task: &Task) -> Result<WaitedItem, AppError> {
@@ -330,14 +330,14 @@ fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> 
 
 /// The result of one task in a batch.
 #[derive(Debug, Clone, Serialize)]
-struct ItemState {
+struct WaitedState {
     state: &'static str,
     summary: String,
 }
 
-impl ItemState {
-    fn of(task: &Task) -> ItemState {
-        ItemState { state: task.state.public_name(), summary: task_data::summary(task) }
+impl WaitedState {
+    fn of(task: &Task) -> WaitedState {
+        WaitedState { state: task.state.public_name(), summary: task_data::summary(task) }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::commands::{Started, TaskWait};
 use crate::error::{AppError, catch_panics};
 use crate::mcp::RequestContext;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
-use crate::mcp::tools::confirmation::{self, Answer};
+use crate::mcp::tools::confirmation::{self, Confirmation};
 use crate::mcp::tools::progress::{ProgressReporter, report_seconds_while, report_while};
 use crate::mcp::tools::questions;
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall, ToolCall};
@@ -215,7 +215,7 @@ impl Server {
             return Err(refuse(refused));
         }
         let answer = if !confirmation::can_ask(context) {
-            Answer::Unavailable
+            Confirmation::Unavailable
         } else if confirmation::uses_input_required(context) {
             match confirmation::answer_in(request) {
                 Some(answer) => answer,

@@ -35,7 +35,7 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How the question to the user ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Confirmation {
     Accepted,
     Declined(AnswerTime),
     /// The form was closed without a decision.
@@ -73,23 +73,23 @@ pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> InputR
 }
 
 /// The answer in a repeated call.
-pub fn answer_in(call: &CallToolRequestParams) -> Option<Answer> {
+pub fn answer_in(call: &CallToolRequestParams) -> Option<Confirmation> {
     let answer = call.input_responses.as_ref()?.get(CONFIRM)?;
     let answer: ElicitResult = match serde_json::from_value(answer.clone()) {
         Ok(answer) => answer,
-        Err(error) => return Some(Answer::Failed(format!("its answer is not valid: {error}"))),
+        Err(error) => return Some(Confirmation::Failed(format!("its answer is not valid: {error}"))),
     };
     let sent_ms: Option<i64> = call.request_state.as_ref().and_then(|state| state.parse().ok());
     let elapsed_ms = sent_ms.and_then(|sent| Timestamp::now().as_millisecond().checked_sub(sent));
     let elapsed = elapsed_ms.and_then(|elapsed| u64::try_from(elapsed).ok()).map(Duration::from_millis);
-    Some(Answer::of(&answer.action, elapsed))
+    Some(Confirmation::of(&answer.action, elapsed))
 }
 
 /// Asks with an elicitation request.
-pub async fn ask(context: &RequestContext, object: &Map<String, Value>, current_dir: &Path) -> Answer {
+pub async fn ask(context: &RequestContext, object: &Map<String, Value>, current_dir: &Path) -> Confirmation {
     let (sent, timeout) = (Instant::now(), tokio::time::sleep(ANSWER_TIMEOUT));
     match elicit(context, form(object, current_dir), timeout, "The time for an answer is over.").await {
-        Ok(answer) => Answer::of(&answer.action, Some(sent.elapsed())),
+        Ok(answer) => Confirmation::of(&answer.action, Some(sent.elapsed())),
         Err(unanswered) => unanswered,
     }
 }
@@ -101,16 +101,16 @@ pub async fn elicit(
     form: ElicitRequestParams,
     until: impl Future<Output = ()>,
     reason: &str,
-) -> Result<ElicitResult, Answer> {
+) -> Result<ElicitResult, Confirmation> {
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
     let options = PeerRequestOptions::no_options();
     let sent = context.peer.send_cancellable_request(request, options).await;
-    let mut pending = sent.map_err(|error| Answer::Failed(error.to_string()))?;
+    let mut pending = sent.map_err(|error| Confirmation::Failed(error.to_string()))?;
     let problem = tokio::select! {
         biased;
         () = context.ct.cancelled() => {
             let _ = pending.cancel(Some("The call was cancelled.".to_owned())).await;
-            return Err(Answer::Unavailable);
+            return Err(Confirmation::Unavailable);
         }
         answer = &mut pending.rx => match answer {
             Ok(Ok(ClientResult::ElicitResult(answer))) => return Ok(answer),
@@ -123,18 +123,18 @@ pub async fn elicit(
         },
         () = until => {
             let _ = pending.cancel(Some(reason.to_owned())).await;
-            return Err(Answer::TimedOut);
+            return Err(Confirmation::TimedOut);
         }
     };
-    Err(Answer::Failed(problem))
+    Err(Confirmation::Failed(problem))
 }
 
-impl Answer {
-    fn of(action: &ElicitationAction, time: AnswerTime) -> Answer {
+impl Confirmation {
+    fn of(action: &ElicitationAction, time: AnswerTime) -> Confirmation {
         match action {
-            ElicitationAction::Accept => Answer::Accepted,
-            ElicitationAction::Cancel => Answer::Dismissed(time),
-            _ => Answer::Declined(time),
+            ElicitationAction::Accept => Confirmation::Accepted,
+            ElicitationAction::Cancel => Confirmation::Dismissed(time),
+            _ => Confirmation::Declined(time),
         }
     }
 
@@ -150,28 +150,28 @@ impl Answer {
                 .suggest(suggestion)
         };
         Some(match self {
-            Answer::Accepted => return None,
-            Answer::Declined(time) => quickly("declined", time).unwrap_or_else(|| {
+            Confirmation::Accepted => return None,
+            Confirmation::Declined(time) => quickly("declined", time).unwrap_or_else(|| {
                 nothing_started(
                     "The client reports that the user declined the call.",
                     "Do not repeat this call; ask the user what to do instead.",
                 )
                 .context("is_declined", true)
             }),
-            Answer::Dismissed(time) => quickly("dismissed the question", time).unwrap_or_else(|| {
+            Confirmation::Dismissed(time) => quickly("dismissed the question", time).unwrap_or_else(|| {
                 nothing_started(
                     "The confirmation was closed without an answer.",
                     "Ask the user what to do; repeat the call only if the user agrees to it.",
                 )
             }),
-            Answer::Failed(problem) => {
+            Confirmation::Failed(problem) => {
                 unconfirmed(&format!("the client could not ask the user: {problem}"), &recipe(exec_tool))
             }
-            Answer::TimedOut => nothing_started(
+            Confirmation::TimedOut => nothing_started(
                 &format!("The user did not answer the confirmation within {} s.", ANSWER_TIMEOUT.as_secs()),
                 "Ask the user whether to start the task; repeat the call only if the user agrees to it.",
             ),
-            Answer::Unavailable => {
+            Confirmation::Unavailable => {
                 let problem = "confirmation is not available in this client: it cannot ask a user";
                 unconfirmed(problem, &recipe(exec_tool))
             }
@@ -232,8 +232,10 @@ mod tests {
 
     #[test]
     fn a_client_without_a_user_gets_the_alternatives() {
-        let failed = Answer::Failed("it responded with the error -32603: boom".to_owned());
-        for answer in [Answer::Declined(QUICK), Answer::Dismissed(QUICK), Answer::Unavailable, failed] {
+        let failed = Confirmation::Failed("it responded with the error -32603: boom".to_owned());
+        for answer in
+            [Confirmation::Declined(QUICK), Confirmation::Dismissed(QUICK), Confirmation::Unavailable, failed]
+        {
             let error = answer.refusal(Some("_codex_local_exec")).unwrap();
             assert!(!error.message.contains("the user declined"), "{error:?}");
             let next = &error.suggestion.as_ref().unwrap().text;
@@ -247,24 +249,28 @@ mod tests {
             for part in parts {
                 assert!(next.contains(part), "{part}: {next}");
             }
-            let is_quick = matches!(answer, Answer::Declined(_) | Answer::Dismissed(_));
+            let is_quick = matches!(answer, Confirmation::Declined(_) | Confirmation::Dismissed(_));
             assert_eq!(next.starts_with("If the user declined, do not repeat the call"), is_quick, "{next}");
             assert_eq!(error.message.contains("after 20 ms"), is_quick, "{error:?}");
-            assert_eq!(error.message.contains("boom"), matches!(answer, Answer::Failed(_)), "{error:?}");
+            assert_eq!(
+                error.message.contains("boom"),
+                matches!(answer, Confirmation::Failed(_)),
+                "{error:?}"
+            );
             assert!(!error.context.contains_key("is_declined"), "{error:?}");
         }
-        let text = Answer::Unavailable.refusal(None).unwrap().suggestion.unwrap().text;
+        let text = Confirmation::Unavailable.refusal(None).unwrap().suggestion.unwrap().text;
         assert!(!text.contains("exec"), "{text}");
     }
 
     #[test]
     fn an_accepted_call_is_not_refused() {
-        assert!(Answer::Accepted.refusal(None).is_none());
+        assert!(Confirmation::Accepted.refusal(None).is_none());
     }
 
     #[test]
     fn a_question_without_an_answer_comes_without_alternatives() {
-        let error = Answer::TimedOut.refusal(Some("_codex_local_exec")).unwrap();
+        let error = Confirmation::TimedOut.refusal(Some("_codex_local_exec")).unwrap();
         assert!(error.message.contains("within 600 s. Nothing was started."), "{error:?}");
         assert!(!error.suggestion.unwrap().text.contains("exec"));
     }
@@ -272,10 +278,10 @@ mod tests {
     #[test]
     fn a_decision_of_the_user_comes_without_alternatives() {
         for time in [SLOW, None] {
-            let declined = Answer::Declined(time).refusal(Some("_codex_local_exec")).unwrap();
+            let declined = Confirmation::Declined(time).refusal(Some("_codex_local_exec")).unwrap();
             assert!(declined.message.contains("the user declined"), "{declined:?}");
             assert_eq!(declined.context["is_declined"], true);
-            let dismissed = Answer::Dismissed(time).refusal(Some("_codex_local_exec")).unwrap();
+            let dismissed = Confirmation::Dismissed(time).refusal(Some("_codex_local_exec")).unwrap();
             assert!(!dismissed.message.contains("declined"), "{dismissed:?}");
             for error in [declined, dismissed] {
                 let next = error.suggestion.unwrap().text;

@@ -161,7 +161,6 @@ fn message(unit: Option<(Unit, f64)>, position: &TaskPosition, share: Option<Sha
     }
 }
 
-/// A number with a comma between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();

@@ -72,7 +72,6 @@ impl ToolCall {
     }
 }
 
-/// A validated call.
 #[derive(Debug)]
 pub struct AdmittedCall {
     pub call: ToolCall,

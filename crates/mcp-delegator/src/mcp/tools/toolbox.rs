@@ -16,7 +16,6 @@ use crate::spec::formats::Format;
 use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::{CommandSpec, ServedTools};
 
-/// The tools of one server.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     served: Vec<&'static CommandSpec>,
@@ -97,7 +96,6 @@ impl Toolbox {
         self.names.prefixed_name(name).is_some()
     }
 
-    /// The served name nearest to an unknown one.
     pub fn nearest(&self, name: &str) -> Option<String> {
         let ours = self.served.iter().map(|spec| spec.tool_name(self.prefix()));
         let names: Vec<String> = ours.chain(self.compat.iter().map(|tool| tool.name().to_owned())).collect();

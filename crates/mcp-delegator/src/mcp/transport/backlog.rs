@@ -24,19 +24,19 @@ const MAX_LONG_RESPONSES: usize = 1;
 
 #[derive(Debug)]
 pub struct Backlog {
-    state: Mutex<State>,
+    state: Mutex<BacklogState>,
     changed: Notify,
     long_responses: Semaphore,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BacklogState {
     /// The number of active requests with this id; more than one only if the client repeats an id.
     active: HashMap<RequestId, usize>,
     unwritten: usize,
 }
 
-impl State {
+impl BacklogState {
     fn has_capacity(&self) -> bool {
         self.active.values().sum::<usize>() < MAX_ACTIVE && self.is_below_byte_limit()
     }
@@ -65,17 +65,21 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BacklogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when another request may be dispatched. May be dropped and called again.
     pub async fn wait_for_capacity(&self) {
-        self.wait_until(State::has_capacity, |_| ()).await;
+        self.wait_until(BacklogState::has_capacity, |_| ()).await;
     }
 
     /// Waits until the condition holds; then `take` changes the state before anything else can.
-    async fn wait_until<T>(&self, holds: fn(&State) -> bool, mut take: impl FnMut(&mut State) -> T) -> T {
+    async fn wait_until<T>(
+        &self,
+        holds: fn(&BacklogState) -> bool,
+        mut take: impl FnMut(&mut BacklogState) -> T,
+    ) -> T {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // Registered before the condition is checked, or a change between the two would be missed.
@@ -111,7 +115,7 @@ impl Backlog {
         self.change(|state| state.unwritten = state.unwritten.saturating_sub(bytes));
     }
 
-    fn change(&self, act: impl FnOnce(&mut State)) {
+    fn change(&self, act: impl FnOnce(&mut BacklogState)) {
         act(&mut self.state());
         self.changed.notify_waiters();
     }
@@ -129,7 +133,7 @@ pub async fn outside_backlog<T>(context: &RequestContext, work: impl Future<Outp
     let Some(entry) = context.extensions.get::<BacklogEntry>() else { return work.await };
     entry.backlog.leave(&entry.id);
     let done = work.await;
-    entry.backlog.wait_until(State::has_capacity, |state| state.enter(&entry.id)).await;
+    entry.backlog.wait_until(BacklogState::has_capacity, |state| state.enter(&entry.id)).await;
     done
 }
 
@@ -137,7 +141,7 @@ pub async fn outside_backlog<T>(context: &RequestContext, work: impl Future<Outp
 pub async fn acquire_long_response(context: &RequestContext) -> Option<SemaphorePermit<'_>> {
     let entry = context.extensions.get::<BacklogEntry>()?;
     let permit = entry.backlog.long_responses.acquire().await.ok()?;
-    entry.backlog.wait_until(State::is_below_byte_limit, |_| ()).await;
+    entry.backlog.wait_until(BacklogState::is_below_byte_limit, |_| ()).await;
     Some(permit)
 }
 

@@ -15,16 +15,17 @@ use crate::output::data::task::TaskReport;
 use crate::output::prelude::*;
 
 named_enum! {
-    #[derive(Serialize, JsonSchema)]
+    #[derive(Default, Serialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Capability {
+        #[default]
         Background = "background",
         Foreground = "foreground",
     }
 }
 
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ExecutionAck {
     pub task_id: String,
     pub thread_id: Option<String>,
@@ -76,18 +77,10 @@ impl ExecutionAck {
             capability,
             started_at: UtcTime::from_ms(task.created_at_ms),
             working_dir: task.working_dir.clone(),
-            worktree: None,
             sandbox: task.sandbox.map(SandboxKind::name),
             state: task.state.public_name(),
             remote: RemoteData::of(task, None),
-            expected_duration: None,
-            summary: None,
-            progress: None,
-            elapsed_seconds: None,
-            waiting_for_answer: Vec::new(),
-            followers: Vec::new(),
-            group: None,
-            report: None,
+            ..ExecutionAck::default()
         }
     }
 }

@@ -14,7 +14,7 @@ use delegator_transcript::CommandFailure;
 
 use crate::output::data::failure::{FailureText, PartialResults, Position, describe};
 use crate::output::data::stored_task::exit_code;
-use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
+use crate::output::data::suggestions::{ErrorLocation, FailedTask, MAX_SUGGESTIONS, suggestions};
 use crate::output::prelude::*;
 
 const MAX_LOCATIONS: usize = 20;
@@ -141,14 +141,14 @@ fn blamed_command<'a>(end: &TaskEnd, record: Option<&'a Record>) -> Option<(&'a 
     Some((last_failure.kind.as_deref()?, last_failure.message.as_str())).filter(|_| is_last)
 }
 
-fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) -> Findings<'a> {
+fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) -> FailedTask<'a> {
     let report = record.map(|record| &record.report);
     let failures = failures(record);
     let about = failures.iter().rev().find(|failure| !failure.places.is_empty()).or(failures.last());
     let location = about.and_then(|failure| failure.places.first());
     let limits = record.and_then(|record| record.limits);
     let tests = report.and_then(|report| report.tests.as_ref());
-    Findings {
+    FailedTask {
         end,
         task_id: task.id.as_str(),
         is_remote: task.remote.is_some(),

@@ -135,7 +135,7 @@ pub struct StatusMeta {
 }
 
 /// A task in any state. Fields that its state does not have are null.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ListedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(|_| true)))]
@@ -289,11 +289,8 @@ impl ListedTask {
             sandbox: task.sandbox.map(SandboxKind::name),
             created_ts: UtcTime::from_ms(task.created_at_ms),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
-            completed_ts: None,
-            duration_seconds: None,
-            queue_position: None,
-            progress: None,
             group: task.group.as_ref().map(Into::into),
+            ..ListedTask::default()
         }
     }
 

@@ -17,7 +17,7 @@ const MAX_QUOTED_CHARS: usize = 200;
 const SIGKILL: i32 = 9;
 
 #[derive(Debug, Clone)]
-pub struct Findings<'a> {
+pub struct FailedTask<'a> {
     pub end: &'a TaskEnd,
     pub task_id: &'a str,
     /// A worker ran it: what is to be changed is there.
@@ -46,7 +46,7 @@ pub struct ErrorLocation {
     pub message: String,
 }
 
-pub fn suggestions(found: &Findings<'_>) -> Vec<Suggestion> {
+pub fn suggestions(found: &FailedTask<'_>) -> Vec<Suggestion> {
     let mut suggestions: Vec<Suggestion> = match found.end {
         TaskEnd::Failed { kind, message, retry_at_ms } => {
             by_kind(*kind, message, *retry_at_ms, found).into_iter().collect()
@@ -66,9 +66,9 @@ fn by_kind(
     kind: FailureKind,
     message: &str,
     retry_at_ms: Option<i64>,
-    found: &Findings<'_>,
+    found: &FailedTask<'_>,
 ) -> Option<Suggestion> {
-    let Findings { task_id, is_remote, agent, model, mode, thread, .. } = found;
+    let FailedTask { task_id, is_remote, agent, model, mode, thread, .. } = found;
     let text = match kind {
         FailureKind::UsageLimit | FailureKind::RateLimit | FailureKind::Network => {
             format!("Try again at {}.", UtcTime::from_ms(retry_at_ms?).0)
@@ -176,7 +176,7 @@ fn continue_call(task_id: &str, mode: &str, has_thread: bool) -> Suggestion {
     Suggestion::with_call("Continue where it stopped: {call}", resume.with("mode", mode))
 }
 
-fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
+fn by_limit(limit: LimitKind, found: &FailedTask<'_>) -> Option<String> {
     let seconds = found.limit_seconds?;
     let during = found.running.map(|activity| format!(" during {}", quote(activity))).unwrap_or_default();
     let (hit, input) = match limit {
@@ -210,7 +210,7 @@ fn is_about_the_work(end: &TaskEnd) -> bool {
     }
 }
 
-fn by_location(found: &Findings<'_>) -> Option<String> {
+fn by_location(found: &FailedTask<'_>) -> Option<String> {
     match (&found.location, &found.command) {
         (Some(ErrorLocation { file, line, message }), _) if message.is_empty() => {
             Some(format!("Look at {file}:{line}."))

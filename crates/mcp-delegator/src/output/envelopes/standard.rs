@@ -29,7 +29,7 @@ pub struct StandardEnvelope {
     #[schemars(with = "Option<Map<String, Value>>")]
     data: Option<Value>,
     error: Option<StandardError>,
-    #[schemars(with = "Metadata")]
+    #[schemars(with = "CallMetadata")]
     metadata: Map<String, Value>,
 }
 
@@ -70,7 +70,7 @@ struct ErrorDetails {
 
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, JsonSchema)]
-struct Metadata {
+struct CallMetadata {
     #[schemars(regex(pattern = r"^\d+\.\d+\.\d+"))]
     version: &'static str,
     /// In seconds.
@@ -196,7 +196,6 @@ fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     Value::Object(data)
 }
 
-/// The schema of data in this shape of the command.
 pub fn shaped_schema(shape: Shape, spec: &CommandSpec, mut data: Value) -> Value {
     match shape {
         Shape::List(plural) => {
@@ -284,7 +283,7 @@ fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Map<String, Value> {
     let mut metadata = Map::new();
     add_missing(
         &mut metadata,
-        &Metadata {
+        &CallMetadata {
             version: PRODUCT_VERSION,
             execution_time: seconds(outcome.duration),
             warnings,

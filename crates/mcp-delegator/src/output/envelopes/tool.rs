@@ -31,7 +31,7 @@ pub struct ToolEnvelope<M, D> {
     tool_category: &'static str,
     request_id: String,
     ts: UtcTime,
-    status: Status,
+    status: ResponseStatus,
     meta: ToolMeta<M>,
     data: Option<D>,
     error: Option<ToolError>,
@@ -39,7 +39,7 @@ pub struct ToolEnvelope<M, D> {
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+enum ResponseStatus {
     Ok,
     Error,
 }
@@ -124,7 +124,7 @@ pub fn render(outcome: &Outcome, prefix: &str, syntax: CallSyntax<'_>) -> Value 
         tool_category: command.category.name(),
         request_id: outcome.request_id.to_string(),
         ts: UtcTime(rfc3339(outcome.emitted)),
-        status: if failed { Status::Error } else { Status::Ok },
+        status: if failed { ResponseStatus::Error } else { ResponseStatus::Ok },
         meta: meta(outcome, failed),
         data: (!failed).then(|| data(outcome)),
         error: error.map(|error| tool_error(error, outcome, syntax)),

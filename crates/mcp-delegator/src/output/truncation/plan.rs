@@ -30,7 +30,6 @@ pub struct TruncationPlan {
     pub other_bytes: usize,
     /// Bytes of any list or text in the parts that are truncated last.
     pub priority_bytes: usize,
-    /// Bytes of a list of tasks.
     pub task_list_bytes: usize,
     /// Even the smallest truncation does not fit.
     pub drop_all_data: bool,

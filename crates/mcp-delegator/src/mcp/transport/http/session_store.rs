@@ -92,15 +92,20 @@ impl SessionStore {
 pub(super) struct ClientStream {
     store: Arc<SessionStore>,
     session: SessionId,
-    source: Source,
+    source: StreamSource,
 }
 
 #[derive(Debug)]
-enum Source {
-    /// The events of one request.
-    Request { log: Arc<EventLog>, subscription: Subscription },
+enum StreamSource {
+    Request {
+        log: Arc<EventLog>,
+        subscription: Subscription,
+    },
     /// Messages that belong to no request.
-    Standalone { priming: Option<ServerSseMessage>, messages: Receiver<ServerSseMessage> },
+    Standalone {
+        priming: Option<ServerSseMessage>,
+        messages: Receiver<ServerSseMessage>,
+    },
 }
 
 impl ClientStream {
@@ -109,7 +114,7 @@ impl ClientStream {
         log: Arc<EventLog>,
         subscription: Subscription,
     ) -> ClientStream {
-        ClientStream::new(store, &log.session.clone(), Source::Request { log, subscription })
+        ClientStream::new(store, &log.session.clone(), StreamSource::Request { log, subscription })
     }
 
     pub(super) fn standalone(
@@ -119,10 +124,10 @@ impl ClientStream {
         priming: Option<Duration>,
     ) -> ClientStream {
         let priming = priming.map(|retry| ServerSseMessage::priming("0", retry));
-        ClientStream::new(store, session, Source::Standalone { priming, messages })
+        ClientStream::new(store, session, StreamSource::Standalone { priming, messages })
     }
 
-    fn new(store: &Arc<SessionStore>, session: &SessionId, source: Source) -> ClientStream {
+    fn new(store: &Arc<SessionStore>, session: &SessionId, source: StreamSource) -> ClientStream {
         store.with_table(|table| table.add_streams(session, 1));
         ClientStream { store: Arc::clone(store), session: session.clone(), source }
     }
@@ -140,8 +145,8 @@ impl Stream for ClientStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
         match &mut self.source {
-            Source::Request { log, subscription } => log.poll_next(subscription, context),
-            Source::Standalone { priming, messages } => match priming.take() {
+            StreamSource::Request { log, subscription } => log.poll_next(subscription, context),
+            StreamSource::Standalone { priming, messages } => match priming.take() {
                 Some(priming) => Poll::Ready(Some(priming)),
                 None => messages.poll_recv(context).map(|event| event.map(increment_event_id)),
             },
@@ -152,7 +157,7 @@ impl Stream for ClientStream {
 impl Drop for ClientStream {
     fn drop(&mut self) {
         self.store.with_table(|table| table.add_streams(&self.session, -1));
-        let Source::Request { log, .. } = &self.source else { return };
+        let StreamSource::Request { log, .. } = &self.source else { return };
         // Without a runtime the server has ended.
         if let (Some(opened), Ok(runtime)) = (log.unsubscribe(), tokio::runtime::Handle::try_current()) {
             // Not the log itself: its memory is to be freed as soon as its response is evicted.

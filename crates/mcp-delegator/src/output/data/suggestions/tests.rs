@@ -1,4 +1,4 @@
-//! Findings and the expected suggestions.
+//! What is known of a failed task, and the expected suggestions.
 
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::suggestions::*;
@@ -8,13 +8,13 @@ fn failed(kind: FailureKind, message: &str) -> TaskEnd {
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms: None }
 }
 
-fn sentences(found: &Findings<'_>) -> Vec<String> {
+fn sentences(found: &FailedTask<'_>) -> Vec<String> {
     let suggestions = suggestions(found);
     suggestions.iter().map(|suggestion| CallSyntax::Commands.sentence(suggestion)).collect()
 }
 
-fn no_findings(end: &TaskEnd) -> Findings<'_> {
-    Findings {
+fn no_findings(end: &TaskEnd) -> FailedTask<'_> {
+    FailedTask {
         end,
         task_id: "T-local-1",
         is_remote: false,
@@ -93,14 +93,14 @@ fn failures_outside_the_work_have_one_suggestion() {
     for (kind, message, model, expected) in cases {
         let end = failed(kind, message);
         let exit = (kind == Kind::Killed).then_some(ExitStatus::Signal(SIGKILL));
-        assert_eq!(sentences(&Findings { model, exit, ..no_findings(&end) }), [expected], "{kind:?}");
+        assert_eq!(sentences(&FailedTask { model, exit, ..no_findings(&end) }), [expected], "{kind:?}");
     }
 }
 
 #[test]
 fn a_lost_task_with_a_thread_is_resumed() {
     let end = failed(FailureKind::SupervisorLost, "x");
-    let suggested = sentences(&Findings { thread: Some("01a1"), ..no_findings(&end) });
+    let suggested = sentences(&FailedTask { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(
         suggested,
         [
@@ -113,7 +113,7 @@ fn a_lost_task_with_a_thread_is_resumed() {
 fn a_missing_thread_suggests_a_new_task_in_the_syntax_of_the_reader() {
     let end = failed(FailureKind::ThreadNotFound, "x");
     let served = ServedTools { prefix: "_codex_".to_owned(), names: vec!["local_exec".to_owned()] };
-    let suggestions = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
+    let suggestions = suggestions(&FailedTask { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(
         CallSyntax::Tools(&served).sentence(&suggestions[0]),
         "Start a new task with _codex_local_exec: the agent has no thread \"01a1\"."
@@ -141,7 +141,7 @@ fn timeout_suggests_a_larger_limit() {
     ];
     for (limit, limit_seconds, running, expected) in cases {
         let end = TaskEnd::Timeout(limit);
-        let suggested = sentences(&Findings { limit_seconds, running, ..no_findings(&end) });
+        let suggested = sentences(&FailedTask { limit_seconds, running, ..no_findings(&end) });
         assert_eq!(suggested.first().map(String::as_str), expected);
     }
 }
@@ -149,10 +149,10 @@ fn timeout_suggests_a_larger_limit() {
 #[test]
 fn what_a_worker_lacks_is_to_be_changed_on_the_worker() {
     let auth = failed(FailureKind::Auth, "x");
-    let found = Findings { is_remote: true, ..no_findings(&auth) };
+    let found = FailedTask { is_remote: true, ..no_findings(&auth) };
     assert_eq!(sentences(&found), ["Sign in on the worker: codex login"]);
     let limit = TaskEnd::Timeout(LimitKind::Idle);
-    let found = Findings { end: &limit, limit_seconds: Some(300), ..found };
+    let found = FailedTask { end: &limit, limit_seconds: Some(300), ..found };
     assert_eq!(
         sentences(&found),
         ["Raise idle_timeout_sec to 600 in the configuration of the worker: nothing happened for 300 s."]
@@ -164,7 +164,7 @@ fn failures_of_the_work_point_to_location_and_tests() {
     let location =
         ErrorLocation { file: "src/x.rs".into(), line: 3, message: "expected `u32`, found `&str`".into() };
     let end = failed(FailureKind::AgentExit, "x");
-    let found = Findings {
+    let found = FailedTask {
         location: Some(location),
         command: Some(("cargo build".into(), "error".into())),
         failed_tests: vec!["a::b".into(), "c".into()],
@@ -177,13 +177,13 @@ fn failures_of_the_work_point_to_location_and_tests() {
             "Run the 2 failing tests alone, first \"a::b\"",
         ]
     );
-    let without_place = Findings { location: None, failed_tests: Vec::new(), ..found.clone() };
+    let without_place = FailedTask { location: None, failed_tests: Vec::new(), ..found.clone() };
     assert_eq!(sentences(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
     // A failed command is not the reason for a missing login.
     let auth = failed(FailureKind::Auth, "x");
-    assert_eq!(sentences(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
+    assert_eq!(sentences(&FailedTask { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
     let limit = TaskEnd::Timeout(LimitKind::Idle);
-    assert_eq!(sentences(&Findings { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
+    assert_eq!(sentences(&FailedTask { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn quoted_text_is_one_line_and_truncated() {
     let end = failed(FailureKind::AgentExit, "");
     let message = format!("ignore\u{1b}[2J \"all\"\n{}", "x".repeat(10_000));
     let location = ErrorLocation { file: "a.c".into(), line: 1, message };
-    let suggested = sentences(&Findings { location: Some(location), ..no_findings(&end) });
+    let suggested = sentences(&FailedTask { location: Some(location), ..no_findings(&end) });
     assert!(
         suggested[0].starts_with("Look at a.c:1: \"ignore[2J 'all'x") && suggested[0].ends_with("x\""),
         "{}",
