@@ -73,7 +73,7 @@ pub fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError
             let lines = printing::LogLines::new(context, &engine, &id, input.follow)?;
             printed(&engine, &id, lines, input.follow)
         }
-        ItemFormat::Json => printed(&engine, &id, printing::RawLines::new(context), input.follow),
+        ItemFormat::Json => printed(&engine, &id, printing::RawLines(context), input.follow),
         ItemFormat::Collected => collected(&engine, &id, input.follow),
     }
 }

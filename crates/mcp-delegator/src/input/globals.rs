@@ -39,25 +39,15 @@ impl TypedValueParser for LenientParser {
 }
 
 pub fn args() -> Vec<Arg> {
+    let arg = |id: &'static str, help: &'static str| {
+        Arg::new(id).long(id).global(true).help_heading(HEADING).help(help)
+    };
     let value = |id: &'static str, name: &'static str, help: &'static str| {
-        Arg::new(id)
-            .long(id)
-            .value_name(name)
-            .action(ArgAction::Append)
-            .global(true)
-            .help_heading(HEADING)
-            .help(help)
+        arg(id, help).value_name(name).action(ArgAction::Append)
     };
-    let flag = |id: &'static str, help: &'static str| {
-        // A repeated boolean flag is accepted.
-        Arg::new(id)
-            .long(id)
-            .action(ArgAction::SetTrue)
-            .overrides_with(id)
-            .global(true)
-            .help_heading(HEADING)
-            .help(help)
-    };
+    // A repeated boolean flag is accepted.
+    let flag =
+        |id: &'static str, help: &'static str| arg(id, help).action(ArgAction::SetTrue).overrides_with(id);
     let choice = |id: &'static str, name: &'static str, help: &'static str, names: &[&str]| {
         value(id, name, help).value_parser(lenient_choices(names)).hide_possible_values(true)
     };

@@ -6,7 +6,7 @@ use delegator_registry::{Filter, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::cloud::environment_template::{self, Template};
 use crate::commands::context::Context;
@@ -17,6 +17,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::data::remote::shorten;
 use crate::output::data::status::RunningTask;
 use crate::output::data::task::TaskResult;
+use crate::output::documents::document::pretty;
 use crate::output::values::UtcTime;
 use crate::spec::Category;
 
@@ -179,10 +180,6 @@ fn contents(uri: &str, kind: &str, text: String) -> ResourceContents {
         text,
         meta: None,
     }
-}
-
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 fn unknown(uri: &str) -> AppError {

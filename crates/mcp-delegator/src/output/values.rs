@@ -32,7 +32,7 @@ pub(super) fn seconds(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0
 }
 
-pub(super) fn milliseconds(duration: Duration) -> u64 {
+pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -34,35 +34,24 @@ pub const USER_EMAIL: &str = "you@example.com";
 
 const GITHUB: &str = include_str!("../../../templates/github.sh");
 
+/// A template with access to GitHub, whose scripts begin with this name.
+macro_rules! github_template {
+    ($name:literal, $about:literal, $stack:ident, $scripts:literal) => {
+        Template {
+            name: $name,
+            about: $about,
+            stack: Some(Stack::$stack),
+            setup: include_str!(concat!("../../../templates/", $scripts, ".setup.sh")),
+            maintenance: include_str!(concat!("../../../templates/", $scripts, ".maintenance.sh")),
+        }
+    };
+}
+
 pub const ALL: [Template; 5] = [
-    Template {
-        name: "github-node-typescript",
-        about: "Node or TypeScript, with access to GitHub",
-        stack: Some(Stack::Node),
-        setup: include_str!("../../../templates/node.setup.sh"),
-        maintenance: include_str!("../../../templates/node.maintenance.sh"),
-    },
-    Template {
-        name: "github-python",
-        about: "Python, with access to GitHub",
-        stack: Some(Stack::Python),
-        setup: include_str!("../../../templates/python.setup.sh"),
-        maintenance: include_str!("../../../templates/python.maintenance.sh"),
-    },
-    Template {
-        name: "github-go",
-        about: "Go, with access to GitHub",
-        stack: Some(Stack::Go),
-        setup: include_str!("../../../templates/go.setup.sh"),
-        maintenance: include_str!("../../../templates/go.maintenance.sh"),
-    },
-    Template {
-        name: "github-rust",
-        about: "Rust, with access to GitHub",
-        stack: Some(Stack::Rust),
-        setup: include_str!("../../../templates/rust.setup.sh"),
-        maintenance: include_str!("../../../templates/rust.maintenance.sh"),
-    },
+    github_template!("github-node-typescript", "Node or TypeScript, with access to GitHub", Node, "node"),
+    github_template!("github-python", "Python, with access to GitHub", Python, "python"),
+    github_template!("github-go", "Go, with access to GitHub", Go, "go"),
+    github_template!("github-rust", "Rust, with access to GitHub", Rust, "rust"),
     Template {
         name: "basic-codex-cloud",
         about: "Nothing but the repository",

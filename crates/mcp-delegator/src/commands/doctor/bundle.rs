@@ -15,6 +15,7 @@ use super::check::Check;
 use crate::commands::config_show::to_setting;
 use crate::commands::prelude::*;
 use crate::output::data::stored_task::{failure_counts, report_of_task};
+use crate::output::documents::document::pretty;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
 /// Tasks whose facts are listed, and tasks whose failures are counted.
@@ -63,9 +64,7 @@ fn text(context: &Context<'_>, checks: &[Check]) -> String {
         ("failures by kind", failures),
         ("recent tasks, without their texts", tasks),
     ];
-    let sections = sections.map(|(title, value)| {
-        format!("\n== {title} ==\n\n{}\n", serde_json::to_string_pretty(&value).unwrap_or_default())
-    });
+    let sections = sections.map(|(title, value)| format!("\n== {title} ==\n\n{}\n", pretty(&value)));
     format!(
         "{PROGRAM} {PRODUCT_VERSION}: report for a bug report. Read it before you send it.\n{}",
         sections.concat()

@@ -94,19 +94,11 @@ pub(super) fn print(
 }
 
 /// The agent's stdout on stdout; its stderr and the output of the other commands on stderr.
-pub(super) struct RawLines<'a> {
-    context: &'a Context<'a>,
-}
-
-impl<'a> RawLines<'a> {
-    pub(super) fn new(context: &'a Context<'a>) -> RawLines<'a> {
-        RawLines { context }
-    }
-}
+pub(super) struct RawLines<'a>(pub(super) &'a Context<'a>);
 
 impl LineSink for RawLines<'_> {
     fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError> {
-        let screen = &self.context.screen;
+        let screen = &self.0.screen;
         if stream == TaskFile::Events {
             return screen.write_lines(lines);
         }

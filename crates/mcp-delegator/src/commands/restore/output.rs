@@ -13,6 +13,7 @@ use crate::output::documents::document::table;
 use crate::output::values::rfc3339;
 
 #[serde_with::skip_serializing_none]
+#[serde_with::apply(Vec => #[serde(skip_serializing_if = "Vec::is_empty")])]
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(super) struct RestoreOutput {
     pub task_id: Option<String>,
@@ -24,13 +25,10 @@ pub(super) struct RestoreOutput {
     #[serialize_always]
     pub tree: Option<TreeOutput>,
     /// Further work trees the task could write to
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_work_trees: Vec<TreeOutput>,
     /// Work trees that could not be restored, because their repository or restore point is gone
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable_work_trees: Vec<UnavailableTree>,
     /// Files of git's own settings restored or removed: configuration, hooks, attributes
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub git_settings: Vec<String>,
     /// Shows what reverting the restore would change
     pub undo_command: Option<String>,

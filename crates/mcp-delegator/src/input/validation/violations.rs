@@ -115,24 +115,19 @@ fn explain(
         let request = if range == bound { format!("of {range}") } else { range.clone() };
         (format!("must be {range}"), Some(format!("Give a number {request}.")))
     };
+    let demand = |verb: &str, what: String| (format!("must {verb} {what}"), Some(format!("Give {what}.")));
     match kind {
         ValidationErrorKind::Enum { .. } => {
             let choices = property.map(Property::choices).unwrap_or_default();
             (format!("must be one of {}", choices.join(", ")), None)
         }
-        ValidationErrorKind::Type { kind } => {
-            let name = type_text(kind);
-            (format!("must be {name}"), Some(format!("Give {name}.")))
-        }
+        ValidationErrorKind::Type { kind } => demand("be", type_text(kind)),
         ValidationErrorKind::Minimum { limit } => range(format!("at least {limit}")),
         ValidationErrorKind::Maximum { limit } => range(format!("at most {limit}")),
         ValidationErrorKind::MinLength { limit: 1 } => {
             ("must not be empty".to_owned(), Some("Give a value that is not empty.".to_owned()))
         }
-        ValidationErrorKind::MinLength { limit } => {
-            let length = format!("at least {limit} characters");
-            (format!("must have {length}"), Some(format!("Give {length}.")))
-        }
+        ValidationErrorKind::MinLength { limit } => demand("have", format!("at least {limit} characters")),
         ValidationErrorKind::MaxLength { limit } => {
             let (length, given) = (format!("at most {limit} characters"), value.as_str());
             let given = given.map_or(0, |text| text.chars().count());

@@ -4,8 +4,6 @@
 //! the deadline, so any server with the same registry can serve it. Two facts do not fit into a handle and
 //! are stored with the task: the format requested for a run, and which waits were cancelled.
 
-use std::time::Duration;
-
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::WaitGoal;
 use delegator_engine::{Engine, EngineError};
@@ -18,6 +16,7 @@ use crate::commands::local::tasks::resolve_task;
 use crate::commands::local::wait::{ResolvedWait, Wait};
 use crate::commands::{AfterWait, TaskWait};
 use crate::error::AppError;
+use crate::output::values::milliseconds;
 use crate::spec::formats::Format;
 
 #[derive(Debug, Clone)]
@@ -218,10 +217,6 @@ pub fn is_wait_cancelled(engine: &Engine, handle: &Handle) -> Result<bool, AppEr
 
 fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct OutputExcerpt {
 
 /// The result of an ended task, for `wait`.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct TaskResult {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(State::is_terminal)))]

@@ -184,7 +184,8 @@ pub fn truncate_cell(text: &str, bytes: usize) -> String {
     text.chars().take_while(fits).chain([MARK]).collect()
 }
 
-fn pretty(value: &Value) -> String {
+pub fn pretty(value: &Value) -> String {
+    // Serialising a `Value` cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 

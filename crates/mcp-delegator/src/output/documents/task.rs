@@ -6,7 +6,7 @@ use delegator_domain::task::SandboxKind;
 
 use crate::output::command_data::{CommandData, TaskState};
 use crate::output::data::acknowledgement::ExecutionAck;
-use crate::output::data::chain::{self, FollowerData, FollowsData};
+use crate::output::data::chain::{self, FollowsData};
 use crate::output::data::conversation::MessagesData;
 use crate::output::data::error_context::{ErrorContext, ReportedLocation};
 use crate::output::data::events::EventsPage;
@@ -28,7 +28,7 @@ const MAX_LOCATIONS: usize = 3;
 impl CommandData for ExecutionAck {
     fn document(&self) -> Document {
         let document = match &self.report {
-            Some(report) => EndedView::of_run(self, report).document(),
+            Some(report) => self.result(report).document(),
             None => self.accepted(),
         };
         match (&self.group, &self.report) {
@@ -49,6 +49,21 @@ impl CommandData for ExecutionAck {
 }
 
 impl ExecutionAck {
+    /// What the result of a task that was waited for after its submission shows: neither a diff nor output.
+    fn result(&self, report: &TaskReport) -> TaskResult {
+        TaskResult {
+            task_id: self.task_id.clone(),
+            state: self.state,
+            summary: self.summary.clone().unwrap_or_default(),
+            working_dir: self.working_dir.clone(),
+            sandbox: self.sandbox,
+            remote: self.remote.clone(),
+            followers: self.followers.clone(),
+            report: report.clone(),
+            ..TaskResult::default()
+        }
+    }
+
     fn accepted(&self) -> Document {
         let document = match &self.group {
             Some(group) => Document::titled(format!("Group {} accepted", group.group_id)),
@@ -148,70 +163,29 @@ impl CommandData for WaitedTasks {
 
 #[derive(Debug, Clone, Copy)]
 struct EndedView<'a> {
-    task_id: &'a str,
-    state: &'static str,
-    summary: Option<&'a String>,
-    working_dir: &'a String,
-    sandbox: Option<&'static str>,
-    remote: Option<&'a RemoteData>,
-    followers: &'a [FollowerData],
-    report: &'a TaskReport,
-    /// `None` for a run: it has neither a diff nor output of the agent.
-    result: Option<&'a TaskResult>,
+    result: &'a TaskResult,
     events: Option<&'a EventsPage>,
     agent_exit_code: Option<i32>,
 }
 
 impl<'a> EndedView<'a> {
-    fn of_result(task: &'a TaskResult) -> EndedView<'a> {
-        EndedView {
-            task_id: &task.task_id,
-            state: task.state,
-            summary: Some(&task.summary),
-            working_dir: &task.working_dir,
-            sandbox: task.sandbox,
-            remote: task.remote.as_ref(),
-            followers: &task.followers,
-            report: &task.report,
-            result: Some(task),
-            events: None,
-            agent_exit_code: None,
-        }
+    fn of_result(result: &'a TaskResult) -> EndedView<'a> {
+        EndedView { result, events: None, agent_exit_code: None }
     }
 
     fn of_item(item: &'a EndedItem) -> EndedView<'a> {
         EndedView { agent_exit_code: item.agent_exit_code, ..EndedView::of_result(&item.result) }
     }
 
-    /// A task that was waited for after its submission.
-    fn of_run(task: &'a ExecutionAck, report: &'a TaskReport) -> EndedView<'a> {
-        EndedView {
-            task_id: &task.task_id,
-            state: task.state,
-            summary: task.summary.as_ref(),
-            working_dir: &task.working_dir,
-            sandbox: task.sandbox,
-            remote: task.remote.as_ref(),
-            followers: &task.followers,
-            report,
-            result: None,
-            events: None,
-            agent_exit_code: None,
-        }
-    }
-
     fn document(self) -> Document {
-        self.append_to(Document::titled(format!("Task {} {}", self.task_id, self.state)))
+        self.append_to(Document::titled(format!("Task {} {}", self.result.task_id, self.result.state)))
     }
 
     fn append_to(self, document: Document) -> Document {
-        let report = self.report;
+        let TaskResult { task_id, report, output, diff, followers, .. } = self.result;
         let context = report.metadata.error_context.as_ref();
-        let output = self.result.map(|result| &result.output);
-        let (message, stdout) = agent_output::distinct_texts(
-            report.final_message.as_deref(),
-            output.and_then(|output| output.stdout.as_deref()),
-        );
+        let (message, stdout) =
+            agent_output::distinct_texts(report.final_message.as_deref(), output.stdout.as_deref());
         let document = document.block(Block::Facts(self.facts())).with(context, append_failure);
         let document = append_violations(document, &report.structured_output_violations)
             .with(report.findings.as_deref(), findings::append_to)
@@ -222,29 +196,30 @@ impl<'a> EndedView<'a> {
             })
             .with(message, |document, message| append_message(document, message, report));
         let document = conversation::append_messages(document, report.messages.as_ref())
-            .with(self.result.and_then(|result| result.diff.as_ref()), append_diff);
-        chain::append_to(document, self.followers)
-            .with(output, |document, output| agent_output::append_to(document, self.task_id, output, stdout))
-            .with(self.events, |document, events| events.append_to(document, self.task_id))
+            .with(diff.as_ref(), append_diff);
+        let document = chain::append_to(document, followers);
+        agent_output::append_to(document, task_id, output, stdout)
+            .with(self.events, |document, events| events.append_to(document, task_id))
     }
 
     fn facts(self) -> Vec<(String, String)> {
-        let (report, metadata) = (self.report, &self.report.metadata);
-        let files = &metadata.file_operations;
-        let remote = |field: fn(&RemoteData) -> Option<&String>| self.remote.and_then(field).cloned();
+        let (result, report) = (self.result, &self.result.report);
+        let (metadata, files) = (&report.metadata, &report.metadata.file_operations);
+        let remote =
+            |field: fn(&RemoteData) -> Option<&String>| result.remote.as_ref().and_then(field).cloned();
         let mut facts = known_facts([
-            ("summary", self.summary.cloned()),
+            ("summary", Some(result.summary.clone()).filter(|summary| !summary.is_empty())),
             ("seconds", Some(metadata.duration.to_string())),
-            ("directory", Some(self.working_dir.clone())),
+            ("directory", Some(result.working_dir.clone())),
             ("environment", remote(|remote| Some(&remote.environment))),
             ("page", remote(|remote| remote.url.as_ref())),
             ("worker", remote(|remote| remote.worker.as_ref())),
             ("branch", remote(|remote| remote.branch.as_ref())),
             ("started from", remote(|remote| remote.base_commit.as_ref())),
             ("pushed to", remote(|remote| remote.pushed_branch.as_ref())),
-            ("sandbox", sandbox(self.sandbox)),
-            ("follows", self.result.and_then(|result| result.follows.as_ref()).map(FollowsData::text)),
-            ("attempt", self.result.and_then(|result| result.group.as_ref()).map(MemberData::text)),
+            ("sandbox", sandbox(result.sandbox)),
+            ("follows", result.follows.as_ref().map(FollowsData::text)),
+            ("attempt", result.group.as_ref().map(MemberData::text)),
         ]);
         facts.extend(files.facts(report.git.as_ref()));
         facts.extend(metadata.test_results.iter().flat_map(TestResults::facts));
@@ -391,7 +366,8 @@ fn several(tasks: &[WaitedTask]) -> Document {
         }
     }
     for task in ended() {
-        document = task.append_to(document.text(format!("Task {} {}:", task.task_id, task.state)));
+        let title = format!("Task {} {}:", task.result.task_id, task.result.state);
+        document = task.append_to(document.text(title));
     }
     document
 }

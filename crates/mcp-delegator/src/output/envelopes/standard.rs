@@ -11,6 +11,7 @@ use crate::error::{AppError, ErrorCode, ExitCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::command_data::Data;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
+use crate::output::documents::document::pretty;
 use crate::output::outcome::{Completion, Outcome, Warning};
 use crate::output::values::{
     ProblemData, TruncationMeta, UtcTime, add_missing, milliseconds, problems, rfc3339, seconds,
@@ -141,8 +142,7 @@ pub fn render(outcome: &Outcome) -> Value {
 pub fn to_text(value: &Value) -> String {
     let mut sorted = value.clone();
     sort_keys(&mut sorted);
-    // Serialising a `Value` cannot fail.
-    serde_json::to_string_pretty(&sorted).unwrap_or_default()
+    pretty(&sorted)
 }
 
 fn sort_keys(value: &mut Value) {
